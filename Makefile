@@ -1,0 +1,37 @@
+# Every line calls a tool; the work is done in deploy/ and course_lib/.
+# PYTHON=python3.12        another interpreter for .venv
+# TORCH_WHEELS=URL|FOLDER  another place to take torch from (a CPU or CUDA wheel index)
+# BROWSER=none             lab: print the address and serve, open nothing
+
+PYTHON ?= python3
+TORCH_WHEELS ?=
+export PYTHON TORCH_WHEELS
+BIN := .venv/bin
+
+.PHONY: setup lab test lint course slurm slurm-stop book
+
+setup:
+	@bash deploy/setup.sh
+
+lab: setup
+	@BROWSER=$(BROWSER) bash deploy/lab.sh
+
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+test: lint
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+course: setup
+	@$(BIN)/course run
+
+slurm: setup
+	@bash deploy/slurm/start.sh
+
+slurm-stop:
+	@bash deploy/slurm/stop.sh
+
+book: setup
+	@$(BIN)/course build

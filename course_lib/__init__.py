@@ -1,0 +1,31 @@
+"""Helper library of the course. The names that notebooks use are listed in `EXPORTS`.
+
+They are resolved on first use (PEP 562): the commands of the box import this package for
+every `squeue`, and must not pay for pandas or matplotlib.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+EXPORTS: dict[str, str] = {}
+"""Name in a notebook -> module that holds it; `module:name` where the two differ."""
+
+__all__ = list(EXPORTS)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in EXPORTS:
+        raise AttributeError(f"course_lib has no {name!r}; it offers: {', '.join(sorted(EXPORTS))}")
+    module_name, _, attribute = EXPORTS[name].partition(":")
+    module = import_module(f"course_lib.{module_name}")
+    value = getattr(module, attribute) if attribute else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *EXPORTS})

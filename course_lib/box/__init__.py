@@ -1,0 +1,1 @@
+"""Be a cluster: two nodes in one machine that answer the commands of Slurm."""

@@ -1,0 +1,7 @@
+"""The command `course`."""
+
+from __future__ import annotations
+
+
+def main() -> int:
+    raise SystemExit("course: no command is written yet")

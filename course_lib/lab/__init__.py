@@ -1,0 +1,1 @@
+"""Run: recipes, sites, scripts and runs; the client of Slurm."""

@@ -1,0 +1,1 @@
+"""Predict: shapes and layouts in, parameters, FLOPs, memory and time out. Imports no torch."""

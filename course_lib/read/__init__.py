@@ -1,0 +1,1 @@
+"""Understand: text and traces in, tables out."""

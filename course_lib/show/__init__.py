@@ -1,0 +1,1 @@
+"""Draw: tables in, figures and diagrams out. Never opens a file of a run."""

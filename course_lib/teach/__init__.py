@@ -1,0 +1,1 @@
+"""Check: exercises, hints, progress; builds notebooks from lessons."""

@@ -1,0 +1,44 @@
+"""Shared by all rooms: what a test needs on the machine, and where the kept-apart data lie."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SHARED = REPOSITORY.parent / "shared"
+
+
+def missing(what: str) -> None:
+    """Skips, or fails where the run promises that everything is installed (CI)."""
+    if os.environ.get("COURSE_TEST_REQUIRE_ALL"):
+        pytest.fail(f"{what}, and COURSE_TEST_REQUIRE_ALL is set")
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def need():
+    """`need("chromium")` skips the test, saying so, where the command is not installed."""
+
+    def check(*commands: str) -> None:
+        absent = [command for command in commands if shutil.which(command) is None]
+        if absent:
+            missing(f"not installed: {', '.join(absent)}")
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real logs and measurements that may lie beside the checkout."""
+    if not SHARED.is_dir():
+        pytest.skip(f"no real logs and measurements at ../{SHARED.name}")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    return REPOSITORY

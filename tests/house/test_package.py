@@ -1,0 +1,58 @@
+"""The package as a whole: light to import, complete when installed, and only itself."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import course_lib
+
+FORBIDDEN_WORDS = re.compile(
+    r"/w[o]rk/|/f[a]rm/|/r[o]ot/[.]|p[y]pi[.]org|python[h]osted|registry[.]n[p]m|deb[.]d[e]bian"
+)
+
+
+def test_importing_the_library_loads_neither_torch_nor_anything_slow():
+    slow = ["torch", "pandas", "matplotlib", "numpy", "jinja2", "ipywidgets"]
+    program = f"import course_lib, sys; print([m for m in {slow} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_exported_name_exists():
+    for name in course_lib.EXPORTS:
+        assert getattr(course_lib, name) is not None
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    with pytest.raises(AttributeError, match=r"no 'Labb'; it offers:"):
+        course_lib.Labb  # noqa: B018
+
+
+def test_code_is_no_package_lest_it_hide_pythons_own_module(repository):
+    assert not (repository / "code" / "__init__.py").exists()
+
+
+def tracked_text_files(repository):
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=repository, capture_output=True, check=True
+    ).stdout.decode()
+    for name in filter(None, listed.split("\0")):
+        path = repository / name
+        if path.is_file() and path.suffix not in {".png", ".gz", ".woff2"}:
+            yield name, path.read_text(encoding="utf-8", errors="replace")
+
+
+def test_no_file_names_a_path_of_a_builders_machine_or_a_registry(repository):
+    found = [
+        f"{name}: {line.strip()[:120]}"
+        for name, text in tracked_text_files(repository)
+        for line in text.splitlines()
+        if FORBIDDEN_WORDS.search(line)
+    ]
+    assert found == []
