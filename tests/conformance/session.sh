@@ -19,6 +19,7 @@
 aux=$1
 ids=()
 id=
+longest=40 # seconds that `ended` waits
 
 quoted() {
     local word
@@ -82,7 +83,7 @@ have_ended() {
 }
 ended() {
     if (($# == 0)); then set -- "${ids[@]}"; fi
-    (($# == 0)) || patience 100 have_ended "$@"
+    (($# == 0)) || patience "$longest" have_ended "$@"
 }
 
 states() {

@@ -149,7 +149,7 @@ echo $CUDA_VISIBLE_DEVICES
 while [ ! -e go ]; do sleep 0.1; done
 X
 appears up
-for name in one two; do
+for name in racer1 racer2; do
     sbatch -J $name --gpus=1 --wrap 'echo $CUDA_VISIBLE_DEVICES; while [ ! -e go ]; do sleep 0.1; done' >/dev/null &
 done
 wait
@@ -158,7 +158,7 @@ sleep 1
 squeue -h -o '%T %r' | sort
 touch go
 patience 20 bash -c '[[ -z $(squeue -h) ]]'
-squeue -h -t all -n one,two -o %T | sort | uniq -c
+squeue -h -t all -n racer1,racer2 -o %T | sort | uniq -c
 
 #: eight jobs fill a node, the ninth goes to the other
 for number in 1 2 3 4 5 6 7 8 9; do

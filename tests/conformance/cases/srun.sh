@@ -119,7 +119,7 @@ sorted "slurm-$id.out"
 
 #: one task fails and takes the others along
 job -n3 <<'X'
-srun --kill-on-bad-exit bash -c '[ $SLURM_PROCID = 1 ] && exit 5; sleep 30; echo task $SLURM_PROCID done'
+srun --kill-on-bad-exit bash -c '[ $SLURM_PROCID = 1 ] && exit 5; exec sleep 30'
 echo "exit $?"
 X
 ended
@@ -129,7 +129,7 @@ steps
 
 #: -K over two nodes
 job -N2 <<'X'
-srun -K bash -c '[ $SLURM_PROCID = 1 ] && exit 9; sleep 30'
+srun -K bash -c '[ $SLURM_PROCID = 1 ] && exit 9; exec sleep 30'
 echo "exit $?"
 X
 ended

@@ -20,6 +20,8 @@ WAITS = re.compile(
 )
 SHORT_TIME_COMMANDS = ("squeue", "sinfo")
 
+# Several slurmd on one machine add the node to the name; with one on each it is plain.
+STEPD = re.compile(r"\bslurmstepd-node\d\b")
 # A job runs a copy of its script, which lies somewhere on the node.
 # Variables of a job whose value says something about this run or this machine.
 SCRIPT = re.compile(r"/[^ ():]*/slurm_script\b")
@@ -42,6 +44,7 @@ def mask(text: str, paths: dict[str, str]) -> str:
     text = MOMENT.sub("YYYY-MM-DDThh:mm:ss", text)
     text = LONG_HEADER.sub("Www Mmm dd hh:mm:ss YYYY", text)
     text = WAITS.sub("", text)
+    text = STEPD.sub("slurmstepd", text)
     text = SCRIPT.sub("<script>", text)
     text = OWN_VALUE.sub(r"\1=<own>", text)
     text = FIELDS.sub(r"\1=<own>", text)
