@@ -26,7 +26,7 @@ def complete(fields: Fields, gathered: Gathered) -> Fields:
     full["submit_line"] = _submit_line(gathered.command)
     _settle_counts(full, gathered.command)
     job = Job(id=0, **full)
-    refusal.check_client(job, gathered.command)
+    refusal.check_client(job)
     try:
         nodes = refusal.check_controller(job, box)
     except refusal.Refused as refused:
@@ -133,7 +133,7 @@ def _settle_counts(full: Fields, command: str) -> None:
     full |= {"tasks": tasks, "tasks_given": given, "nodes_min": low, "nodes_max": high}
 
 
-def test_only(fields: Fields) -> int:
+def test_only(fields: Fields, command: str) -> int:
     """--test-only: when and where it would start, on stderr as Slurm prints it."""
     box = settings.load()
     job = Job(id=0, **fields)
@@ -150,7 +150,7 @@ def test_only(fields: Fields) -> int:
     processors = sum(len(part.cpus) for part in parts)
     nodes = hostlist.compress_sorted([part.node for part in parts])
     print(
-        f"sbatch: Job {number} to start at {when} using {processors} processors on nodes {nodes}"
+        f"{command}: Job {number} to start at {when} using {processors} processors on nodes {nodes}"
         f" in partition {job.partition}",
         file=sys.stderr,
     )

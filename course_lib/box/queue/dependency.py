@@ -57,10 +57,12 @@ def judge(db: sqlite3.Connection, job: Job) -> tuple[str, str]:
     return verdict, "" if verdict == READY else text
 
 
-def unjudged(job: Job) -> str:
-    """A held job is not looked at: everything it waits for counts as unfulfilled."""
-    if not job.dependency:
+def shown(db: sqlite3.Connection, job: Job) -> str:
+    """What a waiting job waits for. For a held one Slurm does not look: all is unfulfilled."""
+    if not job.dependency or job.state != PENDING:
         return ""
+    if not job.hold:
+        return judge(db, job)[1]
     conditions, either = parse(job.dependency)
     return ("?" if either else ",").join(_text(one, WAITING) for one in conditions)
 
