@@ -10,7 +10,8 @@ from course_lib.box import hostlist, settings
 from course_lib.box.commands.failure import Failure
 from course_lib.box.formats.jobview import COMPACT, JobView
 from course_lib.box.queue import access
-from course_lib.box.queue.records import Allocation
+from course_lib.box.queue.dependency import shown
+from course_lib.box.queue.records import PENDING, Allocation
 
 SHOWN_STATES = ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING")
 STATE_NAMES = """

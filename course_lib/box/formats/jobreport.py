@@ -174,7 +174,7 @@ def _files(view: JobView) -> list[str]:
 
 def shown_path(job: Job, pattern: bytes) -> str:
     """Absolute, with the signs filled in as for the batch script."""
-    values = patterns.of_task(job.id, job.name, job.user, "batch", job.batch_host, 0, 0)
+    values = patterns.of_task(job.id, "batch", job.batch_host, name=job.name, user=job.user)
     path = patterns.fill(pattern or b"slurm-%j.out", values)
     return os.fsdecode(os.path.join(job.work_dir, path))
 
