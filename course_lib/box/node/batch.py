@@ -23,7 +23,7 @@ def copy_script(job: Job, folder: str) -> str:
 
 
 def _path(job: Job, pattern: bytes, host: str) -> bytes:
-    values = patterns.of_task(job.id, job.name, job.user, "batch", host, 0, 0)
+    values = patterns.of_task(job.id, "batch", host, name=job.name, user=job.user)
     return os.path.join(job.work_dir, patterns.fill(pattern, values))
 
 
