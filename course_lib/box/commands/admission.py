@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 import time
 
@@ -14,6 +13,10 @@ from course_lib.box.commands.options import Gathered
 from course_lib.box.queue import access, place, schedule
 from course_lib.box.queue.records import Job
 from course_lib.box.settings import UNLIMITED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 Fields = dict[str, object]
 RLIMITS = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
@@ -67,7 +70,6 @@ def _with_defaults(fields: Fields, box: settings.Settings) -> Fields:
 def _about_submitter() -> Fields:
     import grp
     import pwd
-    import socket
 
     uid, gid = os.getuid(), os.getgid()
     try:
@@ -86,7 +88,7 @@ def _about_submitter() -> Fields:
         "group_name": group,
         "gid": gid,
         "umask": mask,
-        "submit_host": socket.gethostname().partition(".")[0],
+        "submit_host": os.uname().nodename.partition(".")[0],
         "submit_session": os.getsid(0),
         "rlimits": _limits(),
     }
@@ -157,7 +159,7 @@ def test_only(fields: Fields, command: str) -> int:
     return 0
 
 
-def _next_end_s(db: sqlite3.Connection) -> float:
+def _next_end_s(db: Connection) -> float:
     ends = [
         job.start_s + job.time_limit_min * 60
         for job in access.jobs(db, "state = 'RUNNING'")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import os
 import sys
 import time
 
@@ -152,8 +152,6 @@ def _expanded(word: str) -> list[str]:
 
 
 def _hostnames(_: Request, word: str) -> int:
-    import os
-
     text = word or os.environ.get("SLURM_JOB_NODELIST", "")
     if not text:
         print("scontrol: error: host list is empty", file=sys.stderr)
@@ -194,7 +192,7 @@ def _constant(text: str) -> Callable[[Request, str], int]:
 
 
 def ping() -> str:
-    return f"Slurmctld(primary) at {socket.gethostname().partition('.')[0]} is UP"
+    return f"Slurmctld(primary) at {os.uname().nodename.partition('.')[0]} is UP"
 
 
 def write(request: Request) -> int:

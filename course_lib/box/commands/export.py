@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 
 from course_lib.box.commands.failure import Failure
 from course_lib.box.queue.records import joined_environment
@@ -33,7 +32,7 @@ def _added(given: dict[str, str]) -> Variables:
     choice = given.get("export", "ALL")
     pairs = {
         "SLURM_SUBMIT_DIR": os.getcwd(),
-        "SLURM_SUBMIT_HOST": socket.gethostname().partition(".")[0],
+        "SLURM_SUBMIT_HOST": os.uname().nodename.partition(".")[0],
         "SLURM_EXPORT_ENV": "" if "export" not in given else choice,
         "SLURM_GET_USER_ENV": "" if "ALL" in choice.upper().split(",") else "1",
         "SLURM_CPUS_PER_GPU": given.get("cpus-per-gpu", ""),

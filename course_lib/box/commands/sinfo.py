@@ -62,7 +62,7 @@ def _show(options: dict[str, str]) -> None:
     if "reservation" in options:
         print("No reservations in the system")
         return
-    if "long" in options or "iterate" in options:
+    if {"long", "iterate"} & options.keys() and "noheader" not in options:
         print(clock.now_line())
     box = settings.load()
     wanted = set(hostlist.expand(options.get("nodes", "")))

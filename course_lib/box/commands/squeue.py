@@ -78,7 +78,7 @@ def _show(options: dict[str, str]) -> int:
         from course_lib.box.formats import stepfields
 
         views = stepfields.views(choice.views(), options["steps"])
-    if "long" in options or "iterate" in options:
+    if {"long", "iterate"} & options.keys() and "noheader" not in options:
         print(clock.now_line())
     for name in layout.unknown:
         what = "job step" if steps else "job"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
+import _sqlite3 as sqlite3  # as in store.py
 from types import TracebackType
 
 from course_lib.box.queue import store

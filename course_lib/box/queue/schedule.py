@@ -7,13 +7,16 @@ time are not in the order.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 
 from course_lib.box import settings
 from course_lib.box.queue import access, dependency
 from course_lib.box.queue.place import Node, empty_nodes, place
 from course_lib.box.queue.records import CANCELLED, RUNNING, Allocation, Job
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 
 def run_pass() -> list[int]:
@@ -32,7 +35,7 @@ def run_pass() -> list[int]:
     return started
 
 
-def allot_nodes(db: sqlite3.Connection, box: settings.Settings) -> list[int]:
+def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
     """One pass over the pending jobs inside the caller's transaction."""
     pending = access.jobs(db, "state = 'PENDING'")
     if not pending:
@@ -62,7 +65,7 @@ def allot_nodes(db: sqlite3.Connection, box: settings.Settings) -> list[int]:
     return started
 
 
-def free_nodes(db: sqlite3.Connection, box: settings.Settings) -> list[Node]:
+def free_nodes(db: Connection, box: settings.Settings) -> list[Node]:
     """The nodes with what running and completing jobs hold taken out."""
     nodes = empty_nodes(box)
     named = {node.name: node for node in nodes}
@@ -76,7 +79,7 @@ def free_nodes(db: sqlite3.Connection, box: settings.Settings) -> list[Node]:
     return nodes
 
 
-def waiting_reason(db: sqlite3.Connection, job: Job, box: settings.Settings) -> str | None:
+def waiting_reason(db: Connection, job: Job, box: settings.Settings) -> str | None:
     """Why a job is not in the order at all; None if it is."""
     if job.hold:
         return "JobHeldAdmin" if job.hold == "admin" else "JobHeldUser"
@@ -94,7 +97,7 @@ def waiting_reason(db: sqlite3.Connection, job: Job, box: settings.Settings) -> 
     return None
 
 
-def _start(db: sqlite3.Connection, job: Job, parts: list[Allocation], nodes: list[Node]) -> None:
+def _start(db: Connection, job: Job, parts: list[Allocation], nodes: list[Node]) -> None:
     for part in parts:
         next(node for node in nodes if node.name == part.node).take(part, bool(job.exclusive))
     access.allot(db, job.id, parts)
@@ -113,7 +116,7 @@ def _start(db: sqlite3.Connection, job: Job, parts: list[Allocation], nodes: lis
     )
 
 
-def _note(db: sqlite3.Connection, job: Job, reason: str) -> None:
+def _note(db: Connection, job: Job, reason: str) -> None:
     """Writes only what changed: a pass over many waiting jobs is mostly reading."""
     if reason == "DependencyNeverSatisfied" and job.kill_on_invalid_dependency == 1:
         now_s = time.time()
