@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from course_lib.box import bin_dir
 from course_lib.box.commands.failure import Failure
 from course_lib.box.queue.records import joined_environment
 
@@ -13,7 +14,12 @@ Variables = dict[bytes, bytes]
 def environment(given: dict[str, str]) -> bytes:
     """NAME=value, each ended by NUL: what --export lets through, and what sbatch itself adds."""
     own = dict(os.environb)
-    return joined_environment({**_exported(given, own), **_added(given)})
+    kept = {**_exported(given, own), **_added(given)}
+    folder = os.fsencode(bin_dir())
+    path = kept.get(b"PATH", b"")
+    if folder not in path.split(b":"):  # or a job would meet another Slurm's srun, or none
+        kept[b"PATH"] = folder + b":" + path if path else folder
+    return joined_environment(kept)
 
 
 def _exported(given: dict[str, str], own: Variables) -> Variables:

@@ -42,6 +42,8 @@ class transaction:
         finally:
             self.db.close()
         if isinstance(error, sqlite3.Error):
+            if store.is_corrupt(error):
+                store.replace_damaged()
             raise store.StateError(f"{store.path()}: {error}") from error
 
 
