@@ -17,6 +17,7 @@ from course_lib.box.node.jobenv import JobEnvironment
 from course_lib.box.node.ledger import insist
 from course_lib.box.node.log import note
 from course_lib.box.node.loop import Loop
+from course_lib.box.node.memory import MemoryWatch
 from course_lib.box.node.plan import Plan
 from course_lib.box.node.script import BatchScript
 from course_lib.box.node.steps import Steps
@@ -101,6 +102,7 @@ class Supervisor:
         self.loop.on_input(self.listener, self._accept)
         self.loop.on_input(self.first, self._hear_first)
         self.loop.every(LOOK_S, self._look)
+        self.loop.every(LOOK_S, MemoryWatch(self).look)
         self.ending.set_alarms()
         if self.script:
             self.script.start()
