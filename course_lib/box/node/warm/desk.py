@@ -10,6 +10,7 @@ import socket
 from typing import Any, Protocol
 
 from course_lib.box.node import libc, namespaces, process, roles, wire
+from course_lib.box.node.log import note
 from course_lib.box.node.plan import Plan
 from course_lib.box.node.warm import decide, program
 
@@ -93,7 +94,7 @@ class Desk:
         try:
             choice = decide.of_interpreter(asked["words"], asked["environment"], asked["script"])
         except decide.Cold as reason:
-            print(reason, flush=True)
+            note(str(reason))
             return None
         finally:
             os.chdir("/")

@@ -20,8 +20,9 @@ NOT_PASSED_ON = {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGCONT,
 def main(real: str, sockets: str) -> NoReturn:
     """`real` is the interpreter's own file, `sockets` the folder of the job."""
     words = list(sys.argv)
-    ignored = [n for n in signal.valid_signals() if signal.getsignal(n) == signal.SIG_IGN]
-    ignored = [int(n) for n in ignored if n not in (signal.SIGPIPE, signal.SIGXFSZ)]
+    own = (signal.SIGPIPE, signal.SIGXFSZ)  # the interpreter ignores these itself
+    numbers = [number for number in signal.valid_signals() if number not in own]
+    ignored = [int(n) for n in numbers if signal.getsignal(n) == signal.SIG_IGN]
     step = os.environ.get("SLURM_STEP_ID", "batch")
     try:
         connection = wire.connect(f"{sockets}/warm-{step}.sock")
