@@ -9,12 +9,14 @@ import socket
 JOB_ID = re.compile(r"(?<![1-9.:])70\d{4}(?!\d)")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 LONG_HEADER = re.compile(r"\b[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\b")
-ELAPSED_LONG = re.compile(r"(?<![-\d:])00:0[01]:\d\d\b")
+ELAPSED_LONG = re.compile(r"(?<![-\d:])(?<!TimeLimit=)00:0[01]:\d\d\b")
 ELAPSED_SHORT = re.compile(r"(?<![\d:.-])[01]:\d\d(?![\d:])")
-# Whether a step or job has to wait for the one before to be tidied away is a matter of milliseconds.
+# Whether a step or job has to wait for the one before to be tidied away, or a signal comes too
+# late, is a matter of milliseconds.
 WAITS = re.compile(
     r"^  srun: (Job \S+ step creation (temporarily disabled|still disabled), retrying.*"
     r"|Step created for job \S+)\n"
+    r"|^  slurmstepd: error: _handle_signal_container: failed signal .*\n"
     r"|^! srun: job \S+ (queued and waiting for|has been allocated) resources\n",
     re.MULTILINE,
 )
