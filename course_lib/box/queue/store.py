@@ -59,15 +59,9 @@ def _open(file: str) -> sqlite3.Connection | None:
 
 
 def _is_cut(file: str) -> bool:
-    """Shorter than its first page says; also seen for a moment while a journal is written back."""
-    try:
-        with open(file, "rb") as raw:
-            head = raw.read(32)
-            size = os.fstat(raw.fileno()).st_size
-    except FileNotFoundError:
-        return False
-    page_size = int.from_bytes(head[16:18], "big") or 1
-    return 0 < size < int.from_bytes(head[28:32], "big") * (65536 if page_size == 1 else page_size)
+    """Not a whole number of sectors. The file itself must not be opened here: closing it again
+    would drop SQLite's POSIX locks of this process, and the next writer would destroy it."""
+    return os.stat(file).st_size % 512 != 0
 
 
 def _is_sound(connection: sqlite3.Connection) -> bool:

@@ -40,6 +40,7 @@ def run(program: Program) -> NoReturn:
     _set_libraries()
     sys.argv = list(choice.argv)
     sys.orig_argv = list(choice.original)
+    sys.executable = choice.original[0]
     for name in [name for name in sys.modules if name.partition(".")[0] == "course_lib"]:
         del sys.modules[name]
     before = set(sys.modules)
@@ -77,7 +78,7 @@ def _execute(choice: Choice, main: types.ModuleType) -> None:
     else:
         from importlib.machinery import SourceFileLoader
 
-        path = os.path.abspath(choice.target)
+        path = os.path.join(os.getcwd(), choice.target)
         main.__dict__["__file__"] = path
         main.__dict__["__cached__"] = None
         main.__loader__ = SourceFileLoader("__main__", path)
@@ -172,6 +173,7 @@ def _set_libraries() -> None:
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
     torch: Any = sys.modules["torch"]
+    torch.default_generator.seed()
     if threads := os.environ.get("OMP_NUM_THREADS"):
         torch.set_num_threads(int(threads))
     if "TORCH_DISTRIBUTED_DEBUG" in os.environ:

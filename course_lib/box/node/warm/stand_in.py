@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from course_lib.box.node import wire
 
-LIMITS = [name for name in dir(resource) if name.startswith("RLIMIT_")]
+LIMITS = sorted({name for name in dir(resource) if name[:7] == "RLIMIT_"} - {"RLIMIT_OFILE"})
 NOT_PASSED_ON = {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGCONT, signal.SIGTSTP}
 
 
@@ -64,6 +64,7 @@ def _description(words: list[str], ignored: list[int], files: list[int]) -> wire
         "mask": [int(n) for n in signal.pthread_sigmask(signal.SIG_BLOCK, [])],
         "numbers": files,
         "umask": mask,
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
         "limits": {n: list(resource.getrlimit(getattr(resource, n))) for n in LIMITS},
         "cpus": list(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [],
         "group": os.getpgrp(),
