@@ -101,6 +101,8 @@ def _clock(text: str) -> tuple[int, int, int]:
 
 def _at(date: tuple[int, int, int], clock: tuple[int, int, int]) -> float:
     _, month, day = date
-    if not (1 <= month <= 12 and 1 <= day <= 31):
-        raise TimeError(str(date))
+    if not 1 <= month <= 12:
+        raise TimeError(str(date), 5)  # where in 2020-13-01 Slurm stopped reading
+    if not 1 <= day <= 31:
+        raise TimeError(str(date), 8)
     return time.mktime((*date, *clock, 0, 0, -1))

@@ -51,6 +51,8 @@ class Choice:
         self.reservations: set[str] = set()
         self.nodes: set[str] = set()
         self.sort = "P,t,-p"
+        self.bad_sort = ""
+        """Last letter of a --sort field that is none."""
         self.known = False
         """Whether a job of `ids` was found, shown or not."""
 
@@ -136,9 +138,7 @@ def of_squeue(options: dict[str, str]) -> Choice:
         raise Failure(f"Invalid node name {name}")
     choice.sort = options.get("sort") or os.environ.get("SQUEUE_SORT") or choice.sort
     for field in choice.sort.split(","):
-        for letter in field.lstrip("+-"):
-            if letter not in "acdDefgGhHijJklLmMnNopPqQrRsStTuUvVwWxXyYzZACEFIKB":
-                raise Failure(f"Invalid sort specification: {letter}")
+        choice.bad_sort = field[-1:] if len(field.lstrip("+-")) > 1 else choice.bad_sort
     return choice
 
 
