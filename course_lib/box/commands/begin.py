@@ -74,6 +74,8 @@ def _date(text: str, now_s: float) -> tuple[int, int, int]:
             year, month, day = (int(part) for part in text.split("-"))
             return year, month, day
         parts = text.replace(".", "/").split("/")
+        if len(parts) > 3:
+            raise TimeError(text)
         if len(parts) == 1:
             parts = [text[0:2], text[2:4], text[4:]]
         month, day = int(parts[0]), int(parts[1])

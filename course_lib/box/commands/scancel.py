@@ -57,6 +57,7 @@ def run(arguments: list[str]) -> int:
     if filtered:
         targets = _chosen(options, targets)
     codes = [_act(target, number, options) for target in targets]
+    schedule.run_pass()
     return max(codes, default=0)
 
 
@@ -164,8 +165,6 @@ def _cancel(target: Target, job: Job | None, options: dict[str, str]) -> int:
         return 0
     if before.state == RUNNING:
         control.send(target.job_id, {"do": "cancel"})
-    else:
-        schedule.run_pass()
     return 0
 
 

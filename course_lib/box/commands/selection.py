@@ -123,8 +123,6 @@ def of_squeue(options: dict[str, str]) -> Choice:
     choice.ids = ids(options.get("jobs", ""))
     if "states" in options:
         choice.states = states(options["states"])
-    elif choice.ids:
-        choice.states = set()
     choice.users = _known_users(words(options.get("user", options.get("users", ""))))
     if "me" in options:
         choice.users = {str(os.getuid())}

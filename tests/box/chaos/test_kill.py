@@ -50,7 +50,7 @@ def _supervisor(box, job: str) -> int:
 
 
 def _spaces(pid: int) -> set[str]:
-    return {os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("net", "pid", "mnt", "uts")}
+    return {str(Path(f"/proc/{pid}/ns/{kind}").readlink()) for kind in ("net", "pid", "mnt", "uts")}
 
 
 def _all_spaces() -> set[str]:
@@ -71,7 +71,7 @@ def _truth(box, job: str, state: str) -> None:
     if os.getloadavg()[0] < 2:
         assert time.monotonic() - begun < TRUTH_S + 1
     assert box.job_processes() == {}
-    assert box.run("squeue", "-h", "-j", job, check=False).stdout.strip() == ""
+    assert box.run("squeue", "-h", "-t", "R,CG").stdout.strip() == ""
     assert box.result("srun -N2 -n2 hostname | wc -l", "-N2").split() == ["2"]
 
 
