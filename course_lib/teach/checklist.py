@@ -76,15 +76,11 @@ class Checklist:
             "returned." + _unfinished(run),
         )
         self.that(
-            run.is_over,
+            run.ended,
             f"{what} is over",
             hint=f"It is {run.state} now. Wait for it with run.wait() or run.watch().",
         )
-        self.that(
-            run.state == "COMPLETED",
-            f"{what} completed",
-            hint=f"It ended as {run.state}.\n{run.cause}",
-        )
+        self.that(run.ok, f"{what} ended well", hint=run.error)
 
     def __enter__(self) -> Checklist:
         return self

@@ -19,9 +19,13 @@ class Workplace:
 @dataclass(frozen=True)
 class FinishedRun:
     state: str
-    is_over: bool = True
+    ended: bool = True
     recipe: object = None
-    cause: str = "rank 1 ran out of memory"
+    error: str = "rank 1 ran out of memory"
+
+    @property
+    def ok(self):
+        return self.state == "COMPLETED"
 
 
 @pytest.fixture
@@ -65,7 +69,7 @@ def test_solved_once_stays_solved(lab):
     [
         (..., "Replace the ..."),
         ("dp4", "This is str, not a run"),
-        (FinishedRun("RUNNING", is_over=False), "It is RUNNING now"),
+        (FinishedRun("RUNNING", ended=False), "It is RUNNING now"),
         (FinishedRun("FAILED"), "rank 1 ran out of memory"),
     ],
 )
