@@ -11,7 +11,12 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-EXPORTS: dict[str, str] = {}
+EXPORTS: dict[str, str] = {
+    "Lab": "lab.lab:Lab",
+    "gpt": "lab.recipes.gpt",
+    "links": "lab.recipes.links",
+    "shell": "lab.recipes.shell",
+}
 """Name in a notebook -> module that holds it; `module:name` where the two differ."""
 
 __all__ = list(EXPORTS)

@@ -70,9 +70,9 @@ def box_folder() -> Path:
 
 
 def box_bin() -> Path:
-    from course_lib import box
+    from course_lib.box import bin_dir
 
-    return Path(box.bin_dir())
+    return Path(bin_dir())
 
 
 def put_box_on_path() -> bool:

@@ -20,6 +20,7 @@ from course_lib.lab.site import Site
 from course_lib.lab.slurm import Slurm
 from course_lib.lab.sources import digest
 from course_lib.lab.submission import Desk, check_writable, repair, submit
+from course_lib.lab.unfinished import Unfinished
 from course_lib.lab.workspace import Workspace, find
 
 if TYPE_CHECKING:
@@ -74,18 +75,19 @@ class Lab:
         other.__dict__ |= self.__dict__ | {"site": self.site.but(**changes)}
         return other
 
-    def script(self, recipe: Recipe) -> Script:
+    def script(self, recipe: Recipe | Unfinished) -> Script | Unfinished:
         """The batch script of a recipe, exactly as it will be submitted."""
-        return render(recipe, self.site)
+        return recipe if isinstance(recipe, Unfinished) else render(recipe, self.site)
 
-    def submit(self, recipe: Recipe | Script, *, again: bool = False) -> Run:
+    def submit(self, recipe: Recipe | Unfinished, *, again: bool = False) -> Run | Unfinished:
         """The run of this recipe: the one there is, or a new one.
 
         The same recipe at the same site is submitted once; `again=True` submits it once more, as
         a run that failed needs if its cause lay elsewhere.
         """
-        if isinstance(recipe, Script):
-            recipe = recipe.edited(recipe.text)
+        if isinstance(recipe, Unfinished):
+            print(recipe)
+            return recipe
         if self.site.missing:
             raise SiteError(
                 f"site {self.site.name}: {', '.join(self.site.missing)} still to be filled in; "

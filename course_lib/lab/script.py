@@ -38,10 +38,6 @@ class Script:
 
         return html(self.text)
 
-    def edited(self, text: str) -> Recipe:
-        """A recipe that submits another text in this one's place."""
-        return Recipe(name=self.name, script=text)
-
 
 def render(recipe: Recipe, site: Site) -> Script:
     """The script of a recipe at a site, exactly as it will be submitted."""

@@ -24,6 +24,12 @@ class Workspace:
 
     folder: Path
 
+    def __fspath__(self) -> str:
+        return str(self.folder)
+
+    def __str__(self) -> str:
+        return str(self.folder)
+
     @property
     def runs(self) -> Path:
         return self.folder / "runs"
