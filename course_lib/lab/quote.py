@@ -14,6 +14,8 @@ from pathlib import PurePath
 from course_lib.lab.errors import RecipeError
 
 PLAIN_DIRECTIVE = re.compile(r"[\w@%+=:,./*|&!\[\]-]+")
+RUN_FOLDER = "{run}"
+RUN_VARIABLE = '"$COURSE_RUN_DIR"'
 CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -33,6 +35,18 @@ def word(value: object) -> Quoted:
 
 def words(values: Iterable[object]) -> Quoted:
     return Quoted(" ".join(word(value) for value in values))
+
+
+def argument(value: object) -> Quoted:
+    """A word in which `{run}` stands for the folder of the run, which is known in the job only."""
+    before, run, after = str(value).partition(RUN_FOLDER)
+    if not run:
+        return word(value)
+    return Quoted(f"{word(before) if before else ''}{RUN_VARIABLE}{word(after) if after else ''}")
+
+
+def arguments(values: Iterable[object]) -> Quoted:
+    return Quoted(" ".join(argument(value) for value in values))
 
 
 def number(value: float) -> Quoted:

@@ -157,7 +157,6 @@ def _template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    for function in (quote.word, quote.words, quote.number, quote.directive, quote.comment):
-        environment.filters[function.__name__] = function
-    environment.filters["verbatim"] = quote.verbatim
+    filters = ("word", "words", "arguments", "number", "directive", "comment", "verbatim")
+    environment.filters |= {name: getattr(quote, name) for name in filters}
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
