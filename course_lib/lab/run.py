@@ -153,6 +153,9 @@ class Run:
         while (left_s := end_s - time.monotonic()) > 0 and not marker.exists():
             time.sleep(min(GLANCE_S, left_s))
 
+    def pause_until_look_s(self, looks: int) -> float:
+        return self._lab.pause_s(looks)
+
     def require(self, timeout_s: float | None = None) -> Run:
         """Waits, and raises with the cause if the run did not end well."""
         if self.wait(timeout_s) not in states.ENDED_WELL:
@@ -191,7 +194,9 @@ class Run:
     @property
     def failure(self) -> Any:
         """The first cause of a failed run, or None."""
-        return self._reader("failure", self.log_file)
+        from course_lib import read
+
+        return self._reader("failure", self.log_file) if "failure" in read.__all__ else None
 
     @property
     def log(self) -> Any:
