@@ -27,10 +27,14 @@ class Budget:
         return float("inf") if self.limit is None else self.limit - self.used - self.reserved
 
     def __repr__(self) -> str:
+        return f"<Budget: {self.words}>"
+
+    @property
+    def words(self) -> str:
         spent = f"{self.used:.2f} device-hours used, {self.reserved:.2f} reserved by open jobs"
         if self.limit is None:
-            return f"<Budget: {spent}; no limit set>"
-        return f"<Budget: {spent}, {self.left:.2f} left of {self.limit:.2f}>"
+            return f"{spent}; no limit set"
+        return f"{spent}; {max(self.left, 0):.2f} left of {self.limit:.2f}"
 
     def admit(self, recipe: Recipe) -> None:
         """Raises where the run could cost more than is left."""

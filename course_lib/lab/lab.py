@@ -20,6 +20,7 @@ from course_lib.lab.site import Site
 from course_lib.lab.slurm import Slurm
 from course_lib.lab.sources import digest
 from course_lib.lab.submission import Desk, check_writable, repair, submit
+from course_lib.lab.tables import QUEUE_COLUMNS, RUN_COLUMNS, queue_row, run_row
 from course_lib.lab.unfinished import Unfinished
 from course_lib.lab.workspace import Workspace, find
 
@@ -112,12 +113,12 @@ class Lab:
         """All runs of the workspace, the newest first."""
         import pandas as pd
 
-        from course_lib.lab.tables import RUN_COLUMNS, run_row
+        return pd.DataFrame(self.run_rows(), columns=RUN_COLUMNS)
 
+    def run_rows(self) -> list[dict[str, Any]]:
         records = self._settled()
         statuses = self._poller.statuses(records)
-        rows = [run_row(record, statuses[record.token]) for record in reversed(records)]
-        return pd.DataFrame(rows, columns=RUN_COLUMNS)
+        return [run_row(record, statuses[record.token]) for record in reversed(records)]
 
     def run(self, which: Which) -> Run:
         """The newest run of a name, or the run of a job id."""
@@ -135,12 +136,12 @@ class Lab:
         """Your jobs that have not ended; `course` tells those of this workspace."""
         import pandas as pd
 
-        from course_lib.lab.tables import QUEUE_COLUMNS, queue_row
+        return pd.DataFrame(self.queue_rows(), columns=QUEUE_COLUMNS)
 
+    def queue_rows(self) -> list[dict[str, Any]]:
         marks = {record.mark for record in self.registry.all()}
         rows = [row for row in self._poller.rows() if not row.status.ended]
-        table = [queue_row(row, row.comment in marks) for row in rows]
-        return pd.DataFrame(table, columns=QUEUE_COLUMNS)
+        return [queue_row(row, row.comment in marks) for row in rows]
 
     def cancel(self, which: Which | Iterable[Which]) -> None:
         """Ends runs of this workspace, and no other job."""
@@ -186,7 +187,7 @@ class Lab:
     def set_budget(self, device_hours: float | None) -> None:
         """How many device-hours this workspace may spend in all; None lifts the limit."""
         budgets.set_limit(self.workspace, device_hours)
-        self.say(repr(self.budget))
+        self.say(self.budget.words)
 
     @property
     def desk(self) -> Desk:
