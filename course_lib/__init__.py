@@ -15,7 +15,9 @@ EXPORTS: dict[str, str] = {
     "Lab": "lab.lab:Lab",
     "gpt": "lab.recipes.gpt",
     "links": "lab.recipes.links",
+    "read": "read",
     "shell": "lab.recipes.shell",
+    "show": "show",
 }
 """Name in a notebook -> module that holds it; `module:name` where the two differ."""
 
