@@ -13,8 +13,10 @@ __version__ = "0.1.0"
 
 EXPORTS: dict[str, str] = {
     "Lab": "lab.lab:Lab",
+    "check": "teach.check",
     "gpt": "lab.recipes.gpt",
     "links": "lab.recipes.links",
+    "progress": "teach.progress:show",
     "read": "read",
     "shell": "lab.recipes.shell",
     "show": "show",

@@ -1,6 +1,6 @@
 """The frame of an exercise's check: requirements in order, one hint, progress kept.
 
-    with Checklist("00.2", lab) as check:
+    with Checklist("00.2") as check:
         check.that(run.recipe.nodes == 2, "the run used 2 nodes", hint="…")
 
 Each requirement is printed as met or not; the first that is not met prints its hint, and those
@@ -11,9 +11,11 @@ fails in a run without people, and a person sees the list instead of a traceback
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
+from course_lib.lab.workspace import find
 from course_lib.teach.progress import record
 
 MET, UNMET, NOT_LOOKED_AT = "✓", "✗", "·"
@@ -30,15 +32,10 @@ class _Stop(Exception):
     pass
 
 
-class HasWorkspace(Protocol):
-    @property
-    def workspace(self) -> Any: ...
-
-
 @dataclass
 class Checklist:
     exercise: str
-    lab: HasWorkspace
+    workspace: Path = field(default_factory=lambda: find().folder)
     lines: list[str] = field(default_factory=list)
     unmet: str = ""
 
@@ -94,7 +91,7 @@ class Checklist:
         if kind is not None and kind is not _Stop:
             return False
         passed = not self.unmet
-        record(self.lab.workspace, self.exercise, passed=passed, unmet=self.unmet)
+        record(self.workspace, self.exercise, passed=passed, unmet=self.unmet)
         report = "\n".join([f"exercise {self.exercise}", *self.lines])
         if not passed:
             raise NotYet(report) from None

@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.lab.workspace import find
+
 FILE = Path(".course") / "progress.jsonl"
 
 
@@ -89,10 +91,16 @@ def table(rows: list[Standing]) -> str:
     return "\n".join(lines)
 
 
+def show() -> None:
+    """Prints what the learner of this workspace has solved; for notebooks."""
+    print(table(standings(find().folder)))
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="course progress", description="exercises solved so far")
-    parser.add_argument("--workspace", type=Path, default=Path.cwd())
+    parser.add_argument("--workspace", type=Path, help="default: the one that you stand in")
     parser.add_argument("--learner", help="another learner than you")
     options = parser.parse_args(argv)
-    print(table(standings(options.workspace, options.learner)))
+    workspace = options.workspace or find().folder
+    print(table(standings(workspace, options.learner)))
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import sys
 import tempfile
 import time
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CELL_TIMEOUT_S = 900
+ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ def run_lesson(path: Path, workspace: Path) -> Result:
         try:
             client.execute()
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-            failure = _where(notebook) + ": " + str(error).strip().splitlines()[-1]
+            last_line = ANSI_COLOUR.sub("", str(error)).strip().splitlines()[-1]
+            failure = f"{_where(notebook)}: {last_line}"
     seconds = time.monotonic() - started
     _keep_executed(notebook, path, workspace)
     return Result(path.stem, failure, seconds, len(_job_folders(workspace) - jobs_before))

@@ -9,12 +9,9 @@ import nbformat
 import pytest
 
 SET_UP = """
-import os
-from types import SimpleNamespace
 from course_lib.teach.checklist import Checklist
-lab = SimpleNamespace(workspace=os.environ["COURSE_WORKSPACE"])
 def check(met):
-    with Checklist("00.1", lab) as checklist:
+    with Checklist("00.1") as checklist:
         checklist.that(met, "two nodes", hint="one more")
 """
 
