@@ -124,13 +124,13 @@ sleepers = [
 ]
 
 # %% id="queue-look"
-# !squeue --me
+# !sleep 2; squeue --me
 
 # %% [markdown] id="queue-explain"
 # `ST` is the state: `R` runs, `PD` is pending. The last column says on which nodes a job runs, or, in
 # brackets, why it does not run yet. `(Resources)`: it is the next in line and waits for nodes to become
-# free. `(Priority)`: another job stands before it. (If the table is empty you were slow and they are
-# done; if the first column of states says only `PD`, you were quick.)
+# free. `(Priority)`: another job stands before it. `(None)`: Slurm has not looked at it yet. (If the table is
+# empty you were slow, and they are done.)
 #
 # Nothing of this needs you. Close the notebook, shut the laptop's lid, come back tomorrow: jobs belong
 # to the queue, not to the window from which they came.
@@ -156,7 +156,7 @@ ids = ",".join(str(sleeper.job_id) for sleeper in sleepers)
 
 # %% id="cancel"
 long_one = lab.submit(shell.recipe("too-long", "echo started; sleep 3500", time_limit_minutes=60))
-# !squeue --me
+# !sleep 1; squeue --me
 
 # %% id="cancel-do"
 lab.cancel(long_one)
@@ -175,7 +175,7 @@ print(long_one.text)
 # most useful habit of all. Here is a job with a spelling mistake.
 
 # %% id="error-run"
-typo = lab.submit(shell.recipe("typo", "srun pyhton --version"))
+typo = lab.submit(shell.recipe("typo", "pyhton --version"))
 typo.wait()
 print(typo.state, typo.exit_code)
 print(typo.text)
