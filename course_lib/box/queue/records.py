@@ -1,0 +1,161 @@
+"""What is kept of a job and of a step; one annotation is one column of the state file.
+
+Times are seconds since 1970; 0.0 is "not yet". Environments and arguments are bytes, joined
+by NUL, because a file name or a variable need not be UTF-8.
+"""
+
+from __future__ import annotations
+
+from course_lib.box.record import Record
+
+PENDING, RUNNING = "PENDING", "RUNNING"
+COMPLETED, FAILED, CANCELLED = "COMPLETED", "FAILED", "CANCELLED"
+TIMEOUT, OUT_OF_MEMORY, NODE_FAIL = "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"
+FINAL_STATES = (COMPLETED, FAILED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, NODE_FAIL)
+UNLIMITED = -1
+"""Time limit (minutes) of a job that has none."""
+
+
+class Allocation(Record):
+    """What a job holds on one node."""
+
+    node: str
+    cpus: tuple[int, ...]
+    devices: tuple[int, ...]
+    tasks: int
+
+
+class Job(Record):
+    id: int
+    kind: str = "batch"
+    """`batch` (sbatch), or `srun` for an srun outside of any job: no script, its own steps."""
+    name: str = ""
+    user: str = ""
+    uid: int = 0
+    group_name: str = ""
+    gid: int = 0
+    state: str = PENDING
+    completing: int = 0
+    """1 from the moment the end is decided until no process is left (COMPLETING, CG)."""
+    reason: str = "None"
+    partition: str = ""
+    account: str = ""
+    qos: str = "normal"
+    reservation: str = ""
+    constraint_text: str = ""
+    licenses: str = ""
+    comment: str = ""
+    wckey: str = ""
+    mail_type: str = ""
+    mail_user: str = ""
+    dependency: str = ""
+    nodes_min: int = 1
+    nodes_max: int = 1
+    tasks: int = 1
+    tasks_given: int = 0
+    """1 where -n was asked for (SLURM_NTASKS and SLURM_NPROCS are set only then)."""
+    nodes_given: int = 0
+    tasks_per_node: int = 0
+    cpus_per_task: int = 0
+    """0 where -c was not given; one CPU per task is then allotted."""
+    gpus: str = ""
+    gpus_per_node: str = ""
+    gpus_per_task: str = ""
+    gres: str = ""
+    memory: str = ""
+    memory_per_cpu: str = ""
+    memory_per_gpu: str = ""
+    exclusive: int = 0
+    oversubscribe: int = 0
+    distribution: str = ""
+    want_nodes: str = ""
+    exclude_nodes: str = ""
+    time_limit_min: int = UNLIMITED
+    submit_s: float = 0.0
+    eligible_s: float = 0.0
+    begin_s: float = 0.0
+    start_s: float = 0.0
+    end_s: float = 0.0
+    exit_code: int = 0
+    exit_signal: int = 0
+    cancelled_by: int = -1
+    """uid of the scancel; -1 where nobody cancelled."""
+    hold: str = ""
+    """`user` while held by sbatch -H or scontrol hold, `admin` by scontrol hold of root."""
+    priority: int = 0
+    nice: int = 0
+    requeue: int = 1
+    restarts: int = 0
+    requeue_asked: str = ""
+    """`requeue` or `hold` while a running job is being stopped in order to be queued again."""
+    signal_number: int = 0
+    signal_before_s: int = 60
+    signal_to: str = ""
+    """Of --signal: `batch` (B:), or `` for the steps."""
+    kill_on_invalid_dependency: int = -1
+    work_dir: bytes = b""
+    command: bytes = b""
+    """Path of the script as scontrol shows it; empty for --wrap and standard input."""
+    submit_line: bytes = b""
+    script: bytes = b""
+    argv: bytes = b""
+    """Arguments of the script, each ended by NUL."""
+    environment: bytes = b""
+    """NAME=value of the submission after --export was applied, each ended by NUL."""
+    stdin: bytes = b"/dev/null"
+    stdout: bytes = b""
+    stderr: bytes = b""
+    """Patterns as given (`%j`…); empty stdout is slurm-%j.out, empty stderr goes to stdout."""
+    open_mode: str = ""
+    """`append`, `truncate`, or empty (truncate, append after a requeue)."""
+    umask: int = 0o022
+    rlimits: bytes = b""
+    """NAME=soft lines of the submitting shell (--propagate)."""
+    submit_host: str = ""
+    link_gbit: float = 1.0
+    memory_per_device_gib: float = 4.0
+    supervisor_pid: int = 0
+    supervisor_ticks: int = 0
+    batch_host: str = ""
+    step_options: str = ""
+    """Options of the submission that steps inherit, NAME=value joined by newlines."""
+
+    def arguments(self) -> list[bytes]:
+        return split(self.argv)
+
+    def variables(self) -> dict[bytes, bytes]:
+        pairs = (item.partition(b"=") for item in split(self.environment))
+        return {name: value for name, _, value in pairs}
+
+
+class Step(Record):
+    job_id: int
+    step: str
+    """`batch`, `0`, `1` …"""
+    name: str = ""
+    state: str = RUNNING
+    nodes: str = ""
+    node_count: int = 1
+    tasks: int = 1
+    cpus: int = 1
+    devices: int = 0
+    start_s: float = 0.0
+    end_s: float = 0.0
+    exit_code: int = 0
+    exit_signal: int = 0
+    max_rss_kib: int = 0
+    cpu_s: float = 0.0
+    user_cpu_s: float = 0.0
+    submit_line: bytes = b""
+
+
+def join(items: list[bytes]) -> bytes:
+    return b"".join(item + b"\0" for item in items)
+
+
+def split(joined: bytes) -> list[bytes]:
+    return joined.split(b"\0")[:-1]
+
+
+def joined_environment(variables: dict[bytes, bytes]) -> bytes:
+    return join([name + b"=" + value for name, value in variables.items()])

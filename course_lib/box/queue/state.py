@@ -1,0 +1,220 @@
+"""What happens to a job, one function per event; each is one transaction.
+
+The supervisor of a job (box/node) and the commands call these; nobody else writes the state
+file. A function that comes too late (the job is already over, another supervisor was faster)
+changes nothing and says so with its result.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+from course_lib.box.queue import access
+from course_lib.box.queue.access import snapshot, transaction
+from course_lib.box.queue.records import (
+    CANCELLED,
+    COMPLETED,
+    FINAL_STATES,
+    NODE_FAIL,
+    PENDING,
+    RUNNING,
+    Allocation,
+    Job,
+    Step,
+)
+
+REQUEUE_DELAY_S = 0.0
+
+
+def submit(values: dict[str, object]) -> int:
+    """Records a job as pending and gives it the next number."""
+    with transaction() as db:
+        job_id = int(db.execute("SELECT value FROM fact WHERE name = 'next_job_id'").fetchone()[0])
+        db.execute("UPDATE fact SET value = ? WHERE name = 'next_job_id'", (str(job_id + 1),))
+        now_s = time.time()
+        full = {"submit_s": now_s, "eligible_s": 0.0, "priority": FIRST_PRIORITY - job_id, **values}
+        record = Job(id=job_id, **full)
+        access.insert(db, "job", {name: getattr(record, name) for name in Job.fields()})
+    return job_id
+
+
+FIRST_PRIORITY = 4294901760
+"""Slurm's priority/basic counts down from here, so that an earlier job goes first."""
+
+
+def read_job(job_id: int) -> Job | None:
+    with snapshot() as db:
+        return access.job(db, job_id)
+
+
+def read_allocation(job_id: int) -> list[Allocation]:
+    with snapshot() as db:
+        return access.allocations(db, job_id)
+
+
+def read_steps(job_id: int) -> list[Step]:
+    with snapshot() as db:
+        return access.steps(db, "job_id = ?", (job_id,))
+
+
+def claim(job_id: int, pid: int, ticks: int) -> Job | None:
+    """Makes this process the supervisor of a job that has its nodes; None if it is not to run.
+
+    A job is started by whoever ran the scheduling pass, and again by whoever finds it without
+    supervisor; only the first claim counts.
+    """
+    with transaction() as db:
+        job = access.job(db, job_id)
+        if job is None or job.state != RUNNING or job.supervisor_pid:
+            return None
+        access.change(db, job_id, supervisor_pid=pid, supervisor_ticks=ticks)
+        return access.job(db, job_id)
+
+
+def add_step(values: dict[str, object]) -> Step | None:
+    """Begins a step; without a `step` it gets the next number. None if the job is over."""
+    with transaction() as db:
+        job = access.job(db, int(str(values["job_id"])))
+        if job is None or job.state != RUNNING or job.completing:
+            return None
+        if "step" not in values:
+            names = [s.step for s in access.steps(db, "job_id = ?", (job.id,))]
+            values = {**values, "step": str(sum(name.isdigit() for name in names))}
+        step = Step(**{"start_s": time.time(), **values})
+        access.insert(db, "step", {name: getattr(step, name) for name in Step.fields()})
+    return step
+
+
+def finish_step(
+    job_id: int, step: str, state: str, exit_code: int, exit_signal: int = 0, **usage: object
+) -> None:
+    """`usage`: max_rss_kib, cpu_s, user_cpu_s."""
+    with transaction() as db:
+        values = {"state": state, "exit_code": exit_code, "exit_signal": exit_signal, **usage}
+        values["end_s"] = time.time()
+        columns = ", ".join(f"{name} = ?" for name in values)
+        db.execute(
+            f"UPDATE step SET {columns} WHERE job_id = ? AND step = ? AND end_s = 0",  # noqa: S608
+            (*values.values(), job_id, step),
+        )
+
+
+def mark_completing(
+    job_id: int, state: str, exit_code: int = 0, exit_signal: int = 0
+) -> Job | None:
+    """The end of a running job is decided, its processes are being ended (squeue: CG).
+
+    The first decision stands: a cancelled job that then fails stays cancelled.
+    """
+    with transaction() as db:
+        job = access.job(db, job_id)
+        if job is None or job.state != RUNNING:
+            return job
+        access.change(
+            db,
+            job_id,
+            state=state,
+            completing=1,
+            end_s=time.time(),
+            exit_code=exit_code,
+            exit_signal=exit_signal,
+        )
+        return access.job(db, job_id)
+
+
+def mark_cancelled(job_id: int, uid: int) -> Job | None:
+    """Ends a pending job at once; a running one becomes CANCELLED and completing.
+
+    Returns the job as it was before, so that the caller knows whether to stop processes.
+    """
+    with transaction() as db:
+        job = access.job(db, job_id)
+        if job is None or job.state not in (PENDING, RUNNING):
+            return job
+        now_s = time.time()
+        access.change(
+            db,
+            job_id,
+            state=CANCELLED,
+            cancelled_by=uid,
+            end_s=now_s,
+            completing=int(job.state == RUNNING),
+            requeue_asked="",
+            start_s=job.start_s or now_s,
+        )
+        return job
+
+
+def finish(job_id: int, state: str = COMPLETED, exit_code: int = 0, exit_signal: int = 0) -> None:
+    """No process of the job is left: its nodes are free. Keeps an end decided earlier.
+
+    A job whose requeue was asked for is pending again instead.
+    """
+    with transaction() as db:
+        job = access.job(db, job_id)
+        if job is None or (job.state in FINAL_STATES and not job.completing):
+            return
+        if job.requeue_asked:
+            _queue_again(db, job)
+            return
+        values: dict[str, object] = {"completing": 0}
+        if job.state == RUNNING:
+            values |= {
+                "state": state,
+                "exit_code": exit_code,
+                "exit_signal": exit_signal,
+                "end_s": time.time(),
+            }
+        elif job.state == CANCELLED and (exit_code or exit_signal):
+            values |= {"exit_code": exit_code, "exit_signal": exit_signal}
+        access.change(db, job_id, **values)
+        _end_open_steps(db, job_id, str(values.get("state", job.state)))
+
+
+def bury(job_id: int) -> bool:
+    """The supervisor is dead and nothing of the job is left: NODE_FAIL, or queued again."""
+    with transaction() as db:
+        job = access.job(db, job_id)
+        if job is None or (job.state != RUNNING and not job.completing):
+            return False
+        if job.state == RUNNING or job.requeue_asked:
+            if job.requeue_asked:
+                _queue_again(db, job)
+                return True
+            access.change(db, job_id, state=NODE_FAIL, end_s=time.time(), completing=0)
+        else:
+            access.change(db, job_id, completing=0)
+        _end_open_steps(db, job_id, CANCELLED)
+        return True
+
+
+def _queue_again(db: sqlite3.Connection, job: Job) -> None:
+    held = "user" if job.requeue_asked == "hold" else job.hold
+    access.change(
+        db,
+        job.id,
+        state=PENDING,
+        completing=0,
+        requeue_asked="",
+        hold=held,
+        restarts=job.restarts + 1,
+        start_s=0.0,
+        end_s=0.0,
+        supervisor_pid=0,
+        supervisor_ticks=0,
+        exit_code=0,
+        exit_signal=0,
+        batch_host="",
+        reason="None",
+        begin_s=max(job.begin_s, time.time() + REQUEUE_DELAY_S),
+    )
+    access.allot(db, job.id, [])
+    db.execute("DELETE FROM step WHERE job_id = ?", (job.id,))
+
+
+def _end_open_steps(db: sqlite3.Connection, job_id: int, state: str) -> None:
+    db.execute(
+        "UPDATE step SET state = ?, end_s = ? WHERE job_id = ? AND end_s = 0",
+        (state, time.time(), job_id),
+    )

@@ -1,0 +1,129 @@
+"""The state file: one SQLite database, opened by many commands at once.
+
+Whatever is wrong with the file, a command must be able to go on: a file that cannot be read
+is set aside under another name, jobs that only it knew are ended, and a note says so.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import time
+
+from course_lib.box import settings
+from course_lib.box.queue.records import Job, Step
+
+SCHEMA_VERSION = 1
+BUSY_S = 10.0
+FIRST_JOB_ID = 1
+SQL_TYPES = {"int": "INTEGER", "float": "REAL", "str": "TEXT", "bytes": "BLOB"}
+
+
+class StateError(Exception):
+    """The state file cannot be used now: locked for long, disk full, folder not writable."""
+
+
+def path() -> str:
+    return os.path.join(settings.state_home(), "state.sqlite")
+
+
+def connect() -> sqlite3.Connection:
+    """An open state file of this version, made or replaced where needed."""
+    file = path()
+    try:
+        os.makedirs(settings.state_home(), mode=0o700, exist_ok=True)
+        known = os.path.exists(file) and os.path.getsize(file) > 0
+        connection = _open(file)
+        try:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if known and version == SCHEMA_VERSION:
+                return connection
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) and not _is_corrupt(error):
+                raise
+            version = -1
+        connection.close()
+        return _create(file, version)
+    except (sqlite3.Error, OSError) as error:
+        raise StateError(f"{file}: {error}") from error
+
+
+def _open(file: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None)
+    connection.execute("PRAGMA synchronous=NORMAL")
+    return connection
+
+
+def _is_corrupt(error: sqlite3.Error) -> bool:
+    return any(word in str(error) for word in ("malformed", "not a database", "no such"))
+
+
+def set_aside(file: str, why: str) -> str:
+    """Renames a state file that cannot be used, with its journals, and says so."""
+    kept = f"{file}.{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    for suffix in ("-wal", "-shm", ""):
+        if os.path.exists(file + suffix):
+            os.replace(file + suffix, kept + suffix)
+    print(
+        f"box: the state file {why}; it is kept as {kept} and a new one is begun."
+        " Jobs that were running are ended.",
+        file=sys.stderr,
+    )
+    return kept
+
+
+def _create(file: str, version: int) -> sqlite3.Connection:
+    """Makes the tables under a lock, so that of many first commands only one makes them."""
+    import fcntl
+
+    with open(os.path.join(settings.state_home(), "create.lock"), "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        connection = _open(file)
+        if _version(connection) == SCHEMA_VERSION:
+            return connection
+        connection.close()
+        if version == -1:
+            set_aside(file, "cannot be read")
+        elif version != 0:
+            set_aside(file, f"has layout {version}, and this box reads layout {SCHEMA_VERSION}")
+        connection = _open(file)
+        _make_tables(connection)
+    return connection
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    try:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    except sqlite3.DatabaseError:
+        return -1
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(_table("job", Job, "PRIMARY KEY (id)"))
+    connection.execute(_table("step", Step, "PRIMARY KEY (job_id, step)"))
+    connection.execute(
+        "CREATE TABLE allocation (job_id INTEGER, node TEXT, cpus TEXT, devices TEXT,"
+        " tasks INTEGER, PRIMARY KEY (job_id, node))"
+    )
+    connection.execute("CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT)")
+    connection.execute("CREATE INDEX job_active ON job (state, completing)")
+    connection.execute("INSERT INTO fact VALUES ('next_job_id', ?)", (str(_first_free_id()),))
+    connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _table(name: str, record: type[Job] | type[Step], key: str) -> str:
+    columns = ", ".join(f"{c} {SQL_TYPES[t]}" for c, t in record.__annotations__.items())
+    return f"CREATE TABLE {name} ({columns}, {key})"
+
+
+def _first_free_id() -> int:
+    """Past every job folder, so that a lost state file does not give a number out twice."""
+    folder = os.path.join(settings.state_home(), "jobs")
+    if not os.path.isdir(folder):
+        return FIRST_JOB_ID
+    numbers = [int(name) for name in os.listdir(folder) if name.isdigit()]
+    return max(numbers, default=FIRST_JOB_ID - 1) + 1

@@ -1,0 +1,34 @@
+"""Frozen records without the import time of `dataclasses` (as long as a whole `squeue`)."""
+
+from __future__ import annotations
+
+
+class Record:
+    """Fields are the annotations of the subclass; those without a default must be given."""
+
+    def __init__(self, **values: object) -> None:
+        own = type(self)
+        unknown = values.keys() - own.__annotations__.keys()
+        absent = [n for n in own.__annotations__ if n not in values and not hasattr(own, n)]
+        if unknown or absent:
+            raise TypeError(f"{own.__name__}: unknown {sorted(unknown)}, absent {absent}")
+        self.__dict__.update(values)
+
+    @classmethod
+    def fields(cls) -> list[str]:
+        return list(cls.__annotations__)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is read-only: {name}")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(
+            getattr(self, name) == getattr(other, name) for name in self.fields()
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in self.fields()))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.fields())
+        return f"{type(self).__name__}({shown})"

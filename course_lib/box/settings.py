@@ -1,0 +1,133 @@
+"""What the box is: how many nodes, how fast the link between them, where its state lies.
+
+The commands import this for every `squeue`; `tomllib`, `dataclasses` and `pathlib` would cost
+more than the query itself, so the first is imported only where a `box.toml` exists.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from course_lib.box.record import Record
+
+CLUSTER = "box"
+SETTINGS_FILE = "box.toml"
+MODES = ("auto", "namespaces", "flat")
+
+
+class SettingsError(ValueError):
+    """A value of `box.toml` or of a COURSE_BOX_* variable that the box cannot work with."""
+
+
+class Settings(Record):
+    cluster: str = CLUSTER
+    nodes: int = 2
+    node_prefix: str = "node"
+    devices_per_node: int = 2
+    device_type: str = ""
+    cpus_per_node: int = 32
+    memory_per_node_gib: float = 32.0
+    memory_per_device_gib: float = 4.0
+    link_gbit: float = 1.0
+    mode: str = "auto"
+    partitions: str = "box"
+    """Names separated by commas; the first is the default partition."""
+    default_time: str = "01:00:00"
+    max_time: str = "UNLIMITED"
+    kill_wait_s: float = 30.0
+    """Time between SIGTERM and SIGKILL at a time limit or a cancel (Slurm's KillWait)."""
+    gpus: str = "auto"
+    """`auto` uses the GPUs of the machine where there are any; `none` never does."""
+
+    @property
+    def node_names(self) -> list[str]:
+        return [f"{self.node_prefix}{number}" for number in range(1, self.nodes + 1)]
+
+    @property
+    def partition_names(self) -> list[str]:
+        return [name.strip() for name in self.partitions.split(",") if name.strip()]
+
+
+def state_home() -> str:
+    """Folder of everything the box writes outside of a job's own output."""
+    if chosen := os.environ.get("COURSE_BOX_HOME"):
+        return os.path.abspath(chosen)
+    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(base, "course-box")
+
+
+def job_folder(job_id: int) -> str:
+    """Socket, lock and log of the supervisor of a job; made by whoever needs it first."""
+    return os.path.join(state_home(), "jobs", str(job_id))
+
+
+def load() -> Settings:
+    """The settings of this box; a faulty file names the line to change and stops the command."""
+    path = os.path.join(state_home(), SETTINGS_FILE)
+    values: dict[str, object] = {}
+    if os.path.exists(path):
+        values = _read(path)
+    return check(Settings(**values), path)
+
+
+def _read(path: str) -> dict[str, object]:
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            values = tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error
+    if isinstance(values.get("partitions"), list):
+        values["partitions"] = ",".join(str(name) for name in values["partitions"])
+    unknown = sorted(set(values) - set(Settings.fields()))
+    if unknown:
+        raise SettingsError(
+            f"{path} has {', '.join(unknown)}; known are: {', '.join(Settings.fields())}"
+        )
+    return values
+
+
+def check(settings: Settings, path: str = SETTINGS_FILE) -> Settings:
+    """The same settings, or an error that names the value, the rule and the file."""
+    kinds = {"int": (int,), "float": (int, float), "str": (str,)}
+    for name, kind in Settings.__annotations__.items():
+        value = getattr(settings, name)
+        if not isinstance(value, kinds[kind]) or isinstance(value, bool):
+            raise SettingsError(f"{path}: {name} = {value!r} is not of type {kind}")
+        lowest = 0 if name in MAY_BE_ZERO else 1e-9
+        if not isinstance(value, str) and value < lowest:
+            raise SettingsError(f"{path}: {name} = {value!r} must be greater than 0")
+    if settings.mode not in MODES:
+        raise SettingsError(f"{path}: mode = {settings.mode!r}; use one of {', '.join(MODES)}")
+    if not settings.partition_names:
+        raise SettingsError(f'{path}: partitions is empty; use for example "box"')
+    return settings
+
+
+MAY_BE_ZERO = ("devices_per_node", "kill_wait_s")
+
+
+def of_submission(settings: Settings) -> tuple[float, float]:
+    """Link (Gbit/s) and device memory (GiB) of a job submitted now.
+
+    The two variables let one lesson slow the link for one job; they are recorded with the job.
+    """
+    return (
+        _number("COURSE_BOX_LINK_GBIT", settings.link_gbit),
+        _number("COURSE_BOX_MEMORY_PER_DEVICE_GIB", settings.memory_per_device_gib),
+    )
+
+
+def _number(variable: str, default: float) -> float:
+    text = os.environ.get(variable, "")
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < sys.maxsize:
+        raise SettingsError(f"{variable}={text!r} is not a number greater than 0 (such as 0.2)")
+    return value
