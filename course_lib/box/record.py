@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
 
 class Record:
     """Fields are the annotations of the subclass; those without a default must be given."""
@@ -13,6 +17,13 @@ class Record:
         if unknown or absent:
             raise TypeError(f"{own.__name__}: unknown {sorted(unknown)}, absent {absent}")
         self.__dict__.update(values)
+
+    @classmethod
+    def of_row(cls, names: list[str], row: tuple[object, ...]) -> Self:
+        """From a row of the state file, unchecked: a listing makes hundreds of them."""
+        record = object.__new__(cls)
+        record.__dict__.update(zip(names, row, strict=True))
+        return record
 
     @classmethod
     def fields(cls) -> list[str]:

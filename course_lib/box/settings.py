@@ -13,6 +13,8 @@ from course_lib.box.record import Record
 
 CLUSTER = "box"
 SETTINGS_FILE = "box.toml"
+UNLIMITED = -1
+"""Minutes of a time limit that is none."""
 MODES = ("auto", "namespaces", "flat")
 
 
@@ -27,16 +29,22 @@ class Settings(Record):
     devices_per_node: int = 2
     device_type: str = ""
     cpus_per_node: int = 32
-    memory_per_node_gib: float = 32.0
+    memory_per_node_mib: int = 16000
     memory_per_device_gib: float = 4.0
     link_gbit: float = 1.0
     mode: str = "auto"
     partitions: str = "box"
     """Names separated by commas; the first is the default partition."""
+    features: str = "any"
+    """What --constraint may name, separated by commas; `any` lets every name pass."""
+    reservations: str = "any"
     default_time: str = "01:00:00"
-    max_time: str = "UNLIMITED"
-    kill_wait_s: float = 30.0
+    max_time: str = "1-00:00:00"
+    kill_wait_s: float = 5.0
     """Time between SIGTERM and SIGKILL at a time limit or a cancel (Slurm's KillWait)."""
+    first_job_id: int = 1
+    job_shown_s: float = 300.0
+    """squeue and scontrol know an ended job for this long (Slurm's MinJobAge)."""
     gpus: str = "auto"
     """`auto` uses the GPUs of the machine where there are any; `none` never does."""
 
@@ -47,6 +55,30 @@ class Settings(Record):
     @property
     def partition_names(self) -> list[str]:
         return [name.strip() for name in self.partitions.split(",") if name.strip()]
+
+    @property
+    def max_time_min(self) -> int | None:
+        """Longest time limit of the partitions in minutes; None if there is no limit."""
+        return minutes(self.max_time)
+
+
+def minutes(text: str) -> int | None:
+    """`30`, `30:00`, `1:30:00`, `2-12`, `2-12:30:00` as minutes, rounded up; None is unlimited."""
+    if text.strip().upper() in ("UNLIMITED", "INFINITE", "-1"):
+        return None
+    days, dash, rest = text.strip().rpartition("-")
+    parts = rest.split(":")
+    if not all(part.isdigit() for part in parts) or (dash and not days.isdigit()) or len(parts) > 3:
+        raise SettingsError(f"{text!r} is not a time; use for example 30, 1:30:00 or 2-12:00:00")
+    numbers = [int(part) for part in parts]
+    if dash:
+        hours, mins, seconds = [*numbers, 0, 0][:3]
+    elif len(numbers) == 3:
+        hours, mins, seconds = numbers
+    else:
+        hours, (mins, seconds) = 0, [*numbers, 0][:2]
+    total_s = ((int(days or 0) * 24 + hours) * 60 + mins) * 60 + seconds
+    return -(-total_s // 60)
 
 
 def state_home() -> str:
@@ -101,12 +133,14 @@ def check(settings: Settings, path: str = SETTINGS_FILE) -> Settings:
             raise SettingsError(f"{path}: {name} = {value!r} must be greater than 0")
     if settings.mode not in MODES:
         raise SettingsError(f"{path}: mode = {settings.mode!r}; use one of {', '.join(MODES)}")
+    for text in (settings.default_time, settings.max_time):
+        minutes(text)
     if not settings.partition_names:
         raise SettingsError(f'{path}: partitions is empty; use for example "box"')
     return settings
 
 
-MAY_BE_ZERO = ("devices_per_node", "kill_wait_s")
+MAY_BE_ZERO = ("devices_per_node", "kill_wait_s", "job_shown_s")
 
 
 def of_submission(settings: Settings) -> tuple[float, float]:

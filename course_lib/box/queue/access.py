@@ -8,7 +8,10 @@ from types import TracebackType
 from course_lib.box.queue import store
 from course_lib.box.queue.records import Allocation, Job, Step
 
-JOB_COLUMNS = ", ".join(Job.__annotations__)
+HEAVY = ("script", "argv", "environment", "rlimits", "step_options", "submit_line")
+"""Columns that only who runs or shows one job reads; together they are kilobytes per job."""
+LIGHT_COLUMNS = [name for name in Job.__annotations__ if name not in HEAVY]
+ALL_COLUMNS = list(Job.__annotations__)
 STEP_COLUMNS = ", ".join(Step.__annotations__)
 
 
@@ -48,11 +51,18 @@ class snapshot(transaction):
     begin = "BEGIN"
 
 
-def jobs(db: sqlite3.Connection, where: str = "1", values: tuple[object, ...] = ()) -> list[Job]:
+def jobs(
+    db: sqlite3.Connection,
+    where: str = "1",
+    values: tuple[object, ...] = (),
+    columns: list[str] = LIGHT_COLUMNS,
+) -> list[Job]:
     """`where` is SQL written in this package, never text of a user."""
-    rows = db.execute(f"SELECT {JOB_COLUMNS} FROM job WHERE {where} ORDER BY id", values)  # noqa: S608
-    names = Job.fields()
-    return [Job(**dict(zip(names, row, strict=True))) for row in rows]
+    rows = db.execute(
+        f"SELECT {', '.join(columns)} FROM job WHERE {where} ORDER BY id",  # noqa: S608
+        values,
+    )
+    return [Job.of_row(columns, row) for row in rows]
 
 
 def active_jobs(db: sqlite3.Connection) -> list[Job]:
@@ -61,7 +71,7 @@ def active_jobs(db: sqlite3.Connection) -> list[Job]:
 
 
 def job(db: sqlite3.Connection, job_id: int) -> Job | None:
-    found = jobs(db, "id = ?", (job_id,))
+    found = jobs(db, "id = ?", (job_id,), ALL_COLUMNS)
     return found[0] if found else None
 
 
@@ -71,7 +81,7 @@ def steps(db: sqlite3.Connection, where: str = "1", values: tuple[object, ...] =
         values,
     )
     names = Step.fields()
-    return [Step(**dict(zip(names, row, strict=True))) for row in rows]
+    return [Step.of_row(names, row) for row in rows]
 
 
 def insert(db: sqlite3.Connection, table: str, values: dict[str, object]) -> None:

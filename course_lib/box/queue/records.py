@@ -7,13 +7,12 @@ by NUL, because a file name or a variable need not be UTF-8.
 from __future__ import annotations
 
 from course_lib.box.record import Record
+from course_lib.box.settings import UNLIMITED
 
 PENDING, RUNNING = "PENDING", "RUNNING"
 COMPLETED, FAILED, CANCELLED = "COMPLETED", "FAILED", "CANCELLED"
 TIMEOUT, OUT_OF_MEMORY, NODE_FAIL = "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"
 FINAL_STATES = (COMPLETED, FAILED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, NODE_FAIL)
-UNLIMITED = -1
-"""Time limit (minutes) of a job that has none."""
 
 
 class Allocation(Record):
@@ -62,6 +61,15 @@ class Job(Record):
     gpus_per_node: str = ""
     gpus_per_task: str = ""
     gres: str = ""
+    gpus_per_socket: str = ""
+    cpus_per_gpu: int = 0
+    tasks_per_gpu: int = 0
+    tasks_per_core: int = 0
+    tasks_per_socket: int = 0
+    threads_per_core: int = 0
+    cpus_min: int = 0
+    """Of --mincpus: CPUs that a node must have to spare."""
+    overcommit: int = 0
     memory: str = ""
     memory_per_cpu: str = ""
     memory_per_gpu: str = ""
@@ -71,6 +79,8 @@ class Job(Record):
     want_nodes: str = ""
     exclude_nodes: str = ""
     time_limit_min: int = UNLIMITED
+    time_least_min: int = 0
+    """Of --time-min."""
     submit_s: float = 0.0
     eligible_s: float = 0.0
     begin_s: float = 0.0
@@ -83,6 +93,7 @@ class Job(Record):
     hold: str = ""
     """`user` while held by sbatch -H or scontrol hold, `admin` by scontrol hold of root."""
     priority: int = 0
+    """As given by --priority or counted down from the first job; squeue shows it less `nice`."""
     nice: int = 0
     requeue: int = 1
     restarts: int = 0
@@ -112,6 +123,7 @@ class Job(Record):
     rlimits: bytes = b""
     """NAME=soft lines of the submitting shell (--propagate)."""
     submit_host: str = ""
+    submit_session: int = 0
     link_gbit: float = 1.0
     memory_per_device_gib: float = 4.0
     supervisor_pid: int = 0

@@ -30,17 +30,51 @@ REQUEUE_DELAY_S = 0.0
 def submit(values: dict[str, object]) -> int:
     """Records a job as pending and gives it the next number."""
     with transaction() as db:
-        job_id = int(db.execute("SELECT value FROM fact WHERE name = 'next_job_id'").fetchone()[0])
-        db.execute("UPDATE fact SET value = ? WHERE name = 'next_job_id'", (str(job_id + 1),))
-        now_s = time.time()
-        full = {"submit_s": now_s, "eligible_s": 0.0, "priority": FIRST_PRIORITY - job_id, **values}
+        job_id = take_number(db)
+        full = {"submit_s": time.time(), **values}
+        if not full.get("priority"):
+            full["priority"] = take_priority(db)
         record = Job(id=job_id, **full)
         access.insert(db, "job", {name: getattr(record, name) for name in Job.fields()})
     return job_id
 
 
-FIRST_PRIORITY = 4294901760
+def take_number(db: sqlite3.Connection) -> int:
+    """The next job number; also a test of a submission uses one up, as in Slurm."""
+    job_id = int(db.execute("SELECT value FROM fact WHERE name = 'next_job_id'").fetchone()[0])
+    db.execute("UPDATE fact SET value = ? WHERE name = 'next_job_id'", (str(job_id + 1),))
+    return job_id
+
+
+FIRST_PRIORITY = 4294901759
 """Slurm's priority/basic counts down from here, so that an earlier job goes first."""
+
+
+def take_priority(db: sqlite3.Connection) -> int:
+    """The next lower priority. A released job gets a new one: it queues at the end."""
+    row = db.execute("SELECT value FROM fact WHERE name = 'next_priority'").fetchone()
+    priority = int(row[0]) if row else FIRST_PRIORITY
+    db.execute("INSERT OR REPLACE INTO fact VALUES ('next_priority', ?)", (str(priority - 1),))
+    return priority
+
+
+def release(job_id: int) -> None:
+    """Lets a held job into the order, at its end."""
+    with transaction() as db:
+        access.change(db, job_id, hold="", reason="None", priority=take_priority(db))
+
+
+def ask_requeue(job_id: int, how: str) -> None:
+    """`requeue` or `hold`. A job that has ended is pending again at once."""
+    with transaction() as db:
+        job = access.job(db, job_id)
+        if job is None:
+            return
+        access.change(db, job_id, requeue_asked=how)
+        if job.state in FINAL_STATES and not job.completing:
+            asked = access.job(db, job_id)
+            assert asked is not None
+            _queue_again(db, asked)
 
 
 def read_job(job_id: int) -> Job | None:

@@ -10,13 +10,14 @@ import os
 import sqlite3
 import sys
 import time
+from zlib import crc32
 
 from course_lib.box import settings
 from course_lib.box.queue.records import Job, Step
 
-SCHEMA_VERSION = 1
 BUSY_S = 10.0
-FIRST_JOB_ID = 1
+SCHEMA_VERSION = crc32(repr([Job.__annotations__, Step.__annotations__]).encode()) & 0x7FFFFFFF
+"""Changes by itself with the columns, so that no file of another layout is taken for ours."""
 SQL_TYPES = {"int": "INTEGER", "float": "REAL", "str": "TEXT", "bytes": "BLOB"}
 
 
@@ -86,7 +87,7 @@ def _create(file: str, version: int) -> sqlite3.Connection:
         if version == -1:
             set_aside(file, "cannot be read")
         elif version != 0:
-            set_aside(file, f"has layout {version}, and this box reads layout {SCHEMA_VERSION}")
+            set_aside(file, "was made by another version of the box")
         connection = _open(file)
         _make_tables(connection)
     return connection
@@ -122,8 +123,9 @@ def _table(name: str, record: type[Job] | type[Step], key: str) -> str:
 
 def _first_free_id() -> int:
     """Past every job folder, so that a lost state file does not give a number out twice."""
+    first = settings.load().first_job_id
     folder = os.path.join(settings.state_home(), "jobs")
     if not os.path.isdir(folder):
-        return FIRST_JOB_ID
+        return first
     numbers = [int(name) for name in os.listdir(folder) if name.isdigit()]
-    return max(numbers, default=FIRST_JOB_ID - 1) + 1
+    return max(numbers, default=first - 1) + 1

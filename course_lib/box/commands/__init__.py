@@ -1,0 +1,1 @@
+"""What the user types: sbatch, srun, squeue, scancel, sinfo, scontrol and sacct."""

@@ -1,0 +1,73 @@
+"""Which variables of the submitting shell a job gets (--export, --export-file)."""
+
+from __future__ import annotations
+
+import os
+
+from course_lib.box.commands.failure import Failure
+from course_lib.box.queue.records import joined_environment
+
+Variables = dict[bytes, bytes]
+
+
+def environment(choice: str | None, file: str | None) -> bytes:
+    """NAME=value, each ended by NUL; `choice` is the value of --export, None if not given."""
+    own = dict(os.environb)
+    if file is not None:
+        return joined_environment({**_slurm_variables(own), **_from_file(file)})
+    if choice is None or choice.upper() == "ALL":
+        return joined_environment(own)
+    if choice.upper() == "NONE":
+        return joined_environment({**_login(own), **_slurm_variables(own)})
+    return joined_environment(_chosen(choice, own))
+
+
+def _chosen(choice: str, own: Variables) -> Variables:
+    names = [part for part in os.fsencode(choice).split(b",") if part]
+    everything = any(name.upper() == b"ALL" for name in names)
+    kept = dict(own) if everything else {**_login(own), **_slurm_variables(own)}
+    for part in names:
+        name, equals, value = part.partition(b"=")
+        if name.upper() == b"ALL" and not equals:
+            continue
+        if equals:
+            kept[name] = value
+        elif name in own:
+            kept[name] = own[name]
+    return kept
+
+
+def _slurm_variables(own: Variables) -> Variables:
+    return {name: value for name, value in own.items() if name.startswith(b"SLURM_")}
+
+
+def _login(own: Variables) -> Variables:
+    """What a login shell of the user would start with; real Slurm asks `su -` for it."""
+    import pwd
+
+    try:
+        user = pwd.getpwuid(os.getuid())
+    except KeyError:
+        return {name: own[name] for name in (b"HOME", b"PATH", b"USER") if name in own}
+    folders = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    if user.pw_uid:
+        folders = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
+    pairs = {
+        "HOME": user.pw_dir,
+        "LOGNAME": user.pw_name,
+        "PATH": folders,
+        "SHELL": user.pw_shell or "/bin/sh",
+        "USER": user.pw_name,
+    }
+    return {os.fsencode(name): os.fsencode(value) for name, value in pairs.items()}
+
+
+def _from_file(name: str) -> Variables:
+    try:
+        source = int(name) if name.isdigit() else name
+        with open(source, "rb") as file:
+            items = file.read().split(b"\0")
+    except OSError as error:
+        raise Failure(f"Unable to open --export-file {name}: {error.strerror}") from None
+    pairs = (item.partition(b"=") for item in items if item)
+    return {key: value for key, _, value in pairs}

@@ -1,0 +1,93 @@
+"""Starts a command and turns whatever goes wrong into one clear line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+from course_lib.box.commands.failure import Failure
+from course_lib.box.commands.getopt import UsageError
+
+VERSION = "slurm-wlm 22.05.8"
+COMMANDS = ("sbatch", "srun", "squeue", "scancel", "sinfo", "scontrol", "sacct")
+USAGE_CODES = {"sbatch": 255, "srun": 255}
+
+
+def main(command: str, arguments: list[str]) -> int:
+    """The exit code of `command arguments`; output is complete when it returns."""
+    sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
+    try:
+        code = _run(command, arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a reader such as `head` has enough
+        return 141
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _run(command: str, arguments: list[str]) -> int:
+    module = import_module(f"course_lib.box.commands.{command}")
+    shown = _answer_about_itself(command, arguments, module.USAGE)
+    if shown:
+        print(shown)
+        return 0
+    try:
+        return int(module.run(arguments))
+    except UsageError as error:
+        print(f'{error}\nTry "{command} --help" for more information', file=sys.stderr)
+        return USAGE_CODES.get(command, 1)
+    except Failure as failure:
+        sys.stdout.flush()
+        for line in failure.lines:
+            print(f"{command}: error: {line}", file=sys.stderr)
+        return failure.code
+    except Exception as error:
+        return _unforeseen(command, error)
+
+
+def _answer_about_itself(command: str, arguments: list[str], usage: str) -> str:
+    for word in arguments:
+        if word in ("--version", "-V"):
+            return VERSION
+        if word == "--usage":
+            return f"Usage: {usage}"
+        if word == "--help":
+            from course_lib.box.commands import helptext
+
+            return str(helptext.of(command, usage))
+        if not word.startswith("-"):
+            break
+    return ""
+
+
+def _unforeseen(command: str, error: Exception) -> int:
+    """State or settings that cannot be used; anything else is a fault of the box and is kept."""
+    from course_lib.box import settings
+    from course_lib.box.queue.store import StateError
+
+    if isinstance(error, settings.SettingsError):
+        print(f"{command}: error: {error}", file=sys.stderr)
+        return 1
+    if isinstance(error, StateError):
+        print(
+            f"{command}: error: Unable to contact slurm controller (connect failure)\n"
+            f"{command}: note: the box cannot use its state file: {error}",
+            file=sys.stderr,
+        )
+        return 1
+    import traceback
+
+    path = os.path.join(settings.state_home(), "faults.log")
+    try:
+        os.makedirs(settings.state_home(), exist_ok=True)
+        with open(path, "a", encoding="utf-8", errors="replace") as log:
+            traceback.print_exc(file=log)
+    except OSError:
+        traceback.print_exc()
+    print(
+        f"{command}: error: a fault of the box: {error!r}; the trace is in {path}", file=sys.stderr
+    )
+    return 1

@@ -1,0 +1,142 @@
+"""sinfo: partitions, and the nodes in them by state."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from course_lib.box import hostlist, settings
+from course_lib.box.commands import selection
+from course_lib.box.commands.failure import Failure, Unsupported
+from course_lib.box.commands.getopt import Syntax
+from course_lib.box.formats import clock, columns, nodeview
+from course_lib.box.formats.nodefields import FIELDS, LETTERS, PER_NODE, PER_STATE, Group
+from course_lib.box.formats.nodeview import ORDER, SHORT, NodeView
+from course_lib.box.queue import access, heal
+
+USAGE = "sinfo [options]"
+SYNTAX = Syntax(
+    "sinfo",
+    "all,a clusters,M= dead,d exact,e federation Format,O= format,o= help hide iterate,i= json"
+    " list-reasons,R local long,l Node,N nodes,n= noconvert noheader,h partition,p= reservation,T"
+    " responding,r sort,S= states,t= summarize,s usage verbose,v version,V yaml future,F",
+)
+DEFAULT = "%9P %.5a %.10l %.6D %.6t %N"
+FORMATS = {
+    (): DEFAULT,
+    ("long",): "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N",
+    ("Node",): "%#N %.6D %#P %6t",
+    ("Node", "long"): "%#N %.6D %#P %.11T %.4c %.8z %.6m %.8d %.6w %.8f %20E",
+    ("summarize",): "%9P %.5a %.10l  %.15F %N",
+    ("list-reasons",): "%20E %9u %19H %N",
+    ("list-reasons", "long"): "%20E %12U %19H %6t %N",
+}
+
+
+def run(arguments: list[str]) -> int:
+    pairs, _ = SYNTAX.parse(arguments)
+    options = {name: value or "" for name, value in pairs}
+    for name in ("json", "yaml", "clusters", "federation"):
+        if name in options:
+            raise Unsupported(f"--{name}")
+    text = options.get("iterate", "0")
+    if "iterate" in options and (not text.isdigit() or int(text) == 0):
+        raise Failure(f"Error: invalid entry for --iterate={text}")
+    heal.heal()
+    while True:
+        _show(options)
+        if not int(text):
+            return 0
+        sys.stdout.flush()
+        time.sleep(int(text))
+        print()
+
+
+def _show(options: dict[str, str]) -> None:
+    if "reservation" in options:
+        print("No reservations in the system")
+        return
+    if "long" in options or "iterate" in options:
+        print(clock.now_line())
+    box = settings.load()
+    wanted = set(hostlist.expand(options.get("nodes", "")))
+    states = _states(options.get("states", ""))
+    with access.snapshot() as db:
+        nodes = nodeview.views(db, box)
+    nodes = [node for node in nodes if not wanted or node.name in wanted]
+    nodes = [node for node in nodes if not states or {node.state, node.load_state} & states]
+    if "dead" in options or "list-reasons" in options:
+        nodes = []  # no node of the box is ever down
+    partitions = selection.words(options.get("partition", ""))
+    chosen = [name for name in box.partition_names if not partitions or name in partitions]
+    prefix, cols = _columns(options, box, nodes)
+    by_node = "Node" in options or bool(PER_NODE & {column.key for column in cols})
+    by_state = bool(PER_STATE & {column.key for column in cols})
+    groups = _groups(chosen, nodes, box, by_node, by_state)
+    if "list-reasons" in options or "Node" in options:
+        groups = [group for group in groups if group.nodes]
+    if "Node" in options:
+        groups = sorted(groups, key=lambda group: hostlist.natural(group.nodes[0].name))
+    lines = columns.lines(prefix, cols, FIELDS, groups, "noheader" not in options)
+    sys.stdout.write("".join(line + "\n" for line in lines))
+
+
+def _groups(
+    partitions: list[str], nodes: list[NodeView], box: settings.Settings, node: bool, state: bool
+) -> list[Group]:
+    found = []
+    for partition in partitions:
+        if node:
+            found += [Group(partition, [view], box) for view in nodes]
+        elif state and nodes:
+            for name in ORDER:
+                alike = [view for view in nodes if view.state == name]
+                if alike:
+                    found.append(Group(partition, alike, box))
+        else:
+            found.append(Group(partition, nodes, box))
+    return found
+
+
+def _states(text: str) -> set[str]:
+    found = set()
+    long = {short: name for name, short in SHORT.items()}
+    known = {*SHORT, *long, "down", "drain", "drained", "draining", "fail", "maint", "unknown"}
+    known |= {"future", "reserved", "no_respond", "perfctrs", "cloud", "reboot"}
+    for word in selection.words(text):
+        lower = word.lower()
+        near = [name for name in sorted(known) if name.startswith(lower)]
+        if not near and lower != "all":
+            raise Failure(f'Bad state string: "{word}"', f"valid states: {','.join(sorted(SHORT))}")
+        if near:
+            name = lower if lower in known else near[0]
+            found.add(long.get(name, name))
+    return set() if "all" in text.lower().split(",") else found
+
+
+def _columns(
+    options: dict[str, str], box: settings.Settings, nodes: list[NodeView]
+) -> tuple[str, list[columns.Column]]:
+    try:
+        if "Format" in options:
+            known = {name: name for name in FIELDS}
+            return "", columns.parse_long(options["Format"], known)
+        text = options.get("format")
+        if text is None:
+            switches = tuple(
+                name for name in ("list-reasons", "Node", "summarize", "long") if name in options
+            )
+            text = FORMATS.get(switches) or FORMATS.get(switches[:1]) or DEFAULT
+            if not switches:
+                text = os.environ.get("SINFO_FORMAT", text)
+        return columns.parse_short(_sized(text, box, nodes), LETTERS)
+    except columns.FormatError as error:
+        raise Failure(f"Invalid node format specification: {error}") from None
+
+
+def _sized(text: str, box: settings.Settings, nodes: list[NodeView]) -> str:
+    """`%#N` is as wide as the longest name, and as the word above it."""
+    node_width = max([len(node.name) for node in nodes] + [9])
+    partition_width = max([len(name) + 1 for name in box.partition_names] + [len("PARTITION")])
+    return text.replace("%#N", f"%{node_width}N").replace("%#P", f"%{partition_width}P")

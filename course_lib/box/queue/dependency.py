@@ -1,0 +1,85 @@
+"""What `--dependency` waits for, judged from the other jobs' rows."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+from course_lib.box.queue import access
+from course_lib.box.queue.records import COMPLETED, FINAL_STATES, PENDING, Job
+
+KINDS = ("after", "afterany", "afternotok", "afterok", "aftercorr", "afterburstbuffer")
+READY, WAITING, NEVER = "ready", "waiting", "never"
+
+
+class DependencyError(ValueError):
+    """Not a dependency (ESLURM_DEPENDENCY)."""
+
+
+def parse(text: str) -> tuple[list[tuple[str, int, int]], bool]:
+    """Conditions as (kind, job id, delay in minutes), and whether any one of them is enough."""
+    either = "?" in text
+    if either and "," in text:
+        raise DependencyError(text)
+    found: list[tuple[str, int, int]] = []
+    for part in text.split("?" if either else ","):
+        kind, *numbers = part.split(":")
+        kind = kind.lower()
+        if kind == "singleton" and not numbers:
+            found.append((kind, 0, 0))
+            continue
+        if kind.isdigit() and not numbers:
+            kind, numbers = "afterany", [kind]
+        if kind not in KINDS or not numbers:
+            raise DependencyError(text)
+        for number in numbers:
+            job_id, plus, delay = number.partition("+")
+            if not job_id.isdigit() or int(job_id) == 0 or (plus and not delay.isdigit()):
+                raise DependencyError(text)
+            found.append((kind, int(job_id), int(delay or 0)))
+    return found, either
+
+
+def judge(db: sqlite3.Connection, job: Job) -> tuple[str, str]:
+    """Ready, waiting or never, and the text that squeue and scontrol show."""
+    if not job.dependency:
+        return READY, ""
+    conditions, either = parse(job.dependency)
+    verdicts = [_judge_one(db, job, condition) for condition in conditions]
+    shown = [
+        _text(condition, verdict)
+        for condition, verdict in zip(conditions, verdicts, strict=True)
+        if verdict != READY
+    ]
+    text = ("?" if either else ",").join(shown)
+    decisive = (READY, WAITING, NEVER) if either else (NEVER, WAITING, READY)
+    verdict = next(value for value in decisive if value in verdicts)
+    return verdict, "" if verdict == READY else text
+
+
+def _text(condition: tuple[str, int, int], verdict: str) -> str:
+    kind, job_id, delay = condition
+    state = "failed" if verdict == NEVER else "unfulfilled"
+    number = "" if kind == "singleton" else f":{job_id}" + (f"+{delay}" if delay else "")
+    return f"{kind}{number}({state})"
+
+
+def _judge_one(db: sqlite3.Connection, job: Job, condition: tuple[str, int, int]) -> str:
+    kind, other_id, delay_min = condition
+    if kind == "singleton":
+        where = (
+            "name = ? AND uid = ? AND id < ? AND (state IN ('PENDING', 'RUNNING') OR completing)"
+        )
+        return WAITING if access.jobs(db, where, (job.name, job.uid, job.id)) else READY
+    rows = access.jobs(db, "id = ?", (other_id,))
+    if not rows:
+        return READY  # Slurm takes a job that it no longer knows for one that ended well
+    other = rows[0]
+    if kind == "after":
+        begun = other.state != PENDING and other.start_s + delay_min * 60 <= time.time()
+        return READY if begun else WAITING
+    if other.state not in FINAL_STATES or other.completing:
+        return WAITING
+    succeeded = other.state == COMPLETED
+    wanted = {"afterok": True, "aftercorr": True, "afternotok": False}.get(kind, succeeded)
+    return READY if succeeded == wanted else NEVER

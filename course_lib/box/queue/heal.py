@@ -1,0 +1,42 @@
+"""Finds what died with nobody looking; every command does this before it answers."""
+
+from __future__ import annotations
+
+import time
+
+from course_lib.box.queue import access, keeper, schedule, state
+from course_lib.box.queue.records import Job
+
+GRACE_S = 5.0
+"""Time for a supervisor to come up before it is started once more."""
+GIVE_UP_S = 60.0
+
+
+def heal() -> bool:
+    """Ends what is left of jobs whose supervisor died. True if anything changed."""
+    from course_lib.box.node import launch
+
+    if launch.inside_job() is not None:
+        return False
+    with access.snapshot() as db:
+        holding = access.jobs(db, "state = 'RUNNING' OR completing = 1")
+        waiting = db.execute("SELECT 1 FROM job WHERE state = 'PENDING' LIMIT 1").fetchone()
+    changed = [job.id for job in holding if not launch.is_alive(job) and _bury(job)]
+    if changed:
+        schedule.run_pass()
+    if holding or waiting:
+        keeper.ensure()
+    return bool(changed)
+
+
+def _bury(job: Job) -> bool:
+    from course_lib.box.node import launch
+
+    if not job.supervisor_pid and not job.completing:
+        age_s = time.time() - job.start_s
+        if age_s < GIVE_UP_S:
+            if age_s > GRACE_S:
+                launch.start_supervisor(job.id)
+            return False
+    launch.bury(job)
+    return state.bury(job.id)
