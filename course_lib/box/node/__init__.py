@@ -1,0 +1,1 @@
+"""How a job runs: its supervisor, its nodes, its steps and the processes in them."""

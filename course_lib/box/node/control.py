@@ -1,0 +1,29 @@
+"""A question to the supervisor of a job, and its answer."""
+
+from __future__ import annotations
+
+import os
+
+from course_lib.box import settings
+from course_lib.box.node import wire
+
+SOCKET = "control.sock"
+
+
+def path(job_id: int) -> str:
+    return os.path.join(settings.job_folder(job_id), SOCKET)
+
+
+def send(job_id: int, request: wire.Message) -> wire.Message | None:
+    """None where nobody answers: the job is not running, or its supervisor is dead."""
+    try:
+        connection = wire.connect(path(job_id))
+    except OSError:
+        return None
+    try:
+        wire.send(connection, request)
+        return wire.receive(connection)[0]
+    except wire.Gone:
+        return None
+    finally:
+        connection.close()

@@ -1,0 +1,160 @@
+"""How a job ends: by itself, by a cancel, at its time limit, or by the death of its nodes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from course_lib.box.queue import schedule, state
+from course_lib.box.queue.store import StateError
+
+if TYPE_CHECKING:
+    from course_lib.box.node.supervisor import Supervisor
+
+OUT_OF_MEMORY_CODE = 125
+SAVE_TRIES = 60
+
+
+class Ending:
+    def __init__(self, supervisor: Supervisor) -> None:
+        self.of = supervisor
+        self.decided = ""
+        """Why the job is being ended, as its log says it; empty while it runs."""
+        self.state = ""
+        self.status = 0
+        self.forget = False
+        self.out_of_memory = False
+        self.alarms = 0
+
+    def set_alarms(self) -> None:
+        """The time limit, and the signal before it; again whenever the limit changes."""
+        self.alarms += 1
+        mine, job = self.alarms, self.of.job
+        if job.time_limit_min < 0:
+            return
+        left_s = job.start_s + job.time_limit_min * 60 - time.time()
+        self.of.loop.after(left_s, lambda: mine == self.alarms and self._time_is_up())
+        if job.signal_number:
+            before_s = left_s - job.signal_before_s
+            self.of.loop.after(before_s, lambda: mine == self.alarms and self._warn())
+
+    def _warn(self) -> None:
+        job = self.of.job
+        if job.signal_to == "batch" and self.of.script:
+            self.of.script.signal(job.signal_number, alone=True)
+        else:
+            self.of.steps.signal_all(job.signal_number)
+
+    def _time_is_up(self) -> None:
+        if not self.decided:
+            state.mark_completing(self.of.job_id, "TIMEOUT")
+            self._stop(" DUE TO TIME LIMIT", "TIMEOUT")
+
+    def cancel(self) -> None:
+        if not self.decided:
+            self._stop("", "CANCELLED")
+
+    def exceeded_memory(self) -> None:
+        """As the kernel would: no warning, no time to end."""
+        if not self.out_of_memory:
+            self.out_of_memory = True
+            self.of.steps.kill_all()
+            if self.of.script:
+                step = f"{self.of.job_id}.batch"
+                self.of.script.say(
+                    f"Detected 1 oom-kill event(s) in StepId={step}. Some of your processes may"
+                    " have been killed by the cgroup out-of-memory handler."
+                )
+                self.of.script.kill()
+
+    def node_failed(self) -> None:
+        self.decided, self.state = "node failure", "NODE_FAIL"
+        self.of.loop.stop()
+
+    def forgotten(self) -> None:
+        """The queue does not know this job any more: nothing is left to report to."""
+        self.forget = True
+        self._kill()
+
+    def _stop(self, why: str, final: str) -> None:
+        """SIGCONT and SIGTERM to everything, SIGKILL to what is left after KillWait."""
+        self.decided, self.state = why or "cancelled", final
+        when = time.strftime("%Y-%m-%dT%H:%M:%S")
+        script = self.of.script
+        self.of.steps.stop_all(f"CANCELLED AT {when}{why}")
+        if script and script.running:
+            host = self.of.parts[0].node
+            script.say(f"*** JOB {self.of.job_id} ON {host} CANCELLED AT {when}{why} ***")
+            script.signal(signal.SIGCONT)
+            script.signal(signal.SIGTERM)
+        self.of.loop.after(self.of.box.kill_wait_s, self._kill)
+        self.check()
+
+    def _kill(self) -> None:
+        self.of.steps.kill_all()
+        if self.of.script:
+            self.of.script.kill()
+        self.check()
+
+    def script_ended(self, status: int) -> None:
+        self.status = status
+        if not self.decided:
+            final = "COMPLETED" if status == 0 else "FAILED"
+            self.state = "OUT_OF_MEMORY" if self.out_of_memory else final
+            code, number = self.code_and_signal(status)
+            state.mark_completing(self.of.job_id, self.state, code, number)
+            self.decided = "ended"
+            when = time.strftime("%Y-%m-%dT%H:%M:%S")
+            self.of.steps.stop_all(f"CANCELLED AT {when}")
+            self.of.loop.after(self.of.box.kill_wait_s, self._kill)
+        self.check()
+
+    def last_client_left(self) -> None:
+        """Of a job that is an srun: it ends with it, with the code of its worst task."""
+        self.script_ended(self.of.steps.worst_status)
+
+    def check_if_decided(self) -> None:
+        if self.decided:
+            self.check()
+
+    def check(self) -> None:
+        """Leaves when nothing runs any more."""
+        script = self.of.script
+        if not (script and script.running) and not self.of.steps.running():
+            self.of.loop.stop()
+
+    def code_and_signal(self, status: int) -> tuple[int, int]:
+        if self.out_of_memory:
+            return 0, OUT_OF_MEMORY_CODE
+        if os.WIFSIGNALED(status):
+            return 0, os.WTERMSIG(status)
+        return os.WEXITSTATUS(status), 0
+
+    def step_state(self, status: int) -> str:
+        if self.out_of_memory:
+            return "OUT_OF_MEMORY"
+        if status == 0:
+            return "COMPLETED"
+        stopped = self.decided and self.decided != "ended"
+        return "CANCELLED" if os.WIFSIGNALED(status) and stopped else "FAILED"
+
+    def report(self) -> None:
+        if not self.forget:
+            code, number = self.code_and_signal(self.status)
+            _insist(lambda: state.finish(self.of.job_id, self.state, code, number))
+        _insist(lambda: schedule.run_pass() and None)
+
+
+def _insist(action: object) -> None:
+    """A full disk or a locked state file passes; what the job did must not be lost."""
+    assert callable(action)
+    for _ in range(SAVE_TRIES):
+        try:
+            action()
+        except StateError as error:
+            print(error, flush=True)
+            time.sleep(1.0)
+        else:
+            return

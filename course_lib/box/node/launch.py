@@ -1,0 +1,139 @@
+"""Start, find and bury the supervisor of a job. Imported by every command: keep it light."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import sys
+import time
+
+from course_lib.box import settings
+from course_lib.box.node.warm import client
+from course_lib.box.queue.records import Job
+
+ALIVE = "alive"
+PROCESSES = "processes"
+LOG = "supervisor.log"
+MARKER = "COURSE_BOX_JOB"
+BURIAL_S = 5.0
+
+own_job_id: int | None = None
+"""Set in the supervisor: asking for its own lock would lose it."""
+
+
+def marker(job_id: int, home: str) -> str:
+    """Value of COURSE_BOX_JOB in every process of a job."""
+    return f"{job_id}@{home}"
+
+
+def process_name(job_id: int, home: str) -> str:
+    """Name of a job's first process, which `inside_job` reads; 15 characters at most."""
+    import binascii
+
+    return f"b{job_id}-{binascii.crc32(os.fsencode(home)) & 0xFFFFFF:06x}"[:15]
+
+
+def start_supervisor(job_id: int) -> None:
+    """Returns at once; the supervisor outlives the caller. A second start does no harm."""
+    folder = settings.job_folder(job_id)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if client.supervise(job_id):
+        return
+    client.ensure()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    spawn_detached("supervisor", [str(job_id)], os.path.join(folder, LOG), flags)
+
+
+def spawn_detached(role: str, arguments: list[str], log: str, flags: int) -> None:
+    """A Python process in a session of its own, without any stream of ours."""
+    start = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start.py")
+    os.posix_spawn(
+        sys.executable,
+        [sys.executable, start, package_root(), role, *arguments],
+        _environment(),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, log, flags, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without what Python and the libraries below torch read when they start."""
+    dropped = ("PYTHON", "OMP_", "MKL_", "SLURM_", "SBATCH_", "CUDA_", "LD_", "COURSE_BOX_JOB")
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(dropped)}
+    return {**kept, "COURSE_BOX_HOME": settings.state_home()}
+
+
+def package_root() -> str:
+    """The folder that holds `course_lib`."""
+    here = os.path.abspath(__file__)
+    for _ in range(4):
+        here = os.path.dirname(here)
+    return here
+
+
+def is_alive(job: Job) -> bool:
+    """Does a process hold the lock of this job's supervisor? True from any namespace."""
+    if job.id == own_job_id:
+        return True
+    return is_locked(os.path.join(settings.job_folder(job.id), ALIVE))
+
+
+def is_locked(path: str) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def inside_job() -> int | None:
+    """The job of this box in which the caller runs, also where its environment was cleared."""
+    home = settings.state_home()
+    job_id, _, of_home = os.environ.get(MARKER, "").partition("@")
+    if of_home == home and job_id.isdigit():
+        return int(job_id)
+    with contextlib.suppress(OSError, ValueError):
+        with open("/proc/1/comm") as file:
+            name = file.read().strip()
+        number = int(name[1:].partition("-")[0])
+        if name == process_name(number, home):
+            return number
+    return None
+
+
+def bury(job: Job) -> None:
+    """Ends what is left of a job whose supervisor is dead; nothing remains on return."""
+    bury_folder(settings.job_folder(job.id))
+
+
+def bury_folder(folder: str) -> None:
+    """The same, by the folder alone, for a job that the state file no longer knows."""
+    name = os.path.basename(folder)
+    home = os.path.dirname(os.path.dirname(folder))
+    deadline = time.monotonic() + BURIAL_S
+    while left := _processes(folder, marker(int(name), home) if name.isdigit() else ""):
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.01)
+
+
+def _processes(folder: str, mark: str) -> list[int]:
+    """Living processes that the supervisor noted, or that carry the job's mark."""
+    from course_lib.box.node import processes
+
+    return sorted(set(processes.noted(os.path.join(folder, PROCESSES))) | processes.marked(mark))

@@ -1,0 +1,64 @@
+"""Which task of a step runs on which node; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The nodes of a step, in order."""
+
+    places: tuple[int, ...]
+    """Position of each node in the job's allocation."""
+    tasks: tuple[tuple[int, ...], ...]
+    """Task numbers on each node."""
+    cpus: tuple[int, ...]
+    """CPUs of the step on each node."""
+
+    @property
+    def counts(self) -> list[int]:
+        return [len(tasks) for tasks in self.tasks]
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+    def tasks_on(self, node: int) -> list[int]:
+        return list(self.tasks[node])
+
+    def node_of(self, task: int) -> int:
+        return next(node for node, tasks in enumerate(self.tasks) if task in tasks)
+
+
+def spread(counts: list[int], cyclic: bool) -> tuple[tuple[int, ...], ...]:
+    """Numbers the tasks: node by node, or in turns over the nodes."""
+    if not cyclic:
+        starts = [sum(counts[:node]) for node in range(len(counts))]
+        return tuple(
+            tuple(range(start, start + n)) for start, n in zip(starts, counts, strict=True)
+        )
+    tasks: list[list[int]] = [[] for _ in counts]
+    number = 0
+    while number < sum(counts):
+        for node, count in enumerate(counts):
+            if len(tasks[node]) < count:
+                tasks[node].append(number)
+                number += 1
+    return tuple(map(tuple, tasks))
+
+
+def share(total: int, capacity: list[int], cyclic: bool) -> list[int]:
+    """How many tasks each node gets: one each, then by capacity; more than fits goes in turns."""
+    counts = [1] * len(capacity)
+    left = total - len(capacity)
+    while left > 0:
+        room = [node for node, most in enumerate(capacity) if counts[node] < most]
+        nodes = room or range(len(capacity))
+        for node in nodes:
+            take = 1 if cyclic or not room else min(left, capacity[node] - counts[node])
+            counts[node] += take
+            left -= take
+            if left <= 0:
+                break
+    return counts

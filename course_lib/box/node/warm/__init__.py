@@ -1,0 +1,1 @@
+"""Fast start: a process with torch loaded, from which supervisors and ranks are forked."""

@@ -1,0 +1,157 @@
+"""Would a Python command notice that it was forked from the warm process? Then it starts cold."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field, replace
+
+from course_lib.box.node.warm.shims import Shims
+
+Environment = dict[bytes, bytes]
+
+APPLIED_AGAIN = frozenset(
+    {"OMP_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH"}
+    | {"TORCH_DISTRIBUTED_DEBUG", "PATH", "TMPDIR", "TEMP", "TMP", "TORCH_COMPILE_JOB_ID"}
+)
+"""Read while torch is imported, and set right in the fork by `program`, or without effect."""
+
+READ_BY_LIBRARIES = (
+    "ATEN_", "BLIS_", "C10_", "DNNL_", "GLIBC_", "GOMP_", "KINETO_", "KMP_", "LANG", "LC_", "LD_",
+    "MALLOC_", "MKL_", "NUMEXPR_", "OMP_", "ONEDNN_", "OPENBLAS_", "PYTHON", "PYTORCH_", "TORCH_",
+    "TZ",
+)  # fmt: skip
+"""Names that C and C++ libraries read when they are loaded, which nobody can watch."""
+
+READ_LATER = ("TORCH_NCCL_", "TORCH_GLOO_", "TORCH_FR_", "PYTORCH_CUDA_ALLOC", "PYTHON_EXEC")
+"""Of those, names that are read only when a process group or a CUDA context is made."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A Python command that a fork of the warm process can become."""
+
+    kind: str
+    """`file`, `module` (-m) or `code` (-c)."""
+    target: str
+    argv: list[str]
+    """As the program sees it in sys.argv."""
+    original: list[str] = field(default_factory=list)
+    name: str = "python"
+    unbuffered: bool = False
+    no_bytecode: bool = False
+    ignored_signals: tuple[int, ...] = ()
+
+
+class Loaded:
+    """What the warm process knows of itself; None in one that began cold."""
+
+    now: Loaded | None = None
+
+    def __init__(self, names_read: set[str], base_path: list[str]) -> None:
+        self.names_read = names_read - APPLIED_AGAIN
+        self.environment = dict(os.environ)
+        self.base_path = base_path
+        self.modules = {
+            name
+            for name, module in sys.modules.items()
+            if "." not in name and name not in sys.builtin_module_names
+        } - {"course_lib"}
+
+
+def of_command(
+    shims: Shims, path: bytes, argv: list[bytes], environment: Environment
+) -> Choice | None:
+    """For a command that a step daemon is about to exec."""
+    if not shims.active:
+        return None
+    words = [os.fsdecode(word) for word in argv]
+    absolute = os.path.abspath(os.fsdecode(path))
+    if absolute in shims.interpreters:
+        return of_interpreter([absolute, *words[1:]], environment)
+    if _interpreter_of(path) in shims.interpreters:
+        script = os.fsdecode(path)
+        return of_interpreter([shims.interpreters[0], script, *words[1:]], environment, script)
+    return None
+
+
+def _interpreter_of(script: bytes) -> str:
+    try:
+        with open(script, "rb") as file:
+            first = file.readline(256)
+    except OSError:
+        return ""
+    return os.fsdecode(first[2:].strip()) if first.startswith(b"#!") else ""
+
+
+def of_interpreter(
+    words: list[str], environment: Environment, script: str = ""
+) -> Choice | None:
+    """`words` as in sys.orig_argv. Options that change the interpreter itself mean: cold."""
+    flags = {"-u": False, "-B": False}
+    position = 1
+    while position < len(words) and words[position] in flags:
+        flags[words[position]] = True
+        position += 1
+    rest = words[position:]
+    if not rest or not _same_environment(environment):
+        return None
+    kind, target, argv = _program(rest)
+    if not kind or _shadows(kind, target, environment):
+        return None
+    return Choice(
+        kind=kind,
+        target=target,
+        argv=argv,
+        original=words,
+        name=os.path.basename(script or words[0]),
+        unbuffered=flags["-u"] or bool(environment.get(b"PYTHONUNBUFFERED")),
+        no_bytecode=flags["-B"] or bool(environment.get(b"PYTHONDONTWRITEBYTECODE")),
+    )
+
+
+def with_signals(choice: Choice, ignored: tuple[int, ...]) -> Choice:
+    return replace(choice, ignored_signals=ignored)
+
+
+def _program(rest: list[str]) -> tuple[str, str, list[str]]:
+    first = rest[0]
+    if first in ("-c", "-m"):
+        kind = "code" if first == "-c" else "module"
+        return (kind, rest[1], [first, *rest[2:]]) if len(rest) > 1 else ("", "", [])
+    if first.startswith("-") or first.endswith(".pyc") or not os.path.isfile(first):
+        return "", "", []
+    return "file", first, rest
+
+
+def _same_environment(environment: Environment) -> bool:
+    """Is everything that was read while torch was loaded as this program would have read it?"""
+    loaded = Loaded.now
+    if loaded is None:
+        return False
+    given = {os.fsdecode(name): os.fsdecode(text) for name, text in environment.items()}
+    names = {
+        name
+        for name in (*given, *loaded.environment)
+        if name.startswith(READ_BY_LIBRARIES) and not name.startswith(READ_LATER)
+    }
+    compared = (names | loaded.names_read) - APPLIED_AGAIN
+    if any(given.get(name) != loaded.environment.get(name) for name in compared):
+        return False
+    threads = given.get("OMP_NUM_THREADS", "1")
+    return threads.isdigit() and int(threads) > 0
+
+
+def _shadows(kind: str, target: str, environment: Environment) -> bool:
+    """Does a file beside the program bear the name of a module that is loaded already?"""
+    assert Loaded.now is not None
+    own = os.path.dirname(os.path.realpath(target)) if kind == "file" else "."
+    more = os.fsdecode(environment.get(b"PYTHONPATH", b""))
+    for folder in {own, *(more.split(":") if more else ())}:
+        try:
+            names = {entry.partition(".")[0] for entry in os.listdir(folder or ".")}
+        except OSError:
+            continue
+        if names & Loaded.now.modules and os.path.realpath(folder) not in Loaded.now.base_path:
+            return True
+    return False

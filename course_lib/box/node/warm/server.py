@@ -1,0 +1,131 @@
+"""The warm process: one per state folder, with torch loaded and not yet used."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+from course_lib.box import settings
+from course_lib.box.node import libc, roles, wire
+from course_lib.box.node.warm import client
+from course_lib.box.node.warm.decide import Loaded
+
+IDLE_S = 15 * 60.0
+LOOK_S = 5.0
+MODULES = (
+    "torch", "torch._dynamo", "torch.distributed", "torch.distributed.run", "torch.nn.parallel",
+    "torch.optim", "torch.profiler._cupti_monitor", "torch.utils.data", "torch.utils.tensorboard",
+    "pyroute2",
+)  # fmt: skip
+"""What a program that trains with DDP has imported after its first step, and torchrun."""
+
+
+class Server:
+    def __init__(self, root: str) -> None:
+        self.home = settings.state_home()
+        self.path = os.path.join(self.home, client.SOCKET)
+        self.root = root
+        self.idle_s = float(os.environ.get("COURSE_BOX_WARM_IDLE_S", IDLE_S))
+
+    def run(self) -> None:
+        lock = os.open(os.path.join(self.home, client.LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return  # another one was faster
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if libc.AVAILABLE:
+            libc.prctl(libc.PR_SET_NAME, b"box-warm")
+        preload(self.root)
+        self.listener = wire.listen(self.path)
+        self.listener.settimeout(wire.PATIENCE_S)
+        self.identity = os.stat(self.path).st_ino
+        self._serve()
+
+    def _serve(self) -> None:
+        ended = roles.watch_children()
+        last = time.monotonic()
+        while time.monotonic() - last < self.idle_s and self._is_ours():
+            ready = select.select([self.listener, ended], [], [], LOOK_S)[0]
+            with contextlib.suppress(ChildProcessError, BlockingIOError):
+                os.read(ended, 512)
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            if self.listener in ready:
+                last = time.monotonic()
+                self._answer()
+        if self._is_ours():
+            os.unlink(self.path)
+
+    def _is_ours(self) -> bool:
+        """False when the state folder was removed, or another process took our place."""
+        try:
+            return os.stat(self.path).st_ino == self.identity
+        except OSError:
+            return False
+
+    def _answer(self) -> None:
+        try:
+            connection, _ = self.listener.accept()
+            connection.settimeout(wire.PATIENCE_S)
+            request, files = wire.receive(connection)
+        except (OSError, wire.Gone):
+            return
+        wire.close_all(files)
+        with contextlib.suppress(wire.Gone):
+            if request.get("do") == "supervise":
+                job_id = int(request["job"])
+                roles.fork_into(lambda: self._play_supervisor(connection, job_id))
+            wire.send(connection, {"started": True, "pid": os.getpid()})
+        connection.close()
+
+    def _play_supervisor(self, connection: socket.socket, job_id: int) -> None:
+        from course_lib.box.node import launch
+        from course_lib.box.node.supervisor import Supervisor
+
+        roles.forget_signals()
+        os.setsid()
+        connection.close()
+        self.listener.close()
+        os.closerange(3, 256)
+        log = os.path.join(settings.job_folder(job_id), launch.LOG)
+        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for stream in (1, 2):
+            os.dup2(descriptor, stream)
+        os.close(descriptor)
+        Supervisor(job_id).run()
+
+
+def preload(root: str) -> None:
+    """Imports what jobs will need, and notes which variables that read."""
+    import importlib
+
+    names: set[str] = set()
+    kind = type(os.environ)
+    plain = kind.__getitem__
+
+    def watched(self: os._Environ[str], name: str) -> str:
+        names.add(name)
+        return plain(self, name)
+
+    kind.__getitem__ = watched  # type: ignore[method-assign,assignment]
+    try:
+        for module in MODULES:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module)
+    finally:
+        kind.__getitem__ = plain  # type: ignore[method-assign]
+    from course_lib.box.node import supervisor  # noqa: F401
+
+    base = list(sys.path)
+    base.remove(root)
+    Loaded.now = Loaded({str(name) for name in names}, base)
+    gc.collect()
+    gc.freeze()
