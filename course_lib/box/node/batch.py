@@ -50,9 +50,7 @@ def open_streams(job: Job, host: str) -> list[int]:
 
 def order(job: Job, environment: JobEnvironment, script: str) -> dict[str, Any]:
     """What the step daemon of the script is told to start."""
-    added = {
-        os.fsencode(name): os.fsencode(text) for name, text in environment.batch().items()
-    }
+    added = {os.fsencode(name): os.fsencode(text) for name, text in environment.batch().items()}
     return {
         "node": 0,
         "argv": [os.fsencode(script), *job.arguments()],

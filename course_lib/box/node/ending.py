@@ -71,6 +71,7 @@ class Ending:
 
     def node_failed(self) -> None:
         self.decided, self.state = "node failure", "NODE_FAIL"
+        state.mark_completing(self.of.job_id, self.state)
         self.of.loop.stop()
 
     def forgotten(self) -> None:
@@ -96,7 +97,6 @@ class Ending:
         self.of.steps.kill_all()
         if self.of.script:
             self.of.script.kill()
-        self.check()
 
     def script_ended(self, status: int) -> None:
         self.status = status
@@ -121,8 +121,12 @@ class Ending:
 
     def check(self) -> None:
         """Leaves when nothing runs any more."""
+        if self.of.steps.running():
+            return
         script = self.of.script
-        if not (script and script.running) and not self.of.steps.running():
+        if script and script.running:
+            script.finish()
+        else:
             self.of.loop.stop()
 
     def code_and_signal(self, status: int) -> tuple[int, int]:

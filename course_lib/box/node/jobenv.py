@@ -9,9 +9,11 @@ from course_lib.box import settings
 from course_lib.box.hostlist import compress
 from course_lib.box.node import launch
 from course_lib.box.node.layout import Layout
+from course_lib.box.node.namespaces import address
 from course_lib.box.queue.records import Allocation, Job
 
 Variables = dict[str, str]
+LAUNCHER_PORT = 60001
 
 
 def physical_gpus() -> int:
@@ -57,7 +59,6 @@ class JobEnvironment:
             "SLURM_JOB_NODELIST": compress([part.node for part in parts]),
             "SLURM_JOB_NUM_NODES": str(len(parts)),
             "SLURM_JOB_PARTITION": job.partition,
-            "SLURM_JOB_QOS": job.qos,
             "SLURM_JOB_UID": str(job.uid),
             "SLURM_JOB_USER": job.user,
             "SLURM_NODELIST": compress([part.node for part in parts]),
@@ -69,6 +70,8 @@ class JobEnvironment:
         }
         if job.account:
             found["SLURM_JOB_ACCOUNT"] = job.account
+        if job.qos:
+            found["SLURM_JOB_QOS"] = job.qos
         if job.reservation:
             found["SLURM_JOB_RESERVATION"] = job.reservation
         if job.restarts:
@@ -171,8 +174,20 @@ class JobEnvironment:
             "SLURM_STEP_TASKS_PER_NODE": per_node,
             "SLURM_TASKS_PER_NODE": per_node,
             "SRUN_DEBUG": "3",
+            **self._launcher(int(step)),
         }
         return {**found, "SLURM_LABELIO": "1"} if label else found
+
+    def _launcher(self, step: int) -> Variables:
+        """Where Slurm's own messages to srun would go; ours take another way, nobody listens."""
+        number = self.box.node_names.index(self.parts[0].node) + 1
+        host, port = address(number), str(LAUNCHER_PORT + step % 1000)
+        return {
+            "SLURM_LAUNCH_NODE_IPADDR": host,
+            "SLURM_SRUN_COMM_HOST": host,
+            "SLURM_SRUN_COMM_PORT": port,
+            "SLURM_STEP_LAUNCHER_PORT": port,
+        }
 
     def task(self, layout: Layout, task: int) -> Variables:
         node = layout.node_of(task)

@@ -26,6 +26,7 @@ class BatchScript:
         self.log = -1
         self.status: int | None = None
         self.running = False
+        self.finishing = False
         self.usage: Usage = (0.0, 0.0, 0)
 
     def start(self) -> None:
@@ -67,11 +68,18 @@ class BatchScript:
 
     def _exited(self, key: str, status: int, usage: Usage) -> None:
         self.status, self.usage = status, usage
-        self.daemon.end()
+        self.of.ending.script_ended(status)
+
+    def finish(self) -> None:
+        """Kills what the script left behind, once its steps have ended."""
+        if self.running and self.status is not None and not self.finishing:
+            self.finishing = True
+            self.daemon.end()
 
     def _gone(self) -> None:
         """The daemon has ended, and with it everything that the script left behind."""
         self.running = False
+        daemon_was_killed = self.status is None
         status = int(signal.SIGKILL) if self.status is None else self.status
         user_s, system_s, max_rss_kib = self.usage
         code, number = self.of.ending.code_and_signal(status)
@@ -85,4 +93,6 @@ class BatchScript:
             cpu_s=user_s + system_s,
             user_cpu_s=user_s,
         )
-        self.of.ending.script_ended(status)
+        if daemon_was_killed:
+            self.of.ending.script_ended(status)
+        self.of.ending.check()

@@ -19,6 +19,8 @@ from course_lib.box.queue import state
 if TYPE_CHECKING:
     from course_lib.box.node.supervisor import Supervisor
 
+TERMINATE = int(signal.SIGTERM)
+
 
 class Step:
     def __init__(
@@ -38,6 +40,7 @@ class Step:
         self.left = layout.total
         self.worst_status = 0
         self.final = ""
+        self.announced = False
         self.usage: Usage = (0.0, 0.0, 0)
         self.host = supervisor.parts[layout.places[0]].node
         record = state.add_step(self._record())
@@ -77,9 +80,12 @@ class Step:
             self._launch(files)
         elif do == "signal":
             self._signal_tasks(int(message["signal"]))
-        elif do == "terminate":
-            self.stop(self._cancelled_text(), self_inflicted=bool(message.get("quiet")))
+        elif do in ("terminate", "interrupt"):
+            number = signal.SIGTERM if do == "terminate" else signal.SIGINT
+            self.stop(self._cancelled_text(), do == "terminate", number)
             self.of.loop.after(self.of.box.kill_wait_s, self.kill)
+        elif do == "kill":
+            self.signal(signal.SIGKILL)
         wire.close_all(files)
 
     def _client_died(self) -> None:
@@ -146,17 +152,20 @@ class Step:
                 self.daemon.signal(number, str(task))
 
     def _announce(self, text: str, self_inflicted: bool = False) -> None:
+        if self.announced:
+            return
+        self.announced = True
         self.say(f"*** STEP {self.of.job_id}.{self.name} ON {self.host} {text} ***")
         if not self_inflicted:
             self._tell({"aborted": int(self.of.box.kill_wait_s) + 2})
 
-    def stop(self, text: str, self_inflicted: bool = False) -> None:
+    def stop(self, text: str, self_inflicted: bool = False, number: int = TERMINATE) -> None:
         """SIGCONT and SIGTERM; whoever calls this sends SIGKILL later."""
         self._announce(text, self_inflicted)
         if not self_inflicted:
             self.final = self.final or "CANCELLED"
         self.daemon.signal(signal.SIGCONT)
-        self.daemon.signal(signal.SIGTERM)
+        self.daemon.signal(number)
 
     def kill(self) -> None:
         self.daemon.signal(signal.SIGKILL)

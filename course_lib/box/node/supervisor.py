@@ -98,7 +98,7 @@ class Supervisor:
         self.listener = wire.listen(os.path.join(self.folder, SOCKET))
         self.listener.settimeout(wire.PATIENCE_S)
         self.loop.on_input(self.listener, self._accept)
-        self.loop.on_input(self.first, self._first_gone)
+        self.loop.on_input(self.first, self._hear_first)
         self.loop.every(LOOK_S, self._look)
         self.ending.set_alarms()
         if self.script:
@@ -106,9 +106,12 @@ class Supervisor:
         else:
             self.loop.after(ATTACH_S, self._nobody_came)
 
-    def _first_gone(self) -> None:
+    def _hear_first(self) -> None:
         """The job's first process died under us, and with it everything in the job."""
-        self.ending.node_failed()
+        try:
+            wire.receive(self.first)  # the end of a step daemon, which tells us so itself
+        except wire.Gone:
+            self.ending.node_failed()
 
     def _nobody_came(self) -> None:
         if not self.steps.attached:

@@ -84,9 +84,7 @@ def _interpreter_of(script: bytes) -> str:
     return os.fsdecode(first[2:].strip()) if first.startswith(b"#!") else ""
 
 
-def of_interpreter(
-    words: list[str], environment: Environment, script: str = ""
-) -> Choice | None:
+def of_interpreter(words: list[str], environment: Environment, script: str = "") -> Choice | None:
     """`words` as in sys.orig_argv. Options that change the interpreter itself mean: cold."""
     flags = {"-u": False, "-B": False}
     position = 1
