@@ -248,10 +248,9 @@ class Lab:
 
 
 def _already(run: Run) -> str:
+    """What stands in for a submission, and how to have one all the same."""
     status = run.status
-    text = f"{run.name}: job {run.job_id} of the same recipe"
-    if status.state in states.ENDED_WELL:
-        return f"{text} has completed; this is its run"
-    if not status.ended and status.state != states.UNKNOWN:
-        return f"{text} is {status.words}; this is its run"
-    return f"{text} has {status.words}; this is its run. submit(…, again=True) runs it once more"
+    text = f"{run.name}: job {run.job_id} is of the same recipe, and is returned ({status.words})"
+    if status.ended or status.state == states.UNKNOWN:
+        text += "; submit(…, again=True) runs it once more"
+    return text

@@ -24,6 +24,8 @@ DROPPED = re.compile(
     r"(SLURM|SLURMD|SRUN|SQUEUE|SINFO|SACCT|SCANCEL|SALLOC|PMI|PMIX|JPY|PYDEVD|TORCHELASTIC)_\w*"
     r"|SBATCH_\w+|MPLBACKEND|PYTHONSTARTUP|MASTER_(ADDR|PORT)|(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)"
 )
+HABITS = re.compile(r"(SQUEUE|SINFO|SACCT|SCANCEL|SCONTROL)_")
+"""Variables by which a user changes what the commands print or ask."""
 KEPT = frozenset({"SLURM_CONF", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT"})
 DEFAULTS_OF_THE_USER = {
     "SBATCH_ACCOUNT": "account",
@@ -76,11 +78,11 @@ class Slurm:
     ) -> str:  # fmt: skip
         """Standard output; a command that fails becomes a SlurmError in its own words."""
         here = environment or self.environment or os.environ
-        variables = {key: value for key, value in here.items() if not key.startswith("SQUEUE_")}
+        variables = {key: value for key, value in here.items() if not HABITS.match(key)}
         try:
             done = subprocess.run(
                 command, input=stdin.encode("utf-8", "surrogateescape"), capture_output=True,
-                env=variables | {"LC_ALL": "C.UTF-8"}, timeout=TIMEOUT_S, pass_fds=keep_open,
+                env=variables, timeout=TIMEOUT_S, pass_fds=keep_open,
                 cwd=folder, check=False,
             )  # fmt: skip
         except FileNotFoundError as error:
