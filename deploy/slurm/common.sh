@@ -1,0 +1,49 @@
+# Sourced by start.sh, stop.sh and node.sh: names and addresses that they must agree on.
+# shellcheck shell=bash disable=SC2034
+
+state=${COURSE_SLURM_HOME:-/run/course-slurm}
+nodes=(node1 node2)
+link_mbit=${COURSE_SLURM_LINK_MBIT:-1000}     # bandwidth of each node's link, both ways
+gpus_per_node=${COURSE_SLURM_GPUS:-2}
+cpus_per_node=${COURSE_SLURM_CPUS:-8}         # may be more than the machine has
+memory_mib=${COURSE_SLURM_MEMORY_MIB:-16000}  # per node, as Slurm shows it
+kill_wait_s=${COURSE_SLURM_KILL_WAIT:-5}      # between SIGTERM and SIGKILL
+
+bridge=course-br0
+subnet=10.213.77
+head_address=$subnet.1
+node_address() { echo "$subnet.$((10 + ${1#node}))"; }
+host_end() { echo "course-$1"; }              # of the veth pair whose other end is the node's eth0
+
+say() { echo "slurm: $*"; }
+fail() {
+    echo "slurm: $*" >&2
+    exit 1
+}
+
+# A process of ours is known by its id and the tick at which it started, so that an id that was
+# given to somebody else meanwhile is never signalled.
+started_at() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
+remember() { echo "$2 $(started_at "$2")" >"$state/pids/$1"; }
+alive() {
+    local pid tick
+    [ -r "$state/pids/$1" ] && read -r pid tick <"$state/pids/$1" && [ -n "$tick" ] &&
+        [ "$(started_at "$pid")" = "$tick" ]
+}
+pid_of() { cut -d' ' -f1 "$state/pids/$1"; }
+
+# wait_until SECONDS COMMAND…: asks ten times a second.
+wait_until() {
+    local turns=$(($1 * 10))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        ((turns-- > 0)) || return 1
+        sleep 0.1
+    done
+}
+
+# Each node's end and the bridge's end are shaped alike; the queue holds 50 ms at the least.
+shape() {
+    tc qdisc replace dev "$1" root tbf rate "${link_mbit}mbit" \
+        burst $((link_mbit * 125 > 65536 ? link_mbit * 125 : 65536)) latency 50ms
+}
