@@ -1,7 +1,9 @@
 # Sourced by start.sh, stop.sh and node.sh: names and addresses that they must agree on.
 # shellcheck shell=bash disable=SC2034
 
-state=${COURSE_SLURM_HOME:-/run/course-slurm}
+instance=${COURSE_SLURM_INSTANCE:-0}
+state=/run/course-slurm
+((instance == 0)) || state+=-$instance
 nodes=(node1 node2)
 link_mbit=${COURSE_SLURM_LINK_MBIT:-1000}     # bandwidth of each node's link, both ways
 gpus_per_node=${COURSE_SLURM_GPUS:-2}
@@ -9,11 +11,14 @@ cpus_per_node=${COURSE_SLURM_CPUS:-8}         # may be more than the machine has
 memory_mib=${COURSE_SLURM_MEMORY_MIB:-16000}  # per node, as Slurm shows it
 kill_wait_s=${COURSE_SLURM_KILL_WAIT:-5}      # between SIGTERM and SIGKILL
 
-bridge=course-br0
-subnet=10.213.77
+first_job=${COURSE_SLURM_FIRST_JOB:-1}
+
+bridge=course-br$instance
+subnet=10.213.$((77 + instance))
+port=$((16800 + 10 * instance))               # and the two above it
 head_address=$subnet.1
 node_address() { echo "$subnet.$((10 + ${1#node}))"; }
-host_end() { echo "course-$1"; }              # of the veth pair whose other end is the node's eth0
+host_end() { echo "course$instance-$1"; }     # of the veth pair whose other end is the node's eth0
 
 say() { echo "slurm: $*"; }
 fail() {

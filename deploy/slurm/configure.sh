@@ -5,8 +5,8 @@ write_slurm_conf() {
     cat <<CONF
 ClusterName=course
 SlurmctldHost=$(hostname -s)($head_address)
-SlurmctldPort=16817
-SlurmdPort=16818
+SlurmctldPort=$port
+SlurmdPort=$((port + 1))
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -23,6 +23,7 @@ TaskPlugin=task/none
 MpiDefault=none
 ReturnToService=2
 SlurmdParameters=config_overrides
+FirstJobId=$first_job
 KillWait=$kill_wait_s
 EnforcePartLimits=ALL
 # First come, first served, and soon: a course is not a supercomputer's queue.
@@ -36,7 +37,7 @@ JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=task=10
 AccountingStorageType=$1
 AccountingStorageHost=127.0.0.1
-AccountingStoragePort=16819
+AccountingStoragePort=$((port + 2))
 AccountingStoragePass=$state/munge/socket
 AccountingStorageTRES=gres/gpu
 CONF
@@ -68,7 +69,7 @@ AuthType=auth/munge
 AuthInfo=socket=$state/munge/socket
 DbdHost=localhost
 DbdAddr=127.0.0.1
-DbdPort=16819
+DbdPort=$((port + 2))
 SlurmUser=root
 LogFile=$state/log/slurmdbd.log
 PidFile=$state/slurmdbd.pid

@@ -2,10 +2,11 @@
 # Starts a real two-node Slurm on this machine: a controller, accounting, and two slurmd, each in
 # network, mount, host name and process namespaces of its own, joined by a shaped link.
 # Everything lies below one folder; stop.sh ends it all. A second start finds the first running.
-# COURSE_SLURM_HOME        the folder (/run/course-slurm)
 # COURSE_SLURM_LINK_MBIT   bandwidth between the nodes (1000)
 # COURSE_SLURM_GPUS, COURSE_SLURM_CPUS, COURSE_SLURM_MEMORY_MIB   what a node has (2, 8, 16000)
 # COURSE_SLURM_KILL_WAIT   seconds between SIGTERM and SIGKILL (5)
+# COURSE_SLURM_FIRST_JOB   id of the first job (1)
+# COURSE_SLURM_INSTANCE    0 to 99: several of them may run beside each other (0)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source ./common.sh

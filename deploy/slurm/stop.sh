@@ -7,17 +7,15 @@ source ./common.sh
 [ -d "$state/pids" ] || exit 0
 [ "$(id -u)" -eq 0 ] || fail "needs root: sudo make slurm-stop"
 
-end() {
-    alive "$1" || return 0
-    kill -"$2" "$(pid_of "$1")" 2>/dev/null || true
-    wait_until 10 gone "$1" || kill -KILL "$(pid_of "$1")" 2>/dev/null || true
-    wait_until 10 gone "$1" || fail "$1 (process $(pid_of "$1")) does not end"
-}
+# The state is thrown away, so nobody is asked politely. A node's outer process takes its first
+# process with it, and the kernel then takes all others of the node.
+for name in "${nodes[@]}" slurmctld slurmdbd mariadb munged; do
+    if alive "$name"; then kill -KILL "$(pid_of "$name")"; fi
+done
 gone() { ! alive "$1"; }
-
-# A node's outer process takes its first process with it, and the kernel takes the rest.
-for node in "${nodes[@]}"; do end "$node" KILL; done
-for name in slurmctld slurmdbd mariadb munged; do end "$name" TERM; done
+for name in "${nodes[@]}" slurmctld slurmdbd mariadb munged; do
+    wait_until 10 gone "$name" || fail "$name (process $(pid_of "$name")) does not end"
+done
 for node in "${nodes[@]}"; do
     if ip link show "$(host_end "$node")" >/dev/null 2>&1; then ip link delete "$(host_end "$node")"; fi
 done

@@ -1,0 +1,63 @@
+"""Cases: pieces of the files in cases/, each a name and a few lines of bash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent.parent
+CASES = HERE / "cases"
+RECORDED = HERE / "recorded"
+MARK = "#: "
+SLOW_MARK = "(a minute)"
+
+
+@dataclass(frozen=True)
+class Case:
+    group: str
+    name: str
+    script: str
+
+    @property
+    def slow(self) -> bool:
+        """Waits for a time limit, whose smallest unit is a minute."""
+        return self.name.endswith(SLOW_MARK)
+
+    @property
+    def id(self) -> str:
+        return f"{self.group}: {self.name}"
+
+
+def read_cases() -> list[Case]:
+    cases = [case for file in sorted(CASES.glob("*.sh")) for case in parse(file)]
+    names = [case.name for case in cases]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"two cases of the same name: {sorted(twice)}")
+    return sorted(cases, key=lambda case: not case.slow)
+
+
+def parse(file: Path) -> list[Case]:
+    """A case begins at a line `#: its name` and ends before the next one."""
+    _, *pieces = ("\n" + file.read_text(encoding="utf-8")).split("\n" + MARK)
+    return [
+        Case(file.stem, name.strip(), body)
+        for name, _, body in (piece.partition("\n") for piece in pieces)
+    ]
+
+
+def read_recorded(group: str) -> dict[str, str]:
+    """Transcripts of the real Slurm, by name of the case."""
+    file = RECORDED / f"{group}.txt"
+    if not file.exists():
+        return {}
+    return {case.name: case.script for case in parse(file)}
+
+
+def write_recorded(group: str, transcripts: dict[str, str]) -> None:
+    """In the order of the cases; those that are no cases any more are left out."""
+    kept = read_recorded(group) | transcripts
+    order = [case.name for case in parse(CASES / f"{group}.sh")]
+    text = "".join(f"{MARK}{name}\n{kept[name]}\n" for name in order if name in kept)
+    RECORDED.mkdir(exist_ok=True)
+    (RECORDED / f"{group}.txt").write_text(text, encoding="utf-8")

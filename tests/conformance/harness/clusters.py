@@ -1,0 +1,155 @@
+"""The two clusters that are compared: a real Slurm of deploy/slurm, and the box.
+
+Every lane has one of each to itself, so cases see an empty cluster and never each other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import IO
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+DEPLOY = REPOSITORY / "deploy" / "slurm"
+FIRST_JOB = 70001
+KILL_WAIT_S = 5
+
+# The box with the numbers of deploy/slurm/configure.sh.
+BOX_SETTINGS = f"""\
+cluster = "course"
+partitions = "course"
+cpus_per_node = 8
+memory_per_node_gib = 15.625
+default_time = "01:00:00"
+max_time = "1-00:00:00"
+kill_wait_s = {KILL_WAIT_S}
+first_job_id = {FIRST_JOB}
+"""
+
+
+def clean_environment(home: Path) -> dict[str, str]:
+    """What a job inherits must not depend on who runs the tests."""
+    user = os.environ.get("USER") or Path.home().name
+    return {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(home),
+        "USER": user,
+        "LOGNAME": user,
+        "SHELL": "/bin/bash",
+        "LANG": "C.UTF-8",
+    }
+
+
+class Cluster(ABC):
+    name: str
+
+    @abstractmethod
+    def start(self) -> None: ...
+
+    @abstractmethod
+    def stop(self) -> None: ...
+
+    @abstractmethod
+    def environment(self, home: Path) -> dict[str, str]: ...
+
+    @abstractmethod
+    def paths(self) -> dict[str, str]:
+        """Folders of this cluster, with the word that stands for each in a transcript."""
+
+
+class RealSlurm(Cluster):
+    name = "slurm"
+
+    def __init__(self) -> None:
+        self._lock: IO[str] | None = None
+        self.instance = 0
+
+    def start(self) -> None:
+        if self._lock is None:
+            self._choose_instance()
+        done = self._deploy("start.sh")
+        if done.returncode:
+            raise RuntimeError(f"deploy/slurm/start.sh failed:\n{done.stdout}")
+
+    def stop(self) -> None:
+        self._deploy("stop.sh")
+
+    def _choose_instance(self) -> None:
+        """One that no other test run holds; never 0, which is the user's own."""
+        for instance in range(1, 100):
+            lock = (Path(tempfile.gettempdir()) / f"course-slurm-{instance}.lock").open("w")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.close()
+                continue
+            self._lock, self.instance = lock, instance
+            self._deploy("stop.sh")
+            return
+        raise RuntimeError("99 real Slurms run on this machine already")
+
+    def _deploy(self, script: str) -> subprocess.CompletedProcess[str]:
+        settings = {
+            "COURSE_SLURM_INSTANCE": str(self.instance),
+            "COURSE_SLURM_FIRST_JOB": str(FIRST_JOB),
+            "COURSE_SLURM_KILL_WAIT": str(KILL_WAIT_S),
+        }
+        return subprocess.run(
+            ["bash", str(DEPLOY / script)],
+            env={**os.environ, **settings},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    @property
+    def state(self) -> str:
+        return f"/run/course-slurm-{self.instance}"
+
+    def environment(self, home: Path) -> dict[str, str]:
+        return {**clean_environment(home), "SLURM_CONF": f"{self.state}/etc/slurm.conf"}
+
+    def paths(self) -> dict[str, str]:
+        return {self.state: "<state>"}
+
+
+class Box(Cluster):
+    name = "box"
+
+    def __init__(self, mode: str = "auto") -> None:
+        self.mode = mode
+        self.home = Path()
+
+    def start(self) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="course-box-"))
+        settings = BOX_SETTINGS + f'mode = "{self.mode}"\n'
+        (self.home / "box.toml").write_text(settings, encoding="utf-8")
+
+    def stop(self) -> None:
+        subprocess.run(
+            [sys.executable, "-m", "course_lib.box.stop"],
+            env={**os.environ, "COURSE_BOX_HOME": str(self.home)},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def environment(self, home: Path) -> dict[str, str]:
+        from course_lib.box import bin_dir
+
+        clean = clean_environment(home)
+        clean["PATH"] = f"{bin_dir()}:{clean['PATH']}"
+        return {**clean, "COURSE_BOX_HOME": str(self.home)}
+
+    def paths(self) -> dict[str, str]:
+        return {str(self.home): "<state>", f"{REPOSITORY}/course_lib/box/bin:": ""}

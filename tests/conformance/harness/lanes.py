@@ -1,0 +1,119 @@
+"""Runs many cases on several clusters of one kind at the same time."""
+
+from __future__ import annotations
+
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from pathlib import Path
+from threading import Thread
+
+from harness.cases import HERE, Case
+from harness.clusters import Cluster
+from harness.masks import mask
+
+CASE_TIMEOUT_S = 150
+CLEAN_UP = """
+scancel -u "$USER" >/dev/null 2>&1
+for ((turn = 0; turn < 100; turn++)); do
+    if found=$(squeue -h -o %i) && [[ -z $found ]]; then exit 0; fi
+    sleep 0.1
+done
+exit 1
+"""
+
+
+class Lanes:
+    """As many clusters as there are lanes; each case runs alone on one of them."""
+
+    def __init__(self, make: Callable[[], Cluster], cases: Iterable[Case], count: int) -> None:
+        self.futures: dict[str, Future[str]] = {case.id: Future() for case in cases}
+        self._todo: queue.SimpleQueue[Case] = queue.SimpleQueue()
+        for case in cases:
+            self._todo.put(case)
+        self._closing = False
+        self._threads = [
+            Thread(target=self._work, args=(make(),), daemon=True)
+            for _ in range(min(count, len(self.futures)))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def transcript(self, case: Case) -> str:
+        return self.futures[case.id].result(timeout=600)
+
+    def close(self) -> None:
+        self._closing = True
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self, cluster: Cluster) -> None:
+        try:
+            cluster.start()
+            while not self._closing:
+                case = self._todo.get_nowait()
+                try:
+                    self.futures[case.id].set_result(run_case(cluster, case))
+                except Exception as error:
+                    self.futures[case.id].set_exception(error)
+        except queue.Empty:
+            pass
+        except Exception as error:  # the cluster does not start: every case of the lane says so
+            while not self._todo.empty():
+                self.futures[self._todo.get().id].set_exception(error)
+        finally:
+            cluster.stop()
+
+
+def run_case(cluster: Cluster, case: Case) -> str:
+    """The masked transcript; what the case leaves in the queue is cancelled afterwards."""
+    top = Path(tempfile.mkdtemp(prefix="conformance-"))
+    here, aux, home = top / "here", top / "aux", top / "home"
+    for folder in (here, aux, home):
+        folder.mkdir()
+    (aux / "case.sh").write_text(case.script, encoding="utf-8")
+    (aux / "ids").touch()
+    environment = cluster.environment(home)
+    try:
+        text = run_session(
+            ["bash", str(HERE / "session.sh"), str(aux), str(aux / "case.sh")], here, environment
+        )
+        words = {str(here): "<here>", str(home): "<home>", str(top): "<top>"}
+        return mask(text, (aux / "ids").read_text().split(), words | cluster.paths())
+    finally:
+        cleaned = subprocess.run(
+            ["bash", "-c", CLEAN_UP], env=environment, timeout=60, check=False
+        ).returncode
+        shutil.rmtree(top, ignore_errors=True)
+        if cleaned != 0:
+            cluster.stop()
+            cluster.start()
+
+
+def run_session(argv: list[str], folder: Path, environment: dict[str, str]) -> str:
+    with tempfile.TemporaryFile() as transcript:
+        process = subprocess.Popen(
+            argv,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=transcript,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            process.wait(timeout=CASE_TIMEOUT_S)
+            ending = ""
+        except subprocess.TimeoutExpired:
+            ending = f"[not done after {CASE_TIMEOUT_S} s]\n"
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        transcript.seek(0)
+        return transcript.read().decode(errors="backslashreplace") + ending

@@ -1,0 +1,73 @@
+"""Takes out of a transcript what differs between any two runs: ids, times, paths, addresses."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Sequence
+
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+LONG_HEADER = re.compile(r"\b[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\b")
+ELAPSED_LONG = re.compile(r"(?<![-\d:])00:0[01]:\d\d\b")
+ELAPSED_SHORT = re.compile(r"(?<![\d:.-])[01]:\d\d(?![\d:])")
+# Whether a step has to wait for the one before to be tidied away is a matter of milliseconds.
+STEP_WAITS = re.compile(
+    r"^  srun: (Job \S+ step creation (temporarily disabled|still disabled), retrying.*"
+    r"|Step created for job \S+)\n",
+    re.MULTILINE,
+)
+SHORT_TIME_COMMANDS = ("squeue", "sinfo")
+
+# A job runs a copy of its script, which lies somewhere on the node.
+# Variables of a job whose value says something about this run or this machine.
+SCRIPT = re.compile(r"/[^ ():]*/slurm_script\b")
+OWN_VALUE = re.compile(
+    r"\b(SLURM_(?:TASK_PID|SRUN_COMM_HOST|SRUN_COMM_PORT|STEP_LAUNCHER_PORT|LAUNCH_NODE_IPADDR"
+    r"|WORKING_CLUSTER|SUBMIT_HOST|CONF)|SLURMD_DEBUG|HOSTNAME_OF_MACHINE)=\S*"
+)
+FIELDS = re.compile(
+    r"\b(Priority|FreeMem|CPULoad|NodeAddr|Version|OS|BootTime|SlurmdStartTime|LastBusyTime"
+    r"|AllocNode:Sid|SrunHost:Pid|BOOT_TIME|NEXT_JOB_ID)=(?:Linux .*|\S+)"
+)
+
+
+def mask(text: str, ids: Sequence[str], paths: dict[str, str]) -> str:
+    """`paths` gives a word for each folder of the run; longer ones go first."""
+    for path in sorted(paths, key=len, reverse=True):
+        text = text.replace(path, paths[path])
+    for number, job_id in enumerate(ids, start=1):
+        text = mask_id(text, job_id, f"J{number}")
+    text = MOMENT.sub("YYYY-MM-DDThh:mm:ss", text)
+    text = LONG_HEADER.sub("Www Mmm dd hh:mm:ss YYYY", text)
+    text = STEP_WAITS.sub("", text)
+    text = SCRIPT.sub("<script>", text)
+    text = OWN_VALUE.sub(r"\1=<own>", text)
+    text = FIELDS.sub(r"\1=<own>", text)
+    text = ELAPSED_LONG.sub("00:0m:ss", text)
+    text = re.sub(rf"\b{re.escape(socket.gethostname())}\b", "<host>", text)
+    return "\n".join(short_times(text.split("\n"))) + "\n"
+
+
+def mask_id(text: str, job_id: str, word: str) -> str:
+    """Keeps columns: what an id loses in length, the blanks beside it gain."""
+    text = re.sub(
+        rf"(  +){job_id}\b", lambda found: word.rjust(len(found[0])), text, flags=re.ASCII
+    )
+    text = re.sub(
+        rf"\b{job_id}([.\w]*)(  +)",
+        lambda found: f"{word}{found[1]}".ljust(len(found[0])),
+        text,
+        flags=re.ASCII,
+    )
+    return re.sub(rf"(?<!\d){job_id}(?!\d)", word, text)
+
+
+def short_times(lines: list[str]) -> list[str]:
+    """Elapsed times as `0:07`, in the output of those commands alone: elsewhere `0:15` is an exit
+    code and a signal."""
+    masked, inside = [], False
+    for line in lines:
+        if not line.startswith(("  ", "! ")):
+            inside = line.startswith("$ ") and line[2:].split()[:1][0] in SHORT_TIME_COMMANDS
+        masked.append(ELAPSED_SHORT.sub("m:ss", line) if inside else line)
+    return masked

@@ -1,0 +1,71 @@
+"""Runs cases by hand.
+
+    python tests/conformance/run_cases.py slurm|box|flat [words…]  prints the transcripts of those cases
+    python tests/conformance/run_cases.py record [words…]          records those of the real Slurm
+    python tests/conformance/run_cases.py compare [words…]         box against what is recorded
+
+Words choose the cases whose group or name contains any of them; without words it is all.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from harness import cases, clusters, differences, lanes
+
+KINDS = {
+    "slurm": clusters.RealSlurm,
+    "record": clusters.RealSlurm,
+    "box": clusters.Box,
+    "compare": clusters.Box,
+    "flat": lambda: clusters.Box(mode="flat"),
+}
+
+
+def main() -> None:
+    if len(sys.argv) < 2 or sys.argv[1] not in KINDS:
+        sys.exit(__doc__)
+    what, *words = sys.argv[1:]
+    chosen = [
+        case for case in cases.read_cases() if not words or any(word in case.id for word in words)
+    ]
+    begin = time.monotonic()
+    running = lanes.Lanes(KINDS[what], chosen, count=4)
+    differing = 0
+    try:
+        for case in chosen:
+            differing += show(what, case, running.transcript(case))
+    finally:
+        running.close()
+    print(f"{len(chosen)} cases, {differing} differ, {time.monotonic() - begin:.0f} s")
+
+
+def show(what: str, case: cases.Case, transcript: str) -> bool:
+    if what == "record":
+        before = cases.read_recorded(case.group).get(case.name)
+        cases.write_recorded(case.group, {case.name: transcript})
+        if before is None:
+            print(f"\n{cases.MARK}{case.id}\n{transcript}")
+        elif before.rstrip("\n") != transcript.rstrip("\n"):
+            print(f"\n{cases.MARK}{case.id} (changed)")
+            print(*differences.changes(before, transcript), sep="\n---\n")
+            return True
+    elif what == "compare":
+        recorded = cases.read_recorded(case.group).get(case.name, "")
+        unknown, stale = differences.judge(case.name, recorded, transcript)
+        if unknown or stale:
+            print(f"\n{cases.MARK}{case.id}")
+            print(*unknown, *(f"listed, but not so: {entry}" for entry in stale), sep="\n---\n")
+            return True
+    else:
+        print(f"{cases.MARK}{case.id}\n{transcript}")
+    return False
+
+
+if __name__ == "__main__":
+    main()

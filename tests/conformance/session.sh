@@ -1,0 +1,151 @@
+# What a case of cases/ may use, besides plain bash; `harness/lanes.py` runs `bash session.sh CASE`
+# in an empty folder, and everything that is printed is the transcript that gets compared.
+# shellcheck shell=bash
+#
+# t COMMAND…          runs it; the transcript gets the command, its output, its errors ("! ") and a
+#                     code that is not 0. Ids of jobs that sbatch submits are kept: $id is the last.
+# job OPTIONS… <<X    writes job.sh ("#!/bin/bash" and the text) and submits it: t sbatch OPTIONS job.sh
+# becomes STATE [ID]  waits until the job is in that state         appears FILE  waits for a file
+# ended [ID…]         waits until the jobs (all of the case) have ended
+# states [ID…]        name, state, reason and exit code of the jobs, from `scontrol show job`
+# steps [ID…]         what sacct says of them and their steps, once they have ended
+# reason [ID…]        state and reason of the jobs in the queue
+# show FIELD…         those fields of `scontrol show job` of the last job
+# out [ID…]           what the jobs wrote to slurm-<id>.out; `log FILE…` other files
+# sorted FILE…        files whose lines come from several processes, in no order
+# vars FILE…          variables that `env` wrote there, sorted
+# tell                ended, states and out for all jobs of the case
+
+aux=$1
+ids=()
+id=
+
+quoted() {
+    local word
+    for word; do
+        if [[ $word =~ ^[][A-Za-z0-9_./:,=@%+-]+$ ]]; then printf ' %s' "$word"; else printf ' %s' "${word@Q}"; fi
+    done
+}
+
+t() {
+    local code=0
+    printf '$%s\n' "$(quoted "$@")"
+    "$@" >"$aux/out" 2>"$aux/err" || code=$?
+    indented '  ' <"$aux/out"
+    if [[ $1 == srun ]]; then sort -o "$aux/err" "$aux/err"; fi # they come from several processes
+    indented '! ' <"$aux/err"
+    if ((code)); then echo "[exit $code]"; fi
+    if [[ $1 == sbatch ]]; then submitted; fi
+    return 0
+}
+indented() { sed "s/^/$1/; \$a\\"; }
+
+submitted() {
+    local new
+    new=$(grep -oE '[0-9]{5,}' "$aux/out" | tail -n 1)
+    if [[ $new ]]; then
+        ids+=("$new")
+        id=$new
+        echo "$new" >>"$aux/ids"
+    fi
+}
+
+script() { cat >"$1"; }
+job() {
+    { echo '#!/bin/bash'; cat; } >job.sh
+    t sbatch "$@" job.sh
+}
+
+# patience SECONDS COMMAND…: until it succeeds.
+patience() {
+    local until=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        if ((SECONDS > until)); then
+            echo "[waited in vain: $*]"
+            return 1
+        fi
+        sleep 0.15
+    done
+}
+joined() { local IFS=,; echo "$*"; }
+state_of() { squeue -h -t all -o %T -j "$1" 2>/dev/null; }
+becomes() { patience 20 is_now "$1" "${2:-$id}"; }
+is_now() { [[ $(state_of "$2") == "$1" ]]; }
+appears() { patience 20 test -e "$1"; }
+have_ended() {
+    local found
+    found=$(squeue -h -t all -o %T -j "$(joined "$@")" 2>/dev/null) || return 0
+    ! grep -qE 'PENDING|RUNNING|COMPLETING|SUSPENDED|CONFIGURING|REQUEUE' <<<"$found"
+}
+ended() {
+    if (($# == 0)); then set -- "${ids[@]}"; fi
+    (($# == 0)) || patience 100 have_ended "$@"
+}
+
+states() {
+    local one
+    if (($# == 0)); then set -- "${ids[@]}"; fi
+    for one; do
+        scontrol -o show job "$one" | grep -oE '^JobId=[0-9]+|\b(JobName|JobState|Reason|ExitCode)=[^ ]*' |
+            paste -sd ' ' | indented 's '
+    done
+}
+steps() {
+    if (($# == 0)); then set -- "${ids[@]}"; fi
+    (($# == 0)) && return
+    patience 15 accounted "$@"
+    sacct -n -P -j "$(joined "$@")" -o jobid,jobname,state,exitcode | indented 'a '
+}
+accounted() {
+    local found
+    found=$(sacct -n -P -j "$(joined "$@")" -o jobid,jobname,state)
+    ! grep -qE 'PENDING|RUNNING|COMPLETING|[|]allocation[|]' <<<"$found" &&
+        (($(grep -cE '^[0-9]+\|' <<<"$found") >= $#))
+}
+
+reason() {
+    if (($# == 0)); then set -- "${ids[@]}"; fi
+    squeue -h -t all -o '%i %T %r' -S i -j "$(joined "$@")" | indented 'q '
+}
+show() {
+    local field
+    [[ $id ]] || return
+    scontrol show job "$id" >"$aux/show"
+    for field; do grep -oE "(^|[[:space:]])$field=.*" "$aux/show" | sed -E 's/^ +//; s/ [A-Za-z/:&]+=.*//'; done | indented 'f '
+}
+out() {
+    local one
+    if (($# == 0)); then set -- "${ids[@]}"; fi
+    for one; do log "slurm-$one.out"; done
+}
+log() {
+    local file
+    for file; do
+        echo "> $file"
+        if [[ -e $file ]]; then indented '  ' <"$file"; else echo "  (absent)"; fi
+    done
+}
+# Whatever the two clusters put there for themselves is none of a job's business.
+vars() {
+    local file
+    for file; do
+        echo "> $file"
+        grep -vE '^(COURSE_|SLURM_CONF=|_=|SHLVL=|BASH_)' "$file" | sort | indented '  '
+    done
+}
+sorted() {
+    local file
+    for file; do
+        echo "> $file, sorted"
+        sort "$file" | indented '  '
+    done
+}
+tell() {
+    ended
+    states
+    out
+}
+
+# shellcheck source=/dev/null
+source "$2"
