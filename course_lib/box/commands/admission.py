@@ -32,7 +32,7 @@ def complete(fields: Fields, gathered: Gathered) -> Fields:
     except refusal.Refused as refused:
         raise _worded(refused, gathered) from None
     full["partition"] = job.partition.split(",")[0]
-    full["nodes_min"] = max(job.nodes_min, nodes)
+    full["nodes_shown"] = nodes
     return full
 
 
@@ -119,8 +119,6 @@ def _settle_counts(full: Fields, command: str) -> None:
     low, high = asked.nodes_min, asked.nodes_max
     if not asked.nodes_given:
         low, high = max(named, 1), 0
-        if asked.tasks_per_node and given:
-            low = max(low, -(-tasks // asked.tasks_per_node))
     elif given and tasks < low:
         print(
             f"{command}: Warning: can't run {tasks} processes on {low} nodes,"

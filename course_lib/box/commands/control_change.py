@@ -9,7 +9,7 @@ from course_lib.box import settings
 from course_lib.box.commands import refusal
 from course_lib.box.commands.changes import CHANGES
 from course_lib.box.commands.failure import Failure, Unsupported
-from course_lib.box.queue import access, heal, schedule, state
+from course_lib.box.queue import access, heal, schedule, waiting
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ def _release(request: Request) -> int:
         if job.state in FINAL_STATES:
             return ENDED
         if job.hold:
-            state.release(job.id)
+            waiting.release(job.id)
         return ""
 
     return _each(request, act, "slurm_suspend")
@@ -96,7 +96,7 @@ def _requeue(how: str) -> Callable[[Request], int]:
 def _ask_requeue(job: Job, how: str) -> None:
     from course_lib.box.node import control
 
-    state.ask_requeue(job.id, how)
+    waiting.ask_requeue(job.id, how)
     if job.state == RUNNING or job.completing:
         control.send(job.id, {"do": "requeue"})
 

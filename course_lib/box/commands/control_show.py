@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
+import sqlite3
 import sys
 import time
 
 from course_lib.box import hostlist, settings
 from course_lib.box.commands.failure import Failure
-from course_lib.box.queue import access, heal
-from course_lib.box.queue.dependency import judge
+from course_lib.box.queue import access, dependency, heal
+from course_lib.box.queue.records import Job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _job(request: Request, word: str) -> int:
         for job in jobs:
             view = JobView(job, access.allocations(db, job.id))
             view.steps = access.steps(db, "job_id = ?", (job.id,))
-            waits = judge(db, job)[1] if job.state == "PENDING" else ""
+            waits = dependency_text(db, job) if job.state == "PENDING" else ""
             paragraphs.append(job_paragraph(view, waits, request.details, box.memory_per_node_mib))
     if not paragraphs:
         if word:
@@ -75,6 +76,10 @@ def _job(request: Request, word: str) -> int:
         print("No jobs in the system")
     _say(paragraphs, request)
     return 0
+
+
+def dependency_text(db: sqlite3.Connection, job: Job) -> str:
+    return dependency.unjudged(job) if job.hold else dependency.judge(db, job)[1]
 
 
 def _node(request: Request, word: str) -> int:

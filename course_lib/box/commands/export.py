@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 
 from course_lib.box.commands.failure import Failure
 from course_lib.box.queue.records import joined_environment
@@ -10,16 +11,36 @@ from course_lib.box.queue.records import joined_environment
 Variables = dict[bytes, bytes]
 
 
-def environment(choice: str | None, file: str | None) -> bytes:
-    """NAME=value, each ended by NUL; `choice` is the value of --export, None if not given."""
+def environment(given: dict[str, str]) -> bytes:
+    """NAME=value, each ended by NUL: what --export lets through, and what sbatch itself adds."""
     own = dict(os.environb)
-    if file is not None:
-        return joined_environment({**_slurm_variables(own), **_from_file(file)})
-    if choice is None or choice.upper() == "ALL":
-        return joined_environment(own)
+    return joined_environment({**_exported(given, own), **_added(given)})
+
+
+def _exported(given: dict[str, str], own: Variables) -> Variables:
+    if "export-file" in given:
+        return {**_slurm_variables(own), **_from_file(given["export-file"])}
+    choice = given.get("export", "ALL")
+    if choice.upper() == "ALL":
+        return own
     if choice.upper() == "NONE":
-        return joined_environment({**_login(own), **_slurm_variables(own)})
-    return joined_environment(_chosen(choice, own))
+        return {**_login(own), **_slurm_variables(own)}
+    return _chosen(choice, own)
+
+
+def _added(given: dict[str, str]) -> Variables:
+    """The variables that come from the submission itself."""
+    choice = given.get("export", "ALL")
+    pairs = {
+        "SLURM_SUBMIT_DIR": os.getcwd(),
+        "SLURM_SUBMIT_HOST": socket.gethostname().partition(".")[0],
+        "SLURM_EXPORT_ENV": "" if "export" not in given else choice,
+        "SLURM_GET_USER_ENV": "" if "ALL" in choice.upper().split(",") else "1",
+        "SLURM_CPUS_PER_GPU": given.get("cpus-per-gpu", ""),
+        "SLURM_HINT": given.get("hint", ""),
+        "SLURM_THREADS_PER_CORE": given.get("threads-per-core", ""),
+    }
+    return {os.fsencode(name): os.fsencode(value) for name, value in pairs.items() if value}
 
 
 def _chosen(choice: str, own: Variables) -> Variables:

@@ -41,10 +41,10 @@ class Gathered:
         if name in SETTERS:
             SETTERS[name](value, self.fields)
 
-    def apply_environment(self) -> None:
+    def apply_environment(self, skip: tuple[str, ...] = ()) -> None:
         """SBATCH_* or SLURM_*: a flag is on for an empty value, `yes` or a number but 0."""
         for option in self.options.values():
-            if option.variable == "-":
+            if option.variable == "-" or option.name in skip:
                 continue
             value = os.environ.get(self.prefix + option.variable)
             if value is None:

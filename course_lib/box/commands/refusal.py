@@ -88,7 +88,7 @@ def check_limits(job: Job, box: settings.Settings) -> None:
         raise Refused("Requested time limit is invalid (missing or exceeds some limit)")
     if job.time_limit_min != UNLIMITED and job.time_least_min > job.time_limit_min:
         raise Refused("Invalid time-min specification (exceeds job's time or other limits)")
-    if job.nodes_min > box.nodes or job.nodes_min < 1:
+    if job.nodes_min > box.nodes or (job.nodes_min < 1 and not job.hold):
         raise Refused("Node count specification invalid")
     if job.tasks * max(job.cpus_per_task, 1) > box.nodes * box.cpus_per_node and not job.overcommit:
         per_node = max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1)
@@ -117,4 +117,10 @@ def check_controller(job: Job, box: settings.Settings) -> int:
     """Everything the controller looks at; number of nodes that the job shows while it waits."""
     check_names(job, box)
     check_limits(job, box)
-    return job.nodes_min if job.hold else check_fit(job, box)
+    cpus = max(job.cpus_per_task, 1)
+    by_cpus = -(-job.tasks * cpus // box.cpus_per_node) if job.tasks_given and job.tasks > 1 else 1
+    by_tasks = -(-job.tasks // job.tasks_per_node) if job.tasks_per_node else 1
+    least = job.nodes_min
+    if not job.nodes_given:
+        least = min(max(least, by_cpus, by_tasks), box.nodes)
+    return least if job.hold else max(least, check_fit(job, box))

@@ -119,7 +119,20 @@ def _mail(value: str, fields: Fields) -> None:
     fields["mail_type"] = read.mail_events(value)
 
 
-def _hint(value: str, _: Fields) -> None:
+def _tmp(value: str, fields: Fields) -> None:
+    fields["tmp_mib"] = int(read.memory(value, "tmp"))
+
+
+def _propagate(value: str, _: Fields) -> None:
+    known = {"ALL", "NONE", "AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC"}
+    for name in value.upper().split(",") if value else []:
+        if name.removeprefix("RLIMIT_") not in known | {"RSS", "STACK"}:
+            raise Failure(f"Bad rlimit name: {value}", f"--propagate={value} is not valid.")
+
+
+def _hint(value: str, fields: Fields) -> None:
+    if value == "nomultithread":
+        fields["threads_per_core"] = 1
     if value not in ("compute_bound", "memory_bound", "multithread", "nomultithread"):
         raise Failure(f'unrecognized --hint argument "{value}", see --hint=help')
 
@@ -174,6 +187,7 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "oversubscribe": _flag("oversubscribe"),
     "partition": _text("partition"),
     "priority": _count("priority", "priority", 0),
+    "propagate": _propagate,
     "qos": _text("qos"),
     "requeue": _flag("requeue", 1),
     "reservation": _text("reservation"),
@@ -181,6 +195,7 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "threads-per-core": _count("threads_per_core", "threads-per-core"),
     "time": _time("time_limit_min", "time"),
     "time-min": _time("time_least_min", "time-min"),
+    "tmp": _tmp,
     "wckey": _text("wckey"),
 }
 """What an option does to the fields; the rest is done by the command itself."""

@@ -67,7 +67,7 @@ def _submit(gathered: Gathered, text: bytes, path: str, words: list[str]) -> int
     fields["script"] = text
     fields["argv"] = b"".join(os.fsencode(word) + b"\0" for word in words[1:])
     fields["command"] = os.fsencode(os.path.abspath(path)) if path else b""
-    fields["environment"] = export.environment(given.get("export"), given.get("export-file"))
+    fields["environment"] = export.environment(given)
     job = admission.complete(fields, gathered)
     if "test-only" in given:
         return admission.test_only(job)

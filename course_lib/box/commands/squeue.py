@@ -28,9 +28,13 @@ START = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
 
 def run(arguments: list[str]) -> int:
     pairs, words = SYNTAX.parse(arguments)
-    if words:
-        raise Failure(f"Unrecognized option: {words[0]}")
     options = {name: value or "" for name, value in pairs}
+    for name in ("jobs", "steps"):  # `-j 1` as well as `-j1`, though the value is optional
+        if words and options.get(name) == "":
+            options[name] = words.pop(0)
+    if words:
+        print(f"Usage: {USAGE}")
+        raise Failure(f"Unrecognized option: {words[0]}")
     for name in ("json", "yaml", "clusters", "federation", "sibling"):
         if name in options:
             raise Failure(f"the box does not do --{name}; a real Slurm does.")

@@ -11,7 +11,7 @@ import os
 from course_lib.box.formats import clock
 from course_lib.box.formats.jobfields import units
 from course_lib.box.formats.jobview import JobView
-from course_lib.box.queue.records import CANCELLED, Step
+from course_lib.box.queue.records import CANCELLED, TIMEOUT, Step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,6 +113,9 @@ def of_step(value: Callable[[Step], str], *, batch: bool = True) -> Callable[[Li
 
 
 def exit_code(line: Line) -> str:
+    """Accounting hears of a cancelled or timed out job before its script has ended."""
+    if not line.step and line.job.state in (CANCELLED, TIMEOUT):
+        return "0:0"
     source = line.step or line.job
     return f"{source.exit_code}:{source.exit_signal}"
 

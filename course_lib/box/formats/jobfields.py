@@ -60,20 +60,23 @@ def over_subscribe(view: JobView) -> str:
 
 
 def tres(view: JobView) -> str:
-    found = f"cpu={view.cpus},node={view.node_count},billing={view.cpus}"
+    nodes = len(view.parts) or view.job.nodes_min
+    found = f"cpu={view.cpus},node={nodes},billing={view.cpus}"
     return found + (f",gres/gpu={view.devices}" if view.devices else "")
 
 
 def start(view: JobView) -> str:
     job = view.job
-    return clock.stamp(job.begin_s if job.state == PENDING else job.start_s)
+    if job.state == PENDING:
+        return clock.stamp(job.begin_s if job.begin_s > job.submit_s else 0.0)
+    return clock.stamp(job.start_s)
 
 
 FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
     "account": ("ACCOUNT", lambda v: null(v.job.account)),
     "tres-per-node": ("TRES_PER_NODE", per_node),
     "mincpus": ("MIN_CPUS", lambda v: str(max(v.job.cpus_per_task, 1))),
-    "mintmpdisk": ("MIN_TMP_DISK", lambda v: "0"),
+    "mintmpdisk": ("MIN_TMP_DISK", lambda v: units(v.job.tmp_mib) if v.job.tmp_mib else "0"),
     "endtime": ("END_TIME", lambda v: clock.stamp(v.end_s)),
     "feature": ("FEATURES", lambda v: null(v.job.constraint_text)),
     "groupname": ("GROUP", lambda v: v.job.group_name),
@@ -86,7 +89,7 @@ FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
     "reqnodes": ("REQ_NODES", lambda v: v.job.want_nodes),
     "command": ("COMMAND", lambda v: v.command),
     "priority": ("PRIORITY", lambda v: f"{v.priority / PRIORITY_UNIT:.14f}"),
-    "qos": ("QOS", lambda v: v.job.qos),
+    "qos": ("QOS", lambda v: null(v.job.qos)),
     "reason": ("REASON", lambda v: v.job.reason),
     "selectjobinfo": ("", lambda v: ""),
     "statecompact": ("ST", lambda v: v.compact_state),
@@ -95,7 +98,7 @@ FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
     "wckey": ("WCKEY", lambda v: null(v.job.wckey)),
     "excnodes": ("EXC_NODES", lambda v: v.job.exclude_nodes),
     "nice": ("NICE", lambda v: str(v.job.nice)),
-    "sct": ("S:C:T", lambda v: "*:*:*"),
+    "sct": ("S:C:T", lambda v: f"*:*:{v.job.threads_per_core or '*'}"),
     "batchhost": ("EXEC_HOST", lambda v: v.job.batch_host or "n/a"),
     "numcpus": ("CPUS", lambda v: str(v.cpus)),
     "numnodes": ("NODES", lambda v: str(v.node_count)),
@@ -104,7 +107,7 @@ FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
     "groupid": ("GROUP", lambda v: str(v.job.gid)),
     "sockets": ("SOCKETS_PER_NODE", lambda v: "*"),
     "cores": ("CORES_PER_SOCKET", lambda v: "*"),
-    "threads": ("THREADS_PER_CORE", lambda v: "*"),
+    "threads": ("THREADS_PER_CORE", lambda v: str(v.job.threads_per_core or "*")),
     "arraytaskid": ("ARRAY_TASK_ID", lambda v: "N/A"),
     "timeleft": ("TIME_LEFT", time_left),
     "timeused": ("TIME", lambda v: clock.short(v.elapsed_s)),

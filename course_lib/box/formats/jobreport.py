@@ -7,10 +7,9 @@ import os
 from course_lib.box.formats import clock
 from course_lib.box.formats.jobfields import memory, null, over_subscribe, tres, units
 from course_lib.box.formats.jobview import JobView
-from course_lib.box.formats.patterns import shown_path
 from course_lib.box.hostlist import compress_sorted
-from course_lib.box.queue.place import cpus_for
-from course_lib.box.queue.records import PENDING, RUNNING, Allocation, Step
+from course_lib.box.node import patterns
+from course_lib.box.queue.records import PENDING, Allocation, Job, Step
 
 SEPARATOR = "\n   "
 
@@ -30,7 +29,7 @@ def _identity(view: JobView, dependency: str, details: bool) -> list[str]:
     lines = [
         f"JobId={job.id} JobName={job.name}",
         f"UserId={job.user}({job.uid}) GroupId={job.group_name}({job.gid}) MCS_label=N/A",
-        f"Priority={view.priority} Nice={job.nice} Account={null(job.account)} QOS={job.qos}"
+        f"Priority={view.priority} Nice={job.nice} Account={null(job.account)} QOS={null(job.qos)}"
         + (f" WCKey={job.wckey}" if job.wckey else ""),
         f"JobState={view.state} Reason={job.reason} Dependency={null(dependency)}",
         f"Requeue={job.requeue} Restarts={job.restarts} BatchFlag={int(job.kind == 'batch')}"
@@ -44,7 +43,9 @@ def _identity(view: JobView, dependency: str, details: bool) -> list[str]:
 def _times(view: JobView) -> list[str]:
     job = view.job
     least = clock.limit_full(job.time_least_min) if job.time_least_min else "N/A"
-    start_s = job.begin_s if job.state == PENDING else job.start_s
+    start_s = job.start_s
+    if job.state == PENDING:
+        start_s = job.begin_s if job.begin_s > job.submit_s else 0.0
     end_s = view.end_s
     if job.state == PENDING and start_s and job.time_limit_min > 0:
         end_s = start_s + job.time_limit_min * 60
@@ -73,7 +74,7 @@ def _nodes(view: JobView, details: bool, node_memory_mib: int) -> list[str]:
         lines.append(f"BatchHost={job.batch_host}")
     lines += [
         f"NumNodes={node_count(view)} NumCPUs={view.cpus} NumTasks={job.tasks}"
-        f" CPUs/Task={job.cpus_per_task or 1} ReqB:S:C:T=0:0:*:*",
+        f" CPUs/Task={job.cpus_per_task or 1} ReqB:S:C:T=0:0:*:{job.threads_per_core or '*'}",
         f"TRES={tres_shown(view, node_memory_mib)}",
         f"Socks/Node=* NtasksPerN:B:S:C={job.tasks_per_node}:0:{job.tasks_per_socket or '*'}"
         f":{job.tasks_per_core or '*'} CoreSpec=*",
@@ -83,7 +84,7 @@ def _nodes(view: JobView, details: bool, node_memory_mib: int) -> list[str]:
     memory_kind = "MinMemoryCPU" if job.memory_per_cpu else "MinMemoryNode"
     least = max(job.cpus_min, max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1))
     lines += [
-        f"MinCPUsNode={least} {memory_kind}={memory(view)} MinTmpDiskNode=0",
+        f"MinCPUsNode={least} {memory_kind}={memory(view)} MinTmpDiskNode={units(job.tmp_mib) if job.tmp_mib else 0}",
         f"Features={null(job.constraint_text)} DelayBoot=00:00:00",
         f"OverSubscribe={over_subscribe(view)} Contiguous=0 Licenses={null(job.licenses)}"
         " Network=(null)",
@@ -102,7 +103,7 @@ def node_count(view: JobView) -> str:
     job = view.job
     if view.parts or not job.nodes_given or job.state != PENDING:
         return str(view.node_count)
-    return f"{job.nodes_min}-{job.nodes_max}"
+    return f"{job.nodes_shown}-{job.nodes_max}"
 
 
 def tres_shown(view: JobView, node_memory_mib: int) -> str:
@@ -154,6 +155,7 @@ def _files(view: JobView) -> list[str]:
         ]
     lines.append("Power=")
     pairs = (
+        ("CpusPerTres", str(job.cpus_per_gpu or "")),
         ("TresPerJob", job.gpus),
         ("TresPerNode", job.gpus_per_node or job.gres.removeprefix("gres:")),
         ("TresPerTask", job.gpus_per_task),
@@ -167,6 +169,13 @@ def _files(view: JobView) -> list[str]:
         lines.append(f"NtasksPerTRES={job.tasks_per_gpu}")
     lines.append("")
     return lines
+
+
+def shown_path(job: Job, pattern: bytes) -> str:
+    """Absolute, with the signs filled in as for the batch script."""
+    values = patterns.of_task(job.id, job.name, job.user, "batch", job.batch_host, 0, 0)
+    path = patterns.fill(pattern or b"slurm-%j.out", values)
+    return os.fsdecode(os.path.join(job.work_dir, path))
 
 
 def step_paragraph(step: Step, view: JobView) -> str:
@@ -184,6 +193,3 @@ def step_paragraph(step: Step, view: JobView) -> str:
         "SrunHost:Pid=(null):0" if batch else f"SrunHost:Pid={view.job.batch_host}:0",
     ]
     return SEPARATOR.join(lines)
-
-
-__all__ = ["RUNNING", "cpus_for", "job_paragraph", "step_paragraph"]

@@ -60,8 +60,10 @@ class JobView:
 
     @property
     def eligible_s(self) -> float:
-        """Not known while it is held or waits for another job."""
+        """Not known while it is held or waits for another job, unless it has a begin time."""
         job = self.job
+        if job.state == PENDING and job.begin_s > job.submit_s:
+            return job.begin_s
         if job.state == PENDING and (job.hold or job.reason.startswith("Dependency")):
             return 0.0
         return job.eligible_s or max(job.submit_s, job.begin_s)
@@ -76,13 +78,13 @@ class JobView:
 
     @property
     def node_count(self) -> int:
-        return len(self.parts) or self.job.nodes_min
+        return len(self.parts) or self.job.nodes_shown
 
     @property
     def cpus(self) -> int:
         if self.parts:
             return sum(len(part.cpus) for part in self.parts)
-        return max(cpus_for(self.job, self.job.tasks), self.node_count)
+        return max(cpus_for(self.job, self.job.tasks), self.job.nodes_min)
 
     @property
     def devices(self) -> int:

@@ -57,6 +57,14 @@ def judge(db: sqlite3.Connection, job: Job) -> tuple[str, str]:
     return verdict, "" if verdict == READY else text
 
 
+def unjudged(job: Job) -> str:
+    """A held job is not looked at: everything it waits for counts as unfulfilled."""
+    if not job.dependency:
+        return ""
+    conditions, either = parse(job.dependency)
+    return ("?" if either else ",").join(_text(one, WAITING) for one in conditions)
+
+
 def _text(condition: tuple[str, int, int], verdict: str) -> str:
     kind, job_id, delay = condition
     state = "failed" if verdict == NEVER else "unfulfilled"

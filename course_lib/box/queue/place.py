@@ -47,9 +47,9 @@ def devices_wanted(job: Job) -> tuple[int, int, int]:
 
 
 def count_of(text: str) -> int:
-    """`2`, `a100:2`, `a100:2,v100:1`."""
+    """`2`, `a100:2`, `a100:2,v100:1`; a type alone is one of it."""
     counts = [piece.rpartition(":")[2] for piece in text.split(",") if piece]
-    return sum(int(count) for count in counts if count.isdigit())
+    return sum(int(count) if count.isdigit() else 1 for count in counts)
 
 
 def gres_count(text: str) -> int:

@@ -39,7 +39,7 @@ class Job(Record):
     reason: str = "None"
     partition: str = ""
     account: str = ""
-    qos: str = "normal"
+    qos: str = ""
     reservation: str = ""
     constraint_text: str = ""
     licenses: str = ""
@@ -50,6 +50,8 @@ class Job(Record):
     dependency: str = ""
     nodes_min: int = 1
     nodes_max: int = 1
+    nodes_shown: int = 1
+    """NumNodes while it waits: at least `nodes_min`, more where its tasks or devices need it."""
     tasks: int = 1
     tasks_given: int = 0
     """1 where -n was asked for (SLURM_NTASKS and SLURM_NPROCS are set only then)."""
@@ -70,6 +72,7 @@ class Job(Record):
     cpus_min: int = 0
     """Of --mincpus: CPUs that a node must have to spare."""
     overcommit: int = 0
+    tmp_mib: int = 0
     memory: str = ""
     memory_per_cpu: str = ""
     memory_per_gpu: str = ""

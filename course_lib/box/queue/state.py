@@ -15,16 +15,18 @@ from course_lib.box.queue.access import snapshot, transaction
 from course_lib.box.queue.records import (
     CANCELLED,
     COMPLETED,
+    FAILED,
     FINAL_STATES,
     NODE_FAIL,
+    OUT_OF_MEMORY,
     PENDING,
     RUNNING,
+    TIMEOUT,
     Allocation,
     Job,
     Step,
 )
-
-REQUEUE_DELAY_S = 0.0
+from course_lib.box.queue.waiting import queue_again, take_priority
 
 
 def submit(values: dict[str, object]) -> int:
@@ -44,37 +46,6 @@ def take_number(db: sqlite3.Connection) -> int:
     job_id = int(db.execute("SELECT value FROM fact WHERE name = 'next_job_id'").fetchone()[0])
     db.execute("UPDATE fact SET value = ? WHERE name = 'next_job_id'", (str(job_id + 1),))
     return job_id
-
-
-FIRST_PRIORITY = 4294901759
-"""Slurm's priority/basic counts down from here, so that an earlier job goes first."""
-
-
-def take_priority(db: sqlite3.Connection) -> int:
-    """The next lower priority. A released job gets a new one: it queues at the end."""
-    row = db.execute("SELECT value FROM fact WHERE name = 'next_priority'").fetchone()
-    priority = int(row[0]) if row else FIRST_PRIORITY
-    db.execute("INSERT OR REPLACE INTO fact VALUES ('next_priority', ?)", (str(priority - 1),))
-    return priority
-
-
-def release(job_id: int) -> None:
-    """Lets a held job into the order, at its end."""
-    with transaction() as db:
-        access.change(db, job_id, hold="", reason="None", priority=take_priority(db))
-
-
-def ask_requeue(job_id: int, how: str) -> None:
-    """`requeue` or `hold`. A job that has ended is pending again at once."""
-    with transaction() as db:
-        job = access.job(db, job_id)
-        if job is None:
-            return
-        access.change(db, job_id, requeue_asked=how)
-        if job.state in FINAL_STATES and not job.completing:
-            asked = access.job(db, job_id)
-            assert asked is not None
-            _queue_again(db, asked)
 
 
 def read_job(job_id: int) -> Job | None:
@@ -180,6 +151,15 @@ def mark_cancelled(job_id: int, uid: int) -> Job | None:
         return job
 
 
+REASONS = {
+    FAILED: "NonZeroExitCode",
+    TIMEOUT: "TimeLimit",
+    OUT_OF_MEMORY: "OutOfMemory",
+    NODE_FAIL: "NodeDown",
+}
+"""Why a job ended as it did, as squeue and scontrol show it."""
+
+
 def finish(job_id: int, state: str = COMPLETED, exit_code: int = 0, exit_signal: int = 0) -> None:
     """No process of the job is left: its nodes are free. Keeps an end decided earlier.
 
@@ -190,20 +170,16 @@ def finish(job_id: int, state: str = COMPLETED, exit_code: int = 0, exit_signal:
         if job is None or (job.state in FINAL_STATES and not job.completing):
             return
         if job.requeue_asked:
-            _queue_again(db, job)
+            queue_again(db, job)
             return
         values: dict[str, object] = {"completing": 0}
         if job.state == RUNNING:
-            values |= {
-                "state": state,
-                "exit_code": exit_code,
-                "exit_signal": exit_signal,
-                "end_s": time.time(),
-            }
-        elif job.state == CANCELLED and (exit_code or exit_signal):
+            values |= {"state": state, "end_s": time.time()}
+        if job.state == RUNNING or exit_code or exit_signal:
             values |= {"exit_code": exit_code, "exit_signal": exit_signal}
-        access.change(db, job_id, **values)
-        _end_open_steps(db, job_id, str(values.get("state", job.state)))
+        final = str(values.get("state", job.state))
+        access.change(db, job_id, **values, reason=REASONS.get(final, job.reason))
+        _end_open_steps(db, job_id, final)
 
 
 def bury(job_id: int) -> bool:
@@ -214,37 +190,20 @@ def bury(job_id: int) -> bool:
             return False
         if job.state == RUNNING or job.requeue_asked:
             if job.requeue_asked:
-                _queue_again(db, job)
+                queue_again(db, job)
                 return True
-            access.change(db, job_id, state=NODE_FAIL, end_s=time.time(), completing=0)
+            access.change(
+                db,
+                job_id,
+                state=NODE_FAIL,
+                reason=REASONS[NODE_FAIL],
+                end_s=time.time(),
+                completing=0,
+            )
         else:
             access.change(db, job_id, completing=0)
         _end_open_steps(db, job_id, CANCELLED)
         return True
-
-
-def _queue_again(db: sqlite3.Connection, job: Job) -> None:
-    held = "user" if job.requeue_asked == "hold" else job.hold
-    access.change(
-        db,
-        job.id,
-        state=PENDING,
-        completing=0,
-        requeue_asked="",
-        hold=held,
-        restarts=job.restarts + 1,
-        start_s=0.0,
-        end_s=0.0,
-        supervisor_pid=0,
-        supervisor_ticks=0,
-        exit_code=0,
-        exit_signal=0,
-        batch_host="",
-        reason="None",
-        begin_s=max(job.begin_s, time.time() + REQUEUE_DELAY_S),
-    )
-    access.allot(db, job.id, [])
-    db.execute("DELETE FROM step WHERE job_id = ?", (job.id,))
 
 
 def _end_open_steps(db: sqlite3.Connection, job_id: int, state: str) -> None:

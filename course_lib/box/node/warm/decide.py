@@ -16,6 +16,9 @@ APPLIED_AGAIN = frozenset(
 )
 """Read while torch is imported, and set right in the fork by `program`, or without effect."""
 
+OFTEN_SET = frozenset({"CI", "HOME", "LOGLEVEL", "LOGNAME", "USER", "XDG_CACHE_HOME"})
+"""Read while torch is imported, by name, and likely to be set."""
+
 READ_BY_LIBRARIES = (
     "ATEN_", "BLIS_", "C10_", "DNNL_", "GLIBC_", "GOMP_", "KINETO_", "KMP_", "LANG", "LC_", "LD_",
     "MALLOC_", "MKL_", "NUMEXPR_", "OMP_", "ONEDNN_", "OPENBLAS_", "PYTHON", "PYTORCH_", "TORCH_",
@@ -43,14 +46,20 @@ class Choice:
     ignored_signals: tuple[int, ...] = ()
 
 
+class Cold(Exception):
+    """The command has to start cold; why."""
+
+
 class Loaded:
     """What the warm process knows of itself; None in one that began cold."""
 
     now: Loaded | None = None
 
-    def __init__(self, names_read: set[str], base_path: list[str]) -> None:
-        self.names_read = names_read - APPLIED_AGAIN
-        self.environment = dict(os.environ)
+    def __init__(
+        self, environment: dict[str, str], absent_names: set[str], base_path: list[str]
+    ) -> None:
+        self.names_read = (absent_names | OFTEN_SET) - APPLIED_AGAIN
+        self.environment = environment
         self.base_path = base_path
         self.modules = {
             name
@@ -67,11 +76,14 @@ def of_command(
         return None
     words = [os.fsdecode(word) for word in argv]
     absolute = os.path.abspath(os.fsdecode(path))
-    if absolute in shims.interpreters:
-        return of_interpreter([absolute, *words[1:]], environment)
-    if _interpreter_of(path) in shims.interpreters:
-        script = os.fsdecode(path)
-        return of_interpreter([shims.interpreters[0], script, *words[1:]], environment, script)
+    try:
+        if absolute in shims.interpreters:
+            return of_interpreter([absolute, *words[1:]], environment)
+        if _interpreter_of(path) in shims.interpreters:
+            script = os.fsdecode(path)
+            return of_interpreter([shims.interpreters[0], script, *words[1:]], environment, script)
+    except Cold:
+        pass  # the streams are the task's already: nowhere to say it
     return None
 
 
@@ -91,12 +103,11 @@ def of_interpreter(words: list[str], environment: Environment, script: str = "")
     while position < len(words) and words[position] in flags:
         flags[words[position]] = True
         position += 1
-    rest = words[position:]
-    if not rest or not _same_environment(environment):
-        return None
-    kind, target, argv = _program(rest)
-    if not kind or _shadows(kind, target, environment):
-        return None
+    kind, target, argv = _program(words[position:])
+    why = "its options, or no file" if not kind else _other_environment(environment)
+    why = why or _shadows(kind, target, environment)
+    if why:
+        raise Cold(f"cold start of {' '.join(words)[:200]}: {why}")
     return Choice(
         kind=kind,
         target=target,
@@ -113,7 +124,8 @@ def with_signals(choice: Choice, ignored: tuple[int, ...]) -> Choice:
 
 
 def _program(rest: list[str]) -> tuple[str, str, list[str]]:
-    first = rest[0]
+    """Kind, target and sys.argv; an empty kind for what must start cold."""
+    first = rest[0] if rest else "-"
     if first in ("-c", "-m"):
         kind = "code" if first == "-c" else "module"
         return (kind, rest[1], [first, *rest[2:]]) if len(rest) > 1 else ("", "", [])
@@ -122,26 +134,27 @@ def _program(rest: list[str]) -> tuple[str, str, list[str]]:
     return "file", first, rest
 
 
-def _same_environment(environment: Environment) -> bool:
-    """Is everything that was read while torch was loaded as this program would have read it?"""
+def _other_environment(environment: Environment) -> str:
+    """What was read while torch was loaded, and would be read otherwise by this program."""
     loaded = Loaded.now
     if loaded is None:
-        return False
+        return "this job began without the warm process"
     given = {os.fsdecode(name): os.fsdecode(text) for name, text in environment.items()}
     names = {
         name
         for name in (*given, *loaded.environment)
         if name.startswith(READ_BY_LIBRARIES) and not name.startswith(READ_LATER)
     }
-    compared = (names | loaded.names_read) - APPLIED_AGAIN
-    if any(given.get(name) != loaded.environment.get(name) for name in compared):
-        return False
+    compared = sorted((names | loaded.names_read) - APPLIED_AGAIN)
+    for name in compared:
+        if given.get(name) != loaded.environment.get(name):
+            return f"{name} is {given.get(name)!r}, here {loaded.environment.get(name)!r}"
     threads = given.get("OMP_NUM_THREADS", "1")
-    return threads.isdigit() and int(threads) > 0
+    return "" if threads.isdigit() and int(threads) > 0 else f"OMP_NUM_THREADS is {threads!r}"
 
 
-def _shadows(kind: str, target: str, environment: Environment) -> bool:
-    """Does a file beside the program bear the name of a module that is loaded already?"""
+def _shadows(kind: str, target: str, environment: Environment) -> str:
+    """A file beside the program that bears the name of a module that is loaded already."""
     assert Loaded.now is not None
     own = os.path.dirname(os.path.realpath(target)) if kind == "file" else "."
     more = os.fsdecode(environment.get(b"PYTHONPATH", b""))
@@ -150,6 +163,7 @@ def _shadows(kind: str, target: str, environment: Environment) -> bool:
             names = {entry.partition(".")[0] for entry in os.listdir(folder or ".")}
         except OSError:
             continue
-        if names & Loaded.now.modules and os.path.realpath(folder) not in Loaded.now.base_path:
-            return True
-    return False
+        hidden = names & Loaded.now.modules
+        if hidden and os.path.realpath(folder) not in Loaded.now.base_path:
+            return f"{folder} has its own {', '.join(sorted(hidden))}"
+    return ""

@@ -90,10 +90,13 @@ class Desk:
             os.fchdir(files[0])
         except OSError:
             return None
-        choice = decide.of_interpreter(asked["words"], asked["environment"], asked["script"])
-        os.chdir("/")
-        if choice is None:
+        try:
+            choice = decide.of_interpreter(asked["words"], asked["environment"], asked["script"])
+        except decide.Cold as reason:
+            print(reason, flush=True)
             return None
+        finally:
+            os.chdir("/")
         return decide.with_signals(choice, tuple(asked["ignored"]))
 
 
@@ -154,6 +157,7 @@ def _raise(file: int) -> int:
 def _close_all_but(kept: set[int]) -> None:
     start = 0
     for number in sorted(kept):
-        os.closerange(start, number)
+        if start < number:  # closerange(0, 0) closes everything
+            os.closerange(start, number)
         start = number + 1
     os.closerange(start, os.sysconf("SC_OPEN_MAX"))

@@ -11,10 +11,8 @@ import sys
 import types
 from typing import Any
 
+from course_lib.box.node import libc
 from course_lib.box.node.warm.decide import Choice, Loaded
-
-FLAG_NAMES = ("unbuffered", "dont_write_bytecode")
-
 
 class Program(BaseException):
     """Raised in a fork; unwinds to the very first frame, where `run` is called."""
@@ -28,6 +26,8 @@ class Program(BaseException):
 def run(program: Program) -> None:
     """Returns when the program has ended, so that the interpreter ends in its natural way."""
     choice = program.choice
+    if libc.AVAILABLE:
+        libc.prctl(libc.PR_SET_NAME, os.fsencode(choice.name)[:15])
     os.environb.clear()
     os.environb.update(program.environment)
     _set_flags(choice)
@@ -62,11 +62,12 @@ def _execute(choice: Choice, main: types.ModuleType) -> None:
     else:
         from importlib.machinery import SourceFileLoader
 
-        main.__dict__["__file__"] = choice.target
+        path = os.path.abspath(choice.target)
+        main.__dict__["__file__"] = path
         main.__dict__["__cached__"] = None
-        main.__loader__ = SourceFileLoader("__main__", choice.target)
-        with open(choice.target, "rb") as file:
-            code = compile(file.read(), choice.target, "exec")
+        main.__loader__ = SourceFileLoader("__main__", path)
+        with open(path, "rb") as file:
+            code = compile(file.read(), path, "exec")
     exec(code, main.__dict__)
 
 
@@ -92,15 +93,11 @@ def _report(error: BaseException) -> None:
 
 def _set_flags(choice: Choice) -> None:
     """sys.flags is read-only in Python; the interpreter itself has a call to fill it."""
-    values = {"unbuffered": choice.unbuffered, "dont_write_bytecode": choice.no_bytecode}
-    fields = [name for name in dir(sys.flags) if name[0] != "_"]
     fill = ctypes.pythonapi.PyStructSequence_SetItem
     fill.argtypes, fill.restype = [ctypes.py_object, ctypes.c_ssize_t, ctypes.py_object], None
-    positions = {name: place for place, name in enumerate(_flag_order()) if name in fields}
-    for name, value in values.items():
-        number = int(value)
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(number))  # the call keeps our reference
-        fill(sys.flags, positions[name], number)
+    number = int(choice.no_bytecode)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(number))  # the call keeps our reference
+    fill(sys.flags, _flag_order().index("dont_write_bytecode"), number)
     sys.dont_write_bytecode = choice.no_bytecode
 
 

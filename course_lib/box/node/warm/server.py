@@ -16,6 +16,7 @@ from course_lib.box import settings
 from course_lib.box.node import libc, roles, wire
 from course_lib.box.node.warm import client
 from course_lib.box.node.warm.decide import Loaded
+from course_lib.box.node.warm.watch import WatchedEnvironment
 
 IDLE_S = 15 * 60.0
 LOOK_S = 5.0
@@ -107,25 +108,15 @@ def preload(root: str) -> None:
     """Imports what jobs will need, and notes which variables that read."""
     import importlib
 
-    names: set[str] = set()
-    kind = type(os.environ)
-    plain = kind.__getitem__
-
-    def watched(self: os._Environ[str], name: str) -> str:
-        names.add(name)
-        return plain(self, name)
-
-    kind.__getitem__ = watched  # type: ignore[method-assign,assignment]
-    try:
+    before = dict(os.environ)  # torch itself sets a few
+    with WatchedEnvironment() as watched:
         for module in MODULES:
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
-    finally:
-        kind.__getitem__ = plain  # type: ignore[method-assign]
     from course_lib.box.node import supervisor  # noqa: F401
 
     base = list(sys.path)
     base.remove(root)
-    Loaded.now = Loaded({str(name) for name in names}, base)
+    Loaded.now = Loaded(before, watched.absent, base)
     gc.collect()
     gc.freeze()

@@ -42,7 +42,10 @@ def make(folder: str, separate: bool) -> Shims:
         return Shims(active=True, interpreters=paths)
     text = (
         f"#!{real} -IS\n"
-        f"import sys\nsys.path.insert(0, {launch.package_root()!r})\n"
+        "import os, sys\n"
+        "if sys.argv[1:2] == ['-I']:  # the commands of the box: never warm\n"
+        f"    os.execv({real!r}, sys.argv)\n"
+        f"sys.path.insert(0, {launch.package_root()!r})\n"
         "from course_lib.box.node.warm import stand_in\n"
         f"stand_in.main({real!r}, {folder!r})\n"
     )
