@@ -12,6 +12,7 @@ from pathlib import Path
 from course_lib.lab.errors import LabError
 from course_lib.lab.records import Record, Registry
 from course_lib.lab.run import Run
+from course_lib.lab.unfinished import Unfinished
 from course_lib.lab.workspace import Workspace
 
 KEPT_PARTS = ("recipe.toml", "job.sbatch", "exit_code")
@@ -49,10 +50,30 @@ class Cleaning:
         return "\n".join(lines)
 
 
-def plan(workspace: Workspace, runs: Iterable[Run], only: Sequence[str]) -> Cleaning:
+def select(
+    runs: Sequence[Run], which: Sequence[Run | Unfinished | str | int]
+) -> tuple[list[Run], list[str]]:
+    """The runs meant, and what names none: a lesson cleans up after exercises left undone too."""
+    if not which:
+        return [run for run in runs if run.ended and run.folder.exists()], []
+    chosen: dict[int, Run] = {}
+    unknown = []
+    for one in which:
+        if isinstance(one, Unfinished):
+            continue
+        wanted = (one.job_id,) if isinstance(one, Run) else (one,)
+        found = [run for run in runs if run.name in wanted or run.job_id in wanted]
+        chosen |= {id(run): run for run in found}
+        unknown += [] if found else [f"no run {one!r} here"]
+    return list(chosen.values()), unknown
+
+
+def plan(
+    workspace: Workspace, runs: Iterable[Run], only: Sequence[str], refused: Sequence[str] = ()
+) -> Cleaning:
     """Every folder is proven to be ours before anything is deleted."""
     targets: list[Target] = []
-    refused: list[str] = []
+    refused = list(refused)
     for run in runs:
         if problem := _not_ours(workspace, run):
             refused.append(f"{run.name} (job {run.job_id}): {problem}")

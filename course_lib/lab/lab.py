@@ -165,19 +165,16 @@ class Lab:
         self.say(f"{run.name}: job {run.job_id} is being cancelled")
 
     def clean(
-        self, *which: Which, only: Iterable[str] | str = (), yes: bool = False
+        self, *which: Which | Unfinished, only: Iterable[str] | str = (), yes: bool = False
     ) -> Cleaning:  # fmt: skip
-        """Shows what would be deleted; deletes it with `yes=True`. Without names: all that ended.
-
-        `only` names parts of a run folder, such as "checkpoints".
+        """Shows what would be deleted; deletes it with `yes=True`. A name means all its runs; no
+        name means all that have ended. `only` names parts of a run folder, such as "checkpoints".
         """
-        from course_lib.lab.clean import clean, plan
+        from course_lib.lab.clean import clean, plan, select
 
-        runs = [self.run(one) for one in which] or [
-            run for run in self._all_runs() if run.ended and run.folder.exists()
-        ]
-        parts = (only,) if isinstance(only, str) else tuple(only)
-        cleaning = plan(self.workspace, runs, parts)
+        runs, unknown = select(self._all_runs(), which)
+        parts = (only,) if isinstance(only, str) and only else tuple(only)
+        cleaning = plan(self.workspace, runs, parts, unknown)
         return clean(self.registry, cleaning) if yes else cleaning
 
     @property

@@ -100,10 +100,14 @@ def layout(of: Recipe) -> Layout:
 
 
 def _layout(given: Mapping[str, Any], shape: Model) -> Layout:
-    devices = given["nodes"] * given["gpus_per_node"]
     sizes = ("tensor", "pipeline", "context")
+    wrong = [name for name in ("nodes", "gpus_per_node", *sizes) if not _counts(given[name])]
+    if wrong:
+        said = [f"{name} {given[name]!r} is not a whole number of at least 1" for name in wrong]
+        raise RecipeError(listed(said))
+    devices = given["nodes"] * given["gpus_per_node"]
     ranks = given["tensor"] * given["pipeline"] * given["context"]
-    if ranks < 1 or devices % ranks:
+    if devices % ranks:
         product = " × ".join(f"{size} {given[size]}" for size in sizes)
         works = [n for n in range(1, devices + 1) if devices % n == 0]
         raise RecipeError(
@@ -227,6 +231,10 @@ def known_flags(folder: Path | None = None) -> set[str]:
 def _existing(folder: Path | None, names: tuple[str, ...]) -> list[Path]:
     paths = [(folder or programs_folder()) / name for name in names]
     return [path for path in paths if path.is_file()]
+
+
+def _counts(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _int(flags: Mapping[str, str | bool], name: str, otherwise: int | None = None) -> int:
