@@ -104,20 +104,52 @@ def load() -> Settings:
 
 
 def _read(path: str) -> dict[str, object]:
-    import tomllib
-
     try:
-        with open(path, "rb") as file:
-            values = tomllib.load(file)
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from error
-    if isinstance(values.get("partitions"), list):
-        values["partitions"] = ",".join(str(name) for name in values["partitions"])
+    values = _read_plain(text)
+    if values is None:
+        import tomllib
+
+        try:
+            values = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise SettingsError(f"{path} cannot be read: {error}") from error
+    partitions = values.get("partitions")
+    if isinstance(partitions, list):
+        values["partitions"] = ",".join(str(name) for name in partitions)
     unknown = sorted(set(values) - set(Settings.fields()))
     if unknown:
         raise SettingsError(
             f"{path} has {', '.join(unknown)}; known are: {', '.join(Settings.fields())}"
         )
+    return values
+
+
+def _read_plain(text: str) -> dict[str, object] | None:
+    """`name = 12`, `name = 0.5` and `name = "text"` lines; None where there is more to read.
+
+    `tomllib` alone takes 9 ms to import, a fifth of a whole `squeue`.
+    """
+    values: dict[str, object] = {}
+    for line in text.split("\n"):
+        name, equals, value = line.partition("=")
+        name, value = name.strip(), value.strip()
+        if not name or name.startswith("#"):
+            continue
+        word = value[1:-1] if value[:1] == value[-1:] == '"' and len(value) > 1 else ""
+        if not equals or not name.replace("_", "").isalnum() or name in values:
+            return None
+        if word.replace("-", "").replace("_", "").replace(",", "").replace(":", "").isalnum():
+            values[name] = word
+        elif value.isdigit() and (value == "0" or value[0] != "0"):
+            values[name] = int(value)
+        elif value.replace(".", "", 1).isdigit() and value[0] != "." and value[-1] != ".":
+            values[name] = float(value)
+        else:
+            return None
     return values
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 import time
 
@@ -14,6 +13,10 @@ from course_lib.box.commands.options import Gathered
 from course_lib.box.queue import access, place, schedule
 from course_lib.box.queue.records import Job
 from course_lib.box.settings import UNLIMITED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 Fields = dict[str, object]
 RLIMITS = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
@@ -26,7 +29,7 @@ def complete(fields: Fields, gathered: Gathered) -> Fields:
     full["submit_line"] = _submit_line(gathered.command)
     _settle_counts(full, gathered.command)
     job = Job(id=0, **full)
-    refusal.check_client(job, gathered.command)
+    refusal.check_client(job)
     try:
         nodes = refusal.check_controller(job, box)
     except refusal.Refused as refused:
@@ -67,7 +70,6 @@ def _with_defaults(fields: Fields, box: settings.Settings) -> Fields:
 def _about_submitter() -> Fields:
     import grp
     import pwd
-    import socket
 
     uid, gid = os.getuid(), os.getgid()
     try:
@@ -86,7 +88,7 @@ def _about_submitter() -> Fields:
         "group_name": group,
         "gid": gid,
         "umask": mask,
-        "submit_host": socket.gethostname().partition(".")[0],
+        "submit_host": os.uname().nodename.partition(".")[0],
         "submit_session": os.getsid(0),
         "rlimits": _limits(),
     }
@@ -133,7 +135,7 @@ def _settle_counts(full: Fields, command: str) -> None:
     full |= {"tasks": tasks, "tasks_given": given, "nodes_min": low, "nodes_max": high}
 
 
-def test_only(fields: Fields) -> int:
+def test_only(fields: Fields, command: str) -> int:
     """--test-only: when and where it would start, on stderr as Slurm prints it."""
     box = settings.load()
     job = Job(id=0, **fields)
@@ -150,14 +152,14 @@ def test_only(fields: Fields) -> int:
     processors = sum(len(part.cpus) for part in parts)
     nodes = hostlist.compress_sorted([part.node for part in parts])
     print(
-        f"sbatch: Job {number} to start at {when} using {processors} processors on nodes {nodes}"
+        f"{command}: Job {number} to start at {when} using {processors} processors on nodes {nodes}"
         f" in partition {job.partition}",
         file=sys.stderr,
     )
     return 0
 
 
-def _next_end_s(db: sqlite3.Connection) -> float:
+def _next_end_s(db: Connection) -> float:
     ends = [
         job.start_s + job.time_limit_min * 60
         for job in access.jobs(db, "state = 'RUNNING'")

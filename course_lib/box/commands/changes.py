@@ -71,7 +71,7 @@ def _nodes(job: Job, value: str, fields: dict[str, object]) -> str:
     if job.state != PENDING:
         return NO_LONGER
     fields["nodes_min"], fields["nodes_max"] = read.node_counts(value)
-    fields["nodes_given"] = 1
+    fields["nodes_shown"], fields["nodes_given"] = fields["nodes_min"], 0
     fields["tasks"] = job.tasks if job.tasks_given else fields["nodes_min"]
     return ""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from course_lib.box.commands.scontrol import Request
 
 GONE = "Invalid job id specified"
-ENDED = "Job/step already completing or completed"
+ENDED = "Job has already finished"
 
 
 def _each(request: Request, act: Callable[[Job], str], suffix: str = "") -> int:

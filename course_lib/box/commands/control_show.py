@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import socket
-import sqlite3
+import os
 import sys
 import time
 
 from course_lib.box import hostlist, settings
 from course_lib.box.commands.failure import Failure
 from course_lib.box.queue import access, dependency, heal
-from course_lib.box.queue.records import Job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +35,8 @@ def show(request: Request) -> int:
         found = [entity]
     if not found:
         return _complain(f"invalid entity:{words[0]} for keyword:show ")
+    if len(words) > 1 and not words[1] and found[0] == "hostnames":
+        return 0
     return ENTITIES[found[0]](request, words[1] if len(words) > 1 else "")
 
 
@@ -68,18 +68,14 @@ def _job(request: Request, word: str) -> int:
         for job in jobs:
             view = JobView(job, access.allocations(db, job.id))
             view.steps = access.steps(db, "job_id = ?", (job.id,))
-            waits = dependency_text(db, job) if job.state == "PENDING" else ""
-            paragraphs.append(job_paragraph(view, waits, request.details, box.memory_per_node_mib))
+            view.dependency = dependency.shown(db, job)
+            paragraphs.append(job_paragraph(view, request.details, box.memory_per_node_mib))
     if not paragraphs:
         if word:
             return _complain(f"slurm_load_jobs error: {GONE}")
         print("No jobs in the system")
     _say(paragraphs, request)
     return 0
-
-
-def dependency_text(db: sqlite3.Connection, job: Job) -> str:
-    return dependency.unjudged(job) if job.hold else dependency.judge(db, job)[1]
 
 
 def _node(request: Request, word: str) -> int:
@@ -139,7 +135,7 @@ def _step(request: Request, word: str) -> int:
         if not word:
             print("No job steps in the system")
             return 0
-        if not step_text and int(job_text) not in jobs:
+        if int(job_text) not in jobs:
             return _complain("slurm_get_job_steps error: Invalid job id specified")
         print(f"Job step {word} not found")
         return 1
@@ -156,8 +152,6 @@ def _expanded(word: str) -> list[str]:
 
 
 def _hostnames(_: Request, word: str) -> int:
-    import os
-
     text = word or os.environ.get("SLURM_JOB_NODELIST", "")
     if not text:
         print("scontrol: error: host list is empty", file=sys.stderr)
@@ -198,7 +192,7 @@ def _constant(text: str) -> Callable[[Request, str], int]:
 
 
 def ping() -> str:
-    return f"Slurmctld(primary) at {socket.gethostname().partition('.')[0]} is UP"
+    return f"Slurmctld(primary) at {os.uname().nodename.partition('.')[0]} is UP"
 
 
 def write(request: Request) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import socket
 
+from course_lib.box import bin_dir
 from course_lib.box.commands.failure import Failure
 from course_lib.box.queue.records import joined_environment
 
@@ -14,7 +14,12 @@ Variables = dict[bytes, bytes]
 def environment(given: dict[str, str]) -> bytes:
     """NAME=value, each ended by NUL: what --export lets through, and what sbatch itself adds."""
     own = dict(os.environb)
-    return joined_environment({**_exported(given, own), **_added(given)})
+    kept = {**_exported(given, own), **_added(given)}
+    folder = os.fsencode(bin_dir())
+    path = kept.get(b"PATH", b"")
+    if folder not in path.split(b":"):  # or a job would meet another Slurm's srun, or none
+        kept[b"PATH"] = folder + b":" + path if path else folder
+    return joined_environment(kept)
 
 
 def _exported(given: dict[str, str], own: Variables) -> Variables:
@@ -33,7 +38,7 @@ def _added(given: dict[str, str]) -> Variables:
     choice = given.get("export", "ALL")
     pairs = {
         "SLURM_SUBMIT_DIR": os.getcwd(),
-        "SLURM_SUBMIT_HOST": socket.gethostname().partition(".")[0],
+        "SLURM_SUBMIT_HOST": os.uname().nodename.partition(".")[0],
         "SLURM_EXPORT_ENV": "" if "export" not in given else choice,
         "SLURM_GET_USER_ENV": "" if "ALL" in choice.upper().split(",") else "1",
         "SLURM_CPUS_PER_GPU": given.get("cpus-per-gpu", ""),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 
 class Failure(Exception):
-    """Ends the command: each line goes to stderr behind `<command>: error: `."""
+    """Ends the command: each line goes to stderr behind `<command>: error: ` (or `fatal`)."""
 
-    def __init__(self, *lines: str, code: int = 1) -> None:
+    def __init__(self, *lines: str, code: int = 1, fatal: bool = False) -> None:
         super().__init__("\n".join(lines))
         self.lines = lines
         self.code = code
+        self.kind = "fatal" if fatal else "error"
 
 
 class Unsupported(Failure):

@@ -42,7 +42,7 @@ def _run(command: str, arguments: list[str]) -> int:
     except Failure as failure:
         sys.stdout.flush()
         for line in failure.lines:
-            print(f"{command}: error: {line}", file=sys.stderr)
+            print(f"{command}: {failure.kind}: {line}", file=sys.stderr)
         return failure.code
     except Exception as error:
         return _unforeseen(command, error)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from course_lib.box import settings
 from course_lib.box.commands.failure import Failure
 from course_lib.box.queue import dependency, place
@@ -22,13 +20,12 @@ class Refused(Exception):
         self.remark = remark
 
 
-def check_client(job: Job, command: str) -> None:
+def check_client(job: Job) -> None:
     """What the command itself refuses, before the controller is asked."""
     memories = [text for text in (job.memory, job.memory_per_cpu, job.memory_per_gpu) if text]
     if len(memories) > 1:
         words = "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."
-        print(f"{command}: fatal: {words}", file=sys.stderr)
-        raise Failure()
+        raise Failure(words, fatal=True)
     if job.nodes_given and job.want_nodes and len(job.want_nodes.split(",")) > job.nodes_max:
         named = len(job.want_nodes.split(","))
         raise Failure(f"invalid number of nodes (-N {named}-{job.nodes_max})")

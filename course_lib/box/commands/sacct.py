@@ -57,14 +57,15 @@ def run(arguments: list[str]) -> int:
     heal.heal()
     if "batch-script" in options:
         return _scripts(options)
-    acctfields.CLUSTER[0] = settings.load().cluster
+    box = settings.load()
+    acctfields.CLUSTER[0], acctfields.NODE_MEMORY_MIB[0] = box.cluster, box.memory_per_node_mib
     _print(fields, lines(), options)
     return 0
 
 
 def _list_fields() -> None:
     for row in range(0, len(NAMES), 4):
-        print(" ".join(f"{name:<19}" for name in NAMES[row : row + 4]) + " ")
+        print(" ".join(f"{name:<19}" for name in NAMES[row : row + 4]))
 
 
 def _fields(formats: list[str], options: dict[str, str]) -> list[tuple[str, int]]:
@@ -74,7 +75,8 @@ def _fields(formats: list[str], options: dict[str, str]) -> list[tuple[str, int]
         text = BRIEF if "brief" in options else LONG if "long" in options else DEFAULT
     lower = {name.lower(): name for name in NAMES}
     found = []
-    for item in text.split(","):
+    items = [i for w in text.split(",") for i in (NAMES if w.upper() == "ALL" else [w])]
+    for item in items:
         if not item:
             continue
         asked, _, width = item.partition("%")

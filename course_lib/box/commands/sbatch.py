@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
     for line in script.directives(text, path or "sbatch"):
         found, rest = gathered.syntax.parse(line)
         if rest:
-            raise Failure(f"Invalid argument: {rest[0]}", code=255)
+            raise Failure(f"Invalid directive found in batch script: {rest[0]}")
         gathered.apply(found, "script")
     gathered.apply_environment()
     gathered.apply(pairs, "command line")
@@ -70,7 +70,7 @@ def _submit(gathered: Gathered, text: bytes, path: str, words: list[str]) -> int
     fields["environment"] = export.environment(given)
     job = admission.complete(fields, gathered)
     if "test-only" in given:
-        return admission.test_only(job)
+        return admission.test_only(job, "sbatch")
     job_id = state.submit(job)
     os.closerange(3, 1024)  # a lock or pipe of the caller must not live on in what starts now
     schedule.run_pass()

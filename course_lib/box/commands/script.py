@@ -5,7 +5,6 @@ from __future__ import annotations
 from course_lib.box.commands.failure import Failure
 
 MAGIC = b"#SBATCH"
-MISSPELT = b"#SLURM"
 WRAPPED = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{command}\n"
 
 
@@ -40,12 +39,6 @@ def directives(script: bytes, file: str) -> list[list[str]]:
         if line.startswith(MAGIC):
             text = line[len(MAGIC) :].decode("utf-8", "surrogateescape")
             found.append(words(text, file, number))
-        elif line.startswith(MISSPELT):
-            raise Failure(
-                f"Invalid directive found in batch script: {line.decode('utf-8', 'replace')}",
-                "Change from #SLURM to #SBATCH in your script and verify the options are valid"
-                " in sbatch",
-            )
         elif line.strip() and not line.lstrip().startswith(b"#"):
             break
     return [line for line in found if line]
@@ -55,9 +48,9 @@ def words(text: str, file: str, line_number: int) -> list[str]:
     """Splits like a shell with quotes and backslashes; an unquoted # begins a comment."""
     found: list[str] = []
     word: list[str] | None = None
-    quote, escaped = "", False
-    for letter in text:
-        if escaped:
+    quote, escaped, word_ends = "", False, 0
+    for place, letter in enumerate(text):
+        if escaped and (quote or not letter.isspace()):
             word, escaped = [*(word or []), letter], False
         elif letter == "\\":
             escaped = True
@@ -66,15 +59,17 @@ def words(text: str, file: str, line_number: int) -> list[str]:
         elif not quote and letter in "\"'":
             quote, word = letter, word or []
         elif not quote and letter.isspace():
+            escaped = False
             if word is not None:
                 found.append("".join(word))
-                word = None
+                word, word_ends = None, place
         elif not quote and letter == "#":
             break
         else:
             word = [*(word or []), letter]
     if quote:
-        raise Failure(f"{file}: line {line_number}: Unmatched `{quote}` in [{text}]")
+        left = text[word_ends:]
+        raise Failure(f"{file}: line {line_number}: Unmatched `{quote}` in [{left}]", fatal=True)
     if word is not None:
         found.append("".join(word))
     return found

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
-from course_lib.box import hostlist
+from course_lib.box import hostlist, settings
 from course_lib.box.commands.failure import Failure
 from course_lib.box.formats.jobview import COMPACT, JobView
 from course_lib.box.queue import access
-from course_lib.box.queue.records import Allocation
+from course_lib.box.queue.dependency import shown
+from course_lib.box.queue.records import PENDING, Allocation
 
-MIN_JOB_AGE_S = 300.0
-"""An ended job stays visible this long (Slurm's MinJobAge), then only sacct knows it."""
 SHOWN_STATES = ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING")
+STATE_NAMES = """
+PENDING RUNNING SUSPENDED COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE
+OUT_OF_MEMORY COMPLETING CONFIGURING RESIZING RESV_DEL_HOLD REQUEUED REQUEUE_FED REQUEUE_HOLD
+REVOKED SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED
+"""
+ALL_STATES = STATE_NAMES.split()
 ORDER = (
     "PENDING",
     "RUNNING",
@@ -45,20 +51,24 @@ class Choice:
         self.reservations: set[str] = set()
         self.nodes: set[str] = set()
         self.sort = "P,t,-p"
+        self.known = False
+        """Whether a job of `ids` was found, shown or not."""
 
     def views(self) -> list[JobView]:
         with access.snapshot() as db:
             where = "(state IN ('PENDING', 'RUNNING') OR completing = 1 OR end_s > ?)"
             now_s = time.time()
-            jobs = access.jobs(db, where, (now_s - MIN_JOB_AGE_S,))
-            if any(job.state != "PENDING" for job in jobs):
-                parts = access.all_allocations(db)
-            else:
-                parts = []
+            jobs = access.jobs(db, where, (now_s - settings.load().job_shown_s,))
+            running = any(job.state != PENDING for job in jobs)
+            parts = access.all_allocations(db) if running else []
+            waits = {job.id: shown(db, job) for job in jobs if job.dependency}
         held: dict[int, list[Allocation]] = {}
         for job_id, part in parts:
             held.setdefault(job_id, []).append(part)
+        self.known = any(job.id in self.ids for job in jobs)
         views = [JobView(job, held.get(job.id, []), now_s) for job in jobs]
+        for view in views:
+            view.dependency = waits.get(view.job.id, "")
         return ordered([view for view in views if self.passes(view)], self.sort)
 
     def passes(self, view: JobView) -> bool:
@@ -113,7 +123,7 @@ def of_squeue(options: dict[str, str]) -> Choice:
         choice.states = states(options["states"])
     elif choice.ids:
         choice.states = set()
-    choice.users = words(options.get("user", options.get("users", "")))
+    choice.users = _known_users(words(options.get("user", options.get("users", ""))))
     if "me" in options:
         choice.users = {str(os.getuid())}
     choice.names = words(options.get("name", ""))
@@ -122,8 +132,27 @@ def of_squeue(options: dict[str, str]) -> Choice:
     choice.qos = words(options.get("qos", ""))
     choice.reservations = words(options.get("reservation", ""))
     choice.nodes = set(hostlist.expand(options.get("nodelist", "")))
+    for name in sorted(choice.nodes - set(settings.load().node_names)):
+        raise Failure(f"Invalid node name {name}")
     choice.sort = options.get("sort") or os.environ.get("SQUEUE_SORT") or choice.sort
+    for field in choice.sort.split(","):
+        for letter in field.lstrip("+-"):
+            if letter not in "acdDefgGhHijJklLmMnNopPqQrRsStTuUvVwWxXyYzZACEFIKB":
+                raise Failure(f"Invalid sort specification: {letter}")
     return choice
+
+
+def _known_users(users: set[str]) -> set[str]:
+    """A user that does not exist has no jobs; squeue says so and goes on."""
+    import pwd
+
+    for user in users:
+        try:
+            if not user.isdigit():
+                pwd.getpwnam(user)
+        except KeyError:
+            print(f"squeue: error: Invalid user: {user}\n", file=sys.stderr)
+    return users
 
 
 def words(text: str) -> set[str]:
@@ -149,6 +178,9 @@ def states(text: str) -> set[str]:
             return set()
         state = upper if upper in COMPACT else names.get(upper)
         if state is None:
-            raise Failure(f"Invalid job state specified: {word}")
+            listed = ",".join(ALL_STATES)
+            raise Failure(
+                f"Invalid job state specified: {word}", f"Valid job states include: {listed}\n"
+            )
         found.add(state)
     return found

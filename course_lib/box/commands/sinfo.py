@@ -22,12 +22,17 @@ SYNTAX = Syntax(
     " list-reasons,R local long,l Node,N nodes,n= noconvert noheader,h partition,p= reservation,T"
     " responding,r sort,S= states,t= summarize,s usage verbose,v version,V yaml future,F",
 )
+VALID_STATES = (
+    "unknown,down,idle,allocated,?,mixed,future,drain,drained,draining,no_respond,reserved,"
+    "perfctrs,cloud,completing,powering_down,powered_down,power_down,powering_up,fail,maint,"
+    "reboot,reboot^,unknown"
+)
 DEFAULT = "%9P %.5a %.10l %.6D %.6t %N"
 FORMATS = {
     (): DEFAULT,
     ("long",): "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N",
-    ("Node",): "%#N %.6D %#P %6t",
-    ("Node", "long"): "%#N %.6D %#P %.11T %.4c %.8z %.6m %.8d %.6w %.8f %20E",
+    ("Node",): "%#N %.6D %.#P %6t",
+    ("Node", "long"): "%#N %.6D %.#P %.11T %.4c %.8z %.6m %.8d %.6w %.8f %20E",
     ("summarize",): "%9P %.5a %.10l  %.15F %N",
     ("list-reasons",): "%20E %9u %19H %N",
     ("list-reasons", "long"): "%20E %12U %19H %6t %N",
@@ -57,7 +62,7 @@ def _show(options: dict[str, str]) -> None:
     if "reservation" in options:
         print("No reservations in the system")
         return
-    if "long" in options or "iterate" in options:
+    if {"long", "iterate"} & options.keys() and "noheader" not in options:
         print(clock.now_line())
     box = settings.load()
     wanted = set(hostlist.expand(options.get("nodes", "")))
@@ -70,15 +75,15 @@ def _show(options: dict[str, str]) -> None:
         nodes = []  # no node of the box is ever down
     partitions = selection.words(options.get("partition", ""))
     chosen = [name for name in box.partition_names if not partitions or name in partitions]
-    prefix, cols = _columns(options, box, nodes)
-    by_node = "Node" in options or bool(PER_NODE & {column.key for column in cols})
-    by_state = bool(PER_STATE & {column.key for column in cols})
+    layout = _layout(options, box, nodes)
+    by_node = "Node" in options or bool(PER_NODE & layout.keys())
+    by_state = bool(PER_STATE & layout.keys())
     groups = _groups(chosen, nodes, box, by_node, by_state)
     if "list-reasons" in options or "Node" in options:
         groups = [group for group in groups if group.nodes]
     if "Node" in options:
         groups = sorted(groups, key=lambda group: hostlist.natural(group.nodes[0].name))
-    lines = columns.lines(prefix, cols, FIELDS, groups, "noheader" not in options)
+    lines = layout.lines(FIELDS, groups, "noheader" not in options)
     sys.stdout.write("".join(line + "\n" for line in lines))
 
 
@@ -102,41 +107,41 @@ def _groups(
 def _states(text: str) -> set[str]:
     found = set()
     long = {short: name for name, short in SHORT.items()}
-    known = {*SHORT, *long, "down", "drain", "drained", "draining", "fail", "maint", "unknown"}
-    known |= {"future", "reserved", "no_respond", "perfctrs", "cloud", "reboot"}
+    known = {*SHORT, *long, *VALID_STATES.split(",")}
     for word in selection.words(text):
         lower = word.lower()
         near = [name for name in sorted(known) if name.startswith(lower)]
         if not near and lower != "all":
-            raise Failure(f'Bad state string: "{word}"', f"valid states: {','.join(sorted(SHORT))}")
+            raise Failure(f'Bad state string: "{word}"', f"valid states: {VALID_STATES}")
         if near:
             name = lower if lower in known else near[0]
             found.add(long.get(name, name))
     return set() if "all" in text.lower().split(",") else found
 
 
-def _columns(
+def _layout(
     options: dict[str, str], box: settings.Settings, nodes: list[NodeView]
-) -> tuple[str, list[columns.Column]]:
-    try:
-        if "Format" in options:
-            known = {name: name for name in FIELDS}
-            return "", columns.parse_long(options["Format"], known)
-        text = options.get("format")
-        if text is None:
-            switches = tuple(
-                name for name in ("list-reasons", "Node", "summarize", "long") if name in options
-            )
-            text = FORMATS.get(switches) or FORMATS.get(switches[:1]) or DEFAULT
-            if not switches:
-                text = os.environ.get("SINFO_FORMAT", text)
-        return columns.parse_short(_sized(text, box, nodes), LETTERS)
-    except columns.FormatError as error:
-        raise Failure(f"Invalid node format specification: {error}") from None
+) -> columns.Layout:
+    if "Format" in options:
+        layout = columns.parse_long(options["Format"], FIELDS)
+        for name in layout.unknown:
+            print(f"sinfo: error: Invalid job format specification: {name}", file=sys.stderr)
+        return layout
+    text = options.get("format")
+    if text is None:
+        known = ("list-reasons", "Node", "summarize", "long")
+        switches = tuple(name for name in known if name in options)
+        text = FORMATS.get(switches) or FORMATS.get(switches[:1]) or DEFAULT
+        if not switches:
+            text = os.environ.get("SINFO_FORMAT", text)
+    layout = columns.parse_short(_sized(text, box, nodes), LETTERS)
+    for name in layout.unknown:
+        print(f"Invalid node format specification: {name}", file=sys.stderr)
+    return layout
 
 
 def _sized(text: str, box: settings.Settings, nodes: list[NodeView]) -> str:
     """`%#N` is as wide as the longest name, and as the word above it."""
     node_width = max([len(node.name) for node in nodes] + [9])
     partition_width = max([len(name) + 1 for name in box.partition_names] + [len("PARTITION")])
-    return text.replace("%#N", f"%{node_width}N").replace("%#P", f"%{partition_width}P")
+    return text.replace("%#N", f"%{node_width}N").replace("%.#P", f"%.{partition_width}P")

@@ -7,11 +7,20 @@ import sys
 import time
 
 from course_lib.box.commands import selection
-from course_lib.box.commands.failure import Failure
-from course_lib.box.commands.getopt import Syntax, UsageError
-from course_lib.box.formats import clock, columns
-from course_lib.box.formats.jobfields import FIELDS, LETTERS
+from course_lib.box.commands.failure import Failure, Unsupported
+from course_lib.box.commands.getopt import Syntax
+from course_lib.box.formats import clock, columns, jobfields
 from course_lib.box.queue import heal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from course_lib.box.formats.jobview import JobView
+    from course_lib.box.formats.stepfields import StepView
+
+    Fields = dict[str, tuple[str, Callable[[Any], str]]]
 
 USAGE = "squeue [options]"
 SYNTAX = Syntax(
@@ -24,6 +33,7 @@ SYNTAX = Syntax(
 DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
 START = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
+STEPS = "%.15i %.8j %.9P %.8u %.9M %N"
 
 
 def run(arguments: list[str]) -> int:
@@ -37,10 +47,10 @@ def run(arguments: list[str]) -> int:
         raise Failure(f"Unrecognized option: {words[0]}")
     for name in ("json", "yaml", "clusters", "federation", "sibling"):
         if name in options:
-            raise Failure(f"the box does not do --{name}; a real Slurm does.")
-    heal.heal()
+            raise Unsupported(f"--{name}")
     wait_s = _interval(options)
     while True:
+        heal.heal()
         code = _show(options)
         if not wait_s:
             return code
@@ -52,30 +62,53 @@ def run(arguments: list[str]) -> int:
 def _interval(options: dict[str, str]) -> int:
     text = options.get("iterate", "")
     if "iterate" in options and (not text.isdigit() or int(text) == 0):
-        raise Failure(f"--iterate={text}")
+        raise Failure(f"--iterate={text}\n")
     return int(text or 0)
 
 
 def _show(options: dict[str, str]) -> int:
-    if "steps" in options:
-        raise UsageError("squeue: steps")
     choice = selection.of_squeue(options)
-    views = choice.views()
-    prefix, cols = _columns(options)
-    if "long" in options or "iterate" in options:
+    steps = "steps" in options
+    layout, fields = _layout(options)
+    views: list[JobView] | list[StepView] = choice.views()
+    if choice.ids and len(choice.ids) == 1 and not choice.known:
+        print("slurm_load_jobs error: Invalid job id specified", file=sys.stderr)
+        return 1
+    if steps:
+        from course_lib.box.formats import stepfields
+
+        views = stepfields.views(choice.views(), options["steps"])
+    if {"long", "iterate"} & options.keys() and "noheader" not in options:
         print(clock.now_line())
-    out = columns.lines(prefix, cols, FIELDS, views, "noheader" not in options)
+    for name in layout.unknown:
+        what = "job step" if steps else "job"
+        print(f"squeue: error: Invalid {what} format specification: {name}", file=sys.stderr)
+    out = layout.lines(fields, views, "noheader" not in options)
     sys.stdout.write("".join(line + "\n" for line in out))
     return 0
 
 
-def _columns(options: dict[str, str]) -> tuple[str, list[columns.Column]]:
-    try:
-        if "Format" in options:
-            names = {name: name for name in FIELDS}
-            return "", columns.parse_long(options["Format"], names)
-        default = START if "start" in options else LONG if "long" in options else DEFAULT
-        text = options.get("format") or os.environ.get("SQUEUE_FORMAT") or default
-        return columns.parse_short(text, LETTERS)
-    except columns.FormatError as error:
-        raise Failure(f"Invalid job format specification: {error}") from None
+def _layout(options: dict[str, str]) -> tuple[columns.Layout, Fields]:
+    """The columns, and the table that they are looked up in."""
+    fields: Fields
+    if "steps" in options:
+        from course_lib.box.formats import stepfields
+
+        fields, letters = stepfields.FIELDS, stepfields.LETTERS
+    else:
+        fields, letters = jobfields.FIELDS, jobfields.LETTERS
+    if "Format" in options:
+        if "steps" not in options:
+            from course_lib.box.formats import rarefields
+
+            fields = {**fields, **rarefields.FIELDS}
+        return columns.parse_long(options["Format"], fields), fields
+    text = options.get("format") or os.environ.get("SQUEUE_FORMAT") or _default(options)
+    return columns.parse_short(text, letters), fields
+
+
+def _default(options: dict[str, str]) -> str:
+    for name, text in (("steps", STEPS), ("start", START), ("long", LONG)):
+        if name in options:
+            return text
+    return DEFAULT

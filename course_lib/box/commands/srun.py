@@ -72,7 +72,7 @@ def _in_own_job(options: srun_options.SrunOptions, gathered: Gathered) -> int:
     }
     job = admission.complete(fields, gathered)
     if "test-only" in gathered.given:
-        return admission.test_only(job)
+        return admission.test_only(job, "srun")
     job_id = state.submit(job)
     schedule.run_pass()
     if not _wait_for_nodes(job_id, options):

@@ -46,7 +46,8 @@ for _entry in WIDTHS.replace("\n", "|").split("|"):
 
 
 CLUSTER: list[str] = ["box"]
-"""Set by sacct from the settings."""
+NODE_MEMORY_MIB: list[int] = [0]
+"""Both set by sacct from the settings."""
 
 
 class Line:
@@ -165,9 +166,7 @@ def requested_memory(line: Line) -> str:
     job, view = line.job, line.view
     if job.memory_per_cpu:
         return units(int(job.memory_per_cpu) * view.cpus)
-    if not int(job.memory or 0):
-        return ""
-    return units(int(job.memory) * view.node_count)
+    return units((int(job.memory or 0) or NODE_MEMORY_MIB[0]) * view.node_count)
 
 
 def kib(value: int) -> str:
@@ -196,6 +195,7 @@ FIELDS: dict[str, Callable[[Line], str]] = {
     "Eligible": both(lambda x: clock.stamp(x.job.eligible_s, "Unknown")),
     "End": both(lambda x: clock.stamp(x.end_s, "Unknown")),
     "ExitCode": both(exit_code),
+    "Flags": of_job(lambda x: "SchedMain,StartRecieved" if x.view.parts else ""),
     "GID": of_job(lambda x: str(x.job.gid)),
     "Group": of_job(lambda x: x.job.group_name),
     "JobID": both(lambda x: f"{x.job.id}.{x.step.step}" if x.step else str(x.job.id)),
@@ -209,7 +209,7 @@ FIELDS: dict[str, Callable[[Line], str]] = {
     "Partition": of_job(lambda x: x.job.partition),
     "Priority": of_job(lambda x: str(x.job.priority)),
     "QOS": of_job(lambda x: x.job.qos),
-    "Reason": of_job(lambda x: x.job.reason),
+    "Reason": of_job(lambda x: x.job.reason if not x.job.start_s else "None"),
     "ReqCPUS": both(lambda x: str(x.step.cpus if x.step else x.view.cpus)),
     "ReqMem": of_job(requested_memory),
     "ReqNodes": both(lambda x: str(x.step.node_count if x.step else x.view.node_count)),

@@ -8,14 +8,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEFAULT_LONG_WIDTH = 20
-
-
-class FormatError(ValueError):
-    """A field that does not exist; its text is the field."""
+LITERAL = ""
+"""Key of a column that has no field: Slurm prints what it does not know as it stands."""
 
 
 class Column:
-    """Where a field goes: the text before it belongs to the column before."""
+    """A field with its place; the text up to the next field belongs to it."""
 
     def __init__(self, key: str, width: int, right: bool, suffix: str) -> None:
         self.key = key
@@ -30,50 +28,75 @@ class Column:
         return (cut.rjust(self.width) if self.right else cut.ljust(self.width)) + self.suffix
 
 
-def parse_short(specification: str, letters: dict[str, str]) -> tuple[str, list[Column]]:
-    """`%.18i %P…`: the text before the first field, and the columns."""
+class Layout:
+    """The columns of one listing, and the fields that were asked for and do not exist."""
+
+    def __init__(self, prefix: str, columns: list[Column], unknown: list[str]) -> None:
+        self.prefix = prefix
+        self.columns = columns
+        self.unknown = unknown
+
+    def keys(self) -> set[str]:
+        return {column.key for column in self.columns}
+
+    def lines(
+        self,
+        fields: dict[str, tuple[str, Callable[[Any], str]]],
+        views: Iterable[Any],
+        header: bool,
+    ) -> list[str]:
+        """The header, unless it is not wanted, and one line per view."""
+        found = []
+        if header:
+            cells = [c.lay_out(fields[c.key][0] if c.key else "") for c in self.columns]
+            found.append(self.prefix + "".join(cells))
+        pairs = [(c.lay_out, fields[c.key][1] if c.key else _nothing) for c in self.columns]
+        for view in views:
+            found.append(self.prefix + "".join([put(function(view)) for put, function in pairs]))
+        return found
+
+
+def _nothing(_: object) -> str:
+    return ""
+
+
+def parse_short(specification: str, letters: dict[str, str]) -> Layout:
+    """`%.18i %P…`; `%all` is every letter with a bar between."""
     prefix, *tokens = specification.split("%")
-    columns = []
+    columns: list[Column] = []
+    unknown: list[str] = []
     for token in tokens:
+        if token.startswith("all"):
+            columns += [Column(key, 0, False, "|") for key in letters.values()]
+            columns[-1].suffix = token[3:]
+            continue
         right = token.startswith(".")
-        rest = token[1:] if right else token
+        rest = token.removeprefix(".")
         digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
         rest = rest[len(digits) :]
-        if not rest or rest[0] not in letters:
-            raise FormatError(rest[:1])
-        columns.append(Column(letters[rest[0]], int(digits or 0), right, rest[1:]))
-    return prefix, columns
+        if not rest:
+            continue
+        if rest[0] in letters:
+            columns.append(Column(letters[rest[0]], int(digits or 0), right, rest[1:]))
+        else:
+            unknown.append(rest[0])
+            columns.append(Column(LITERAL, 0, False, f"%{token}"))
+    return Layout(prefix, columns, unknown)
 
 
-def parse_long(specification: str, names: dict[str, str]) -> list[Column]:
+def parse_long(specification: str, names: Iterable[str]) -> Layout:
     """`JobID:10,Name:.8x`: name, then where wanted dot, width and suffix."""
-    columns = []
+    columns: list[Column] = []
+    unknown: list[str] = []
+    known = set(names)
     for token in specification.split(","):
-        name, _, size = token.strip().partition(":")
+        name, _, size = token.partition(":")
         right = size.startswith(".")
         size = size.removeprefix(".")
         digits = size[: len(size) - len(size.lstrip("0123456789"))]
-        key = names.get(name.lower())
-        if key is None:
-            raise FormatError(name)
-        width = int(digits) if digits else DEFAULT_LONG_WIDTH
-        columns.append(Column(key, width, right, size[len(digits) :]))
-    return columns
-
-
-def lines(
-    prefix: str,
-    columns: list[Column],
-    fields: dict[str, tuple[str, Callable[[Any], str]]],
-    views: Iterable[Any],
-    header: bool,
-) -> list[str]:
-    """The header, unless it is not wanted, and one line per view."""
-    found = []
-    if header:
-        found.append(prefix + "".join(c.lay_out(fields[c.key][0]) for c in columns))
-    functions = [fields[column.key][1] for column in columns]
-    for view in views:
-        cells = zip(columns, functions, strict=True)
-        found.append(prefix + "".join(c.lay_out(function(view)) for c, function in cells))
-    return found
+        if name.lower() in known:
+            width = int(digits) if digits else DEFAULT_LONG_WIDTH
+            columns.append(Column(name.lower(), width, right, size[len(digits) :]))
+        else:
+            unknown.append(name)
+    return Layout("", columns, unknown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import os
 import time
 
 from course_lib.box import settings
@@ -30,7 +30,7 @@ FIXED = {
 
 
 def text(box: settings.Settings) -> str:
-    host = socket.gethostname().partition(".")[0]
+    host = os.uname().nodename.partition(".")[0]
     now = time.strftime("%Y-%m-%dT%H:%M:%S")
     values = {
         **FIXED,

@@ -102,7 +102,7 @@ FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
     "batchhost": ("EXEC_HOST", lambda v: v.job.batch_host or "n/a"),
     "numcpus": ("CPUS", lambda v: str(v.cpus)),
     "numnodes": ("NODES", lambda v: str(v.node_count)),
-    "dependency": ("DEPENDENCY", lambda v: null(v.job.dependency)),
+    "dependency": ("DEPENDENCY", lambda v: null(v.dependency)),
     "arrayjobid": ("ARRAY_JOB_ID", lambda v: str(v.job.id)),
     "groupid": ("GROUP", lambda v: str(v.job.gid)),
     "sockets": ("SOCKETS_PER_NODE", lambda v: "*"),

@@ -14,9 +14,9 @@ from course_lib.box.queue.records import PENDING, Allocation, Job, Step
 SEPARATOR = "\n   "
 
 
-def job_paragraph(view: JobView, dependency: str, details: bool, node_memory_mib: int) -> str:
+def job_paragraph(view: JobView, details: bool, node_memory_mib: int) -> str:
     lines = [
-        *_identity(view, dependency, details),
+        *_identity(view, details),
         *_times(view),
         *_nodes(view, details, node_memory_mib),
         *_files(view),
@@ -24,14 +24,14 @@ def job_paragraph(view: JobView, dependency: str, details: bool, node_memory_mib
     return SEPARATOR.join(line for line in lines if line is not None)
 
 
-def _identity(view: JobView, dependency: str, details: bool) -> list[str]:
+def _identity(view: JobView, details: bool) -> list[str]:
     job = view.job
     lines = [
         f"JobId={job.id} JobName={job.name}",
         f"UserId={job.user}({job.uid}) GroupId={job.group_name}({job.gid}) MCS_label=N/A",
         f"Priority={view.priority} Nice={job.nice} Account={null(job.account)} QOS={null(job.qos)}"
         + (f" WCKey={job.wckey}" if job.wckey else ""),
-        f"JobState={view.state} Reason={job.reason} Dependency={null(dependency)}",
+        f"JobState={view.state} Reason={job.reason} Dependency={null(view.dependency)}",
         f"Requeue={job.requeue} Restarts={job.restarts} BatchFlag={int(job.kind == 'batch')}"
         f" Reboot=0 ExitCode={job.exit_code}:{job.exit_signal}",
     ]
@@ -84,7 +84,8 @@ def _nodes(view: JobView, details: bool, node_memory_mib: int) -> list[str]:
     memory_kind = "MinMemoryCPU" if job.memory_per_cpu else "MinMemoryNode"
     least = max(job.cpus_min, max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1))
     lines += [
-        f"MinCPUsNode={least} {memory_kind}={memory(view)} MinTmpDiskNode={units(job.tmp_mib) if job.tmp_mib else 0}",
+        f"MinCPUsNode={least} {memory_kind}={memory(view)}"
+        f" MinTmpDiskNode={units(job.tmp_mib) if job.tmp_mib else 0}",
         f"Features={null(job.constraint_text)} DelayBoot=00:00:00",
         f"OverSubscribe={over_subscribe(view)} Contiguous=0 Licenses={null(job.licenses)}"
         " Network=(null)",
@@ -173,7 +174,7 @@ def _files(view: JobView) -> list[str]:
 
 def shown_path(job: Job, pattern: bytes) -> str:
     """Absolute, with the signs filled in as for the batch script."""
-    values = patterns.of_task(job.id, job.name, job.user, "batch", job.batch_host, 0, 0)
+    values = patterns.of_task(job.id, "batch", job.batch_host, name=job.name, user=job.user)
     path = patterns.fill(pattern or b"slurm-%j.out", values)
     return os.fsdecode(os.path.join(job.work_dir, path))
 
@@ -192,4 +193,8 @@ def step_paragraph(step: Step, view: JobView) -> str:
         "CPUFreqReq=Default" + ("" if batch else " Dist=Block"),
         "SrunHost:Pid=(null):0" if batch else f"SrunHost:Pid={view.job.batch_host}:0",
     ]
+    if not batch:
+        lines.append(f"TresPerStep=cpu:{step.tasks}")
+        if step.devices:
+            lines.append(f"TresPerNode=gres:gpu:{step.devices // max(step.node_count, 1)}")
     return SEPARATOR.join(lines)

@@ -43,6 +43,8 @@ class JobView:
         self.parts = parts
         self.now_s = now_s or time.time()
         self.steps: list[Step] = []
+        self.dependency = job.dependency
+        """What it still waits for, as Slurm words it; filled in by who has the state at hand."""
 
     @property
     def state(self) -> str:

@@ -6,7 +6,7 @@ import platform
 
 from course_lib.box import hostlist, settings
 from course_lib.box.formats import clock
-from course_lib.box.formats.jobreport import SEPARATOR, ranges
+from course_lib.box.formats.jobreport import SEPARATOR
 from course_lib.box.formats.nodeview import NodeView, boot_s, free_mib, load
 
 
@@ -24,8 +24,7 @@ def node_paragraph(view: NodeView, details: bool, flat_because: str) -> str:
         f"Gres={view.gres}",
     ]
     if details:
-        index = f"(IDX:{ranges(view.devices_used)})" if held else "(IDX:N/A)"
-        lines += ["GresDrain=N/A", f"GresUsed=gpu:{held}{index}"]
+        lines += ["GresDrain=N/A", f"GresUsed=gpu:{held}"]
     memory = box.memory_per_node_mib
     configured = f"cpu={box.cpus_per_node},mem={memory}M,billing={box.cpus_per_node}"
     devices = f",gres/gpu={box.devices_per_node}" if box.devices_per_node else ""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 
 from course_lib.box import settings
 from course_lib.box.queue import access
 from course_lib.box.queue.records import Allocation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 SHORT = {"allocated": "alloc", "mixed": "mix", "completing": "comp", "idle": "idle"}
 ORDER = ("completing", "mixed", "allocated", "idle")
@@ -54,7 +57,7 @@ class NodeView:
 
     @property
     def features(self) -> str:
-        return "(null)" if self.box.features == "any" else self.box.features
+        return "(null)" if self.box.features in ("any", "none") else self.box.features
 
 
 def load() -> str:
@@ -81,7 +84,7 @@ def boot_s() -> float:
         return 0.0
 
 
-def views(db: sqlite3.Connection, box: settings.Settings) -> list[NodeView]:
+def views(db: Connection, box: settings.Settings) -> list[NodeView]:
     found = {name: NodeView(name, box) for name in box.node_names}
     active = {job.id: job for job in access.jobs(db, "state = 'RUNNING' OR completing = 1")}
     where = "job_id IN (SELECT id FROM job WHERE state = 'RUNNING' OR completing = 1)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from course_lib.box.node import limits, patterns
+from course_lib.box.node import launch, limits, patterns
 from course_lib.box.node.jobenv import JobEnvironment
 from course_lib.box.queue.records import Job
 
@@ -23,7 +23,7 @@ def copy_script(job: Job, folder: str) -> str:
 
 
 def _path(job: Job, pattern: bytes, host: str) -> bytes:
-    values = patterns.of_task(job.id, job.name, job.user, "batch", host, 0, 0)
+    values = patterns.of_task(job.id, "batch", host, name=job.name, user=job.user)
     return os.path.join(job.work_dir, patterns.fill(pattern, values))
 
 
@@ -48,13 +48,22 @@ def open_streams(job: Job, host: str) -> list[int]:
     return opened
 
 
+def with_commands(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """A job finds the commands of the box that it runs in, and not those of a Slurm beside it."""
+    folder = os.fsencode(os.path.join(launch.package_root(), "course_lib", "box", "bin"))
+    path = environment.get(b"PATH", b"/usr/bin:/bin")
+    if folder in path.split(b":"):
+        return environment
+    return {**environment, b"PATH": folder + b":" + path}
+
+
 def order(job: Job, environment: JobEnvironment, script: str) -> dict[str, Any]:
     """What the step daemon of the script is told to start."""
     added = {os.fsencode(name): os.fsencode(text) for name, text in environment.batch().items()}
     return {
         "node": 0,
         "argv": [os.fsencode(script), *job.arguments()],
-        "environment": {**job.variables(), **added},
+        "environment": with_commands({**job.variables(), **added}),
         "folder": job.work_dir,
         "umask": job.umask,
         "limits": limits.of_process(job, bool(environment.parts[0].devices), environment.gpus),

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 
 from course_lib.box import settings
-from course_lib.box.node import wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from course_lib.box.node import wire
 
 SOCKET = "control.sock"
 
@@ -16,6 +19,8 @@ def path(job_id: int) -> str:
 
 def send(job_id: int, request: wire.Message) -> wire.Message | None:
     """None where nobody answers: the job is not running, or its supervisor is dead."""
+    from course_lib.box.node import wire  # `socket` is most of the start of a command
+
     try:
         connection = wire.connect(path(job_id))
     except OSError:

@@ -7,14 +7,13 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
+from course_lib.box.node.ledger import insist
 from course_lib.box.queue import schedule, state
-from course_lib.box.queue.store import StateError
 
 if TYPE_CHECKING:
     from course_lib.box.node.supervisor import Supervisor
 
 OUT_OF_MEMORY_CODE = 125
-SAVE_TRIES = 60
 
 
 class Ending:
@@ -35,21 +34,22 @@ class Ending:
         if job.time_limit_min < 0:
             return
         left_s = job.start_s + job.time_limit_min * 60 - time.time()
-        self.of.loop.after(left_s, lambda: mine == self.alarms and self._time_is_up())
+        self.of.loop.after(left_s, lambda: self._time_is_up(mine))
         if job.signal_number:
-            before_s = left_s - job.signal_before_s
-            self.of.loop.after(before_s, lambda: mine == self.alarms and self._warn())
+            self.of.loop.after(left_s - job.signal_before_s, lambda: self._warn(mine))
 
-    def _warn(self) -> None:
+    def _warn(self, alarm: int) -> None:
         job = self.of.job
+        if alarm != self.alarms:
+            return
         if job.signal_to == "batch" and self.of.script:
             self.of.script.signal(job.signal_number, alone=True)
         else:
             self.of.steps.signal_all(job.signal_number)
 
-    def _time_is_up(self) -> None:
-        if not self.decided:
-            state.mark_completing(self.of.job_id, "TIMEOUT")
+    def _time_is_up(self, alarm: int) -> None:
+        if not self.decided and alarm == self.alarms:
+            insist(lambda: state.mark_completing(self.of.job_id, "TIMEOUT"))
             self._stop(" DUE TO TIME LIMIT", "TIMEOUT")
 
     def cancel(self) -> None:
@@ -71,7 +71,7 @@ class Ending:
 
     def node_failed(self) -> None:
         self.decided, self.state = "node failure", "NODE_FAIL"
-        state.mark_completing(self.of.job_id, self.state)
+        insist(lambda: state.mark_completing(self.of.job_id, self.state))
         self.of.loop.stop()
 
     def forgotten(self) -> None:
@@ -104,7 +104,7 @@ class Ending:
             final = "COMPLETED" if status == 0 else "FAILED"
             self.state = "OUT_OF_MEMORY" if self.out_of_memory else final
             code, number = self.code_and_signal(status)
-            state.mark_completing(self.of.job_id, self.state, code, number)
+            insist(lambda: state.mark_completing(self.of.job_id, self.state, code, number))
             self.decided = "ended"
             when = time.strftime("%Y-%m-%dT%H:%M:%S")
             self.of.steps.stop_all(f"CANCELLED AT {when}")
@@ -147,18 +147,5 @@ class Ending:
     def report(self) -> None:
         if not self.forget:
             code, number = self.code_and_signal(self.status)
-            _insist(lambda: state.finish(self.of.job_id, self.state, code, number))
-        _insist(lambda: schedule.run_pass() and None)
-
-
-def _insist(action: object) -> None:
-    """A full disk or a locked state file passes; what the job did must not be lost."""
-    assert callable(action)
-    for _ in range(SAVE_TRIES):
-        try:
-            action()
-        except StateError as error:
-            print(error, flush=True)
-            time.sleep(1.0)
-        else:
-            return
+            insist(lambda: state.finish(self.of.job_id, self.state, code, number))
+        insist(schedule.run_pass)

@@ -1,17 +1,20 @@
-"""Start, find and bury the supervisor of a job. Imported by every command: keep it light."""
+"""Start, find and bury the supervisor of a job.
+
+Imported by every command, which it must not slow down: what only some of them need is imported
+where it is used.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
-import signal
 import sys
-import time
 
 from course_lib.box import settings
-from course_lib.box.node.warm import client
-from course_lib.box.queue.records import Job
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from course_lib.box.queue.records import Job
 
 ALIVE = "alive"
 PROCESSES = "processes"
@@ -39,6 +42,8 @@ def start_supervisor(job_id: int) -> None:
     """Returns at once; the supervisor outlives the caller. A second start does no harm."""
     folder = settings.job_folder(job_id)
     os.makedirs(folder, mode=0o700, exist_ok=True)
+    from course_lib.box.node.warm import client
+
     if client.supervise(job_id):
         return
     client.ensure()
@@ -104,13 +109,13 @@ def inside_job() -> int | None:
     job_id, _, of_home = os.environ.get(MARKER, "").partition("@")
     if of_home == home and job_id.isdigit():
         return int(job_id)
-    with contextlib.suppress(OSError, ValueError):
+    try:
         with open("/proc/1/comm") as file:
             name = file.read().strip()
         number = int(name[1:].partition("-")[0])
-        if name == process_name(number, home):
-            return number
-    return None
+    except (OSError, ValueError):
+        return None
+    return number if name == process_name(number, home) else None
 
 
 def bury(job: Job) -> None:
@@ -120,12 +125,16 @@ def bury(job: Job) -> None:
 
 def bury_folder(folder: str) -> None:
     """The same, by the folder alone, for a job that the state file no longer knows."""
+    import signal
+    import time
+    from contextlib import suppress
+
     name = os.path.basename(folder)
     home = os.path.dirname(os.path.dirname(folder))
     deadline = time.monotonic() + BURIAL_S
     while left := _processes(folder, marker(int(name), home) if name.isdigit() else ""):
         for pid in left:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             return

@@ -62,13 +62,25 @@ def _mebibytes(text: str) -> int:
     return int(float(text[:-1]) * units[unit]) if unit in units else int(text)
 
 
-def used_bytes(root: int) -> dict[int, int]:
-    """Memory of each descendant of a process that it shares with no other."""
-    return {pid: _private_bytes(pid) for pid in processes.descendants(root)}
+def resident_bytes(root: int) -> int:
+    """Of all descendants of a process, shared pages counted again for each; quick."""
+    return sum(_resident(pid) for pid in processes.descendants(root))
 
 
-def _private_bytes(pid: int) -> int:
-    """Pages that forks of the warm process have in common are counted for none of them."""
+def private_bytes(root: int) -> int:
+    """The same without what they share, such as the pages of the warm process; slow."""
+    return sum(_private(pid) for pid in processes.descendants(root))
+
+
+def _resident(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _private(pid: int) -> int:
     try:
         with open(f"/proc/{pid}/smaps_rollup") as file:
             kib = [int(line.split()[1]) for line in file if line.startswith("Private_")]

@@ -51,10 +51,12 @@ def build(addresses: list[str], prefix: int, link_gbit: float) -> list[int]:
         bridge = switch.link_lookup(ifname="switch")[0]
         switch.link("set", index=bridge, mtu=MTU_BYTES, state="up")
         cables = []
+        limits = shape(link_gbit)
         for number, address in enumerate(addresses, 1):
             cable = _plug(switch_namespace, IPRoute)
             cables.append(cable)
-            _connect(switch, bridge, number, cable, address, prefix, link_gbit)
+            _connect(switch, bridge, number, cable, limits)
+            _address(cable, address, prefix)
         return [cable.namespace for cable in cables]
     finally:
         switch.close()
@@ -85,9 +87,7 @@ def _connect(
     bridge: int,
     number: int,
     cable: Cable,
-    address: str,
-    prefix: int,
-    link_gbit: float,
+    limits: dict[str, int] | None,
 ) -> None:
     port_name = f"port{number}"
     peer = {"ifname": "eth0", "net_ns_fd": cable.namespace}
@@ -98,8 +98,12 @@ def _connect(
     card = node.link_lookup(ifname="eth0")[0]
     node.link("set", index=1, state="up")
     node.link("set", index=card, mtu=MTU_BYTES, state="up")
-    node.addr("add", index=card, address=address, prefixlen=prefix)
-    if limits := shape(link_gbit):
+    if limits:
         switch.tc("add", "tbf", port, **limits)
         node.tc("add", "tbf", card, **limits)
-    node.close()
+
+
+def _address(cable: Cable, address: str, prefix: int) -> None:
+    card = cable.netlink.link_lookup(ifname="eth0")[0]
+    cable.netlink.addr("add", index=card, address=address, prefixlen=prefix)
+    cable.netlink.close()

@@ -28,8 +28,9 @@ def fill(pattern: bytes, values: dict[str, str]) -> bytes:
 
 
 def of_task(
-    job_id: int, name: str, user: str, step: str, node: str, place: int, task: int
+    job_id: int, step: str, node: str, place: int = 0, task: int = 0, *, name: str, user: str
 ) -> dict[str, str]:
+    """Values of the signs; `place` is the number of the node in the step."""
     return {
         "A": str(job_id),
         "a": NO_ARRAY_TASK,

@@ -77,7 +77,7 @@ def attempt() -> None:
     import signal
     import tempfile
 
-    from course_lib.box.node import guard, plan
+    from course_lib.box.node import guard, plan, roles
 
     signal.alarm(20)
     with tempfile.TemporaryDirectory() as folder:
@@ -89,5 +89,5 @@ def attempt() -> None:
             line.close()
         except guard.NotStarted as error:
             sys.exit(f"namespaces are refused: {error}")
-        except guard.roles.Become as change:
-            guard.roles.play(change.role)
+        except roles.Become as change:
+            roles.play(change.role)

@@ -9,7 +9,7 @@ import signal
 from dataclasses import dataclass
 from typing import NoReturn
 
-from course_lib.box.node import libc, roles
+from course_lib.box.node import roles
 from course_lib.box.node.namespaces import Node
 from course_lib.box.node.plan import Plan
 from course_lib.box.node.warm import decide, program
@@ -43,9 +43,8 @@ def become_process(
         node.enter()
         roles.die_with_parent(parent)
     environment = {**order.environment, b"SLURM_TASK_PID": str(os.getpid()).encode()}
-    name = os.fsdecode(environment.get(b"SLURMD_NODENAME", b""))
     os.umask(order.umask)
-    _enter_folder(order.folder, name)
+    _enter_folder(order.folder)
     _limit(order)
     reset_signals()
     path = _find(order.argv[0], environment)
@@ -56,8 +55,8 @@ def become_process(
     try:
         os.execve(path, order.argv, environment)
     except OSError as error:
-        _complain(name, f"execve(): {os.fsdecode(order.argv[0])}: {os.strerror(error.errno)}")
-        os._exit(error.errno)
+        _complain(f"execve(): {os.fsdecode(order.argv[0])}: {error.strerror}")
+        os._exit(error.errno or 1)
 
 
 def _move_streams(files: list[int]) -> None:
@@ -71,28 +70,27 @@ def close_others() -> None:
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
 
 
-def _complain(node: str, text: str) -> None:
+def _complain(text: str) -> None:
     with contextlib.suppress(OSError):
         os.write(2, f"slurmstepd: error: {text}\n".encode(errors="surrogateescape"))
 
 
-def _enter_folder(folder: bytes, node: str) -> None:
+def _enter_folder(folder: bytes) -> None:
     try:
         os.chdir(folder)
     except OSError as error:
-        where, why = os.fsdecode(folder), os.strerror(error.errno)
-        _complain(node, f"couldn't chdir to `{where}': {why}: going to /tmp instead")
+        where, why = os.fsdecode(folder), error.strerror
+        _complain(f"couldn't chdir to `{where}': {why}: going to /tmp instead")
         os.chdir(FALLBACK_FOLDER)
 
 
 def _limit(order: Order) -> None:
-    for name, (soft, hard) in order.limits.items():
+    for name, (soft, wanted) in order.limits.items():
         kind = getattr(resource, name, None)
         if kind is None:
             continue
-        highest = resource.getrlimit(kind)[1]
         with contextlib.suppress(OSError, ValueError):
-            hard = _lower(hard, highest)
+            hard = _lower(wanted, resource.getrlimit(kind)[1])
             resource.setrlimit(kind, (_lower(soft, hard), hard))
     if order.cpus and hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):

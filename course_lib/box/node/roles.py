@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from course_lib.box.node import libc
+from course_lib.box.node.log import note
 
 Role = Callable[[], None]
 
@@ -40,7 +41,7 @@ def play(role: Role) -> NoReturn:
         except Exception:
             import traceback
 
-            traceback.print_exc()
+            note(traceback.format_exc())
             os._exit(70)
 
 

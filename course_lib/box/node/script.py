@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from course_lib.box.node import batch
 from course_lib.box.node.daemon import Daemon, Usage
+from course_lib.box.node.ledger import insist
+from course_lib.box.node.log import note
 from course_lib.box.queue import state
 
 if TYPE_CHECKING:
@@ -32,19 +34,25 @@ class BatchScript:
     def start(self) -> None:
         of = self.of
         part = of.parts[0]
-        state.add_step(
-            {"job_id": self.job.id, "step": "batch", "name": "batch", "nodes": self.host,
-             "cpus": len(part.cpus), "devices": len(part.devices)}
-        )  # fmt: skip
+        record = {
+            "job_id": self.job.id,
+            "step": "batch",
+            "name": "batch",
+            "nodes": self.host,
+            "cpus": len(part.cpus),
+            "devices": len(part.devices),
+        }
+        insist(lambda: state.add_step(record))
         try:
+            script = batch.copy_script(self.job, of.folder)
             streams = batch.open_streams(self.job, self.host)
         except OSError as error:
-            print(f"output: {error}", flush=True)
-            state.finish_step(self.job.id, "batch", "CANCELLED", 0, IO_FAILED_SIGNAL)
-            of.ending.script_ended(IO_FAILED_SIGNAL)
+            note(f"the script cannot be started: {error}")
+            number = IO_FAILED_SIGNAL
+            insist(lambda: state.finish_step(self.job.id, "batch", "CANCELLED", 0, number))
+            of.ending.script_ended(number)
             return
         self.log = os.dup(streams[2])
-        script = batch.copy_script(self.job, of.folder)
         self.daemon = Daemon(of.loop, of.first, "batch", self._exited, self._gone)
         self.running = True
         self.daemon.spawn(batch.KEY, batch.order(self.job, of.environment, script), streams)
@@ -83,16 +91,13 @@ class BatchScript:
         status = int(signal.SIGKILL) if self.status is None else self.status
         user_s, system_s, max_rss_kib = self.usage
         code, number = self.of.ending.code_and_signal(status)
-        state.finish_step(
-            self.job.id,
-            "batch",
-            self.of.ending.step_state(status),
-            code,
-            number,
-            max_rss_kib=max_rss_kib,
-            cpu_s=user_s + system_s,
-            user_cpu_s=user_s,
-        )
+        used = {
+            "max_rss_kib": max_rss_kib,
+            "cpu_s": user_s + system_s,
+            "user_cpu_s": user_s,
+        }
+        final = self.of.ending.step_state(status)
+        insist(lambda: state.finish_step(self.job.id, "batch", final, code, number, **used))
         if daemon_was_killed:
             self.of.ending.script_ended(status)
         self.of.ending.check()

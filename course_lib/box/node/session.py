@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import select
 import signal
 import socket
@@ -12,11 +11,11 @@ import time
 from collections.abc import Callable
 
 from course_lib.box.node import patterns, wire
-from course_lib.box.node.exits import Report, code_of, say
+from course_lib.box.node.exits import Report, code_of, ranges, say
 from course_lib.box.node.interrupts import Interrupts
 from course_lib.box.node.sinks import NoFile, Sinks, input_of
 from course_lib.box.node.streams import Input, Output, write_all
-from course_lib.box.node.wanted import Options
+from course_lib.box.node.wanted import Options, user_name
 
 GROUP_MS = 30
 """Ends of tasks that come within this time are told in one line."""
@@ -78,13 +77,13 @@ class Session:
             self.poll.unregister(descriptor)
 
     def _values(self) -> list[dict[str, str]]:
-        user = pwd.getpwuid(os.getuid()).pw_name if _has_name() else str(os.getuid())
+        user = user_name()
         name = os.environ.get("SLURM_JOB_NAME", self.options.job_name)
         found: dict[int, dict[str, str]] = {}
         for place, node in enumerate(self.nodes):
             for task in self.tasks[place]:
                 found[task] = patterns.of_task(
-                    self.job_id, name, user, str(self.step), node, place, task
+                    self.job_id, self.step, node, place, task, name=name, user=user
                 )
         return [found[task] for task in range(self.total)]
 
@@ -211,8 +210,6 @@ class Session:
     def print_status(self) -> None:
         exited = sorted(self.exit_codes)
         running = [task for task in range(self.total) if task not in self.exit_codes]
-        from course_lib.box.node.exits import ranges
-
         for tasks, what in ((running, "running"), (exited, "exited")):
             if tasks:
                 word = "task" if len(tasks) == 1 else "tasks"
@@ -240,13 +237,5 @@ def _readable(descriptor: int) -> bool:
     try:
         os.fstat(descriptor)
     except OSError:
-        return False
-    return True
-
-
-def _has_name() -> bool:
-    try:
-        pwd.getpwuid(os.getuid())
-    except KeyError:
         return False
     return True

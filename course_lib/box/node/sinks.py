@@ -39,7 +39,7 @@ class Sinks:
             try:
                 self.shared[path] = os.open(path, self.flags, 0o666)
             except OSError as error:
-                say(f"error: Could not open {stream} file: {os.strerror(error.errno)}")
+                say(f"error: Could not open {stream} file: {error.strerror}")
                 raise NoFile from error
         return self.shared[path]
 
@@ -54,5 +54,5 @@ def input_of(choice: str, task: int, values: dict[str, str]) -> int | None:
     try:
         return os.open(path, os.O_RDONLY)
     except OSError as error:
-        say(f"error: Could not open stdin file: {os.strerror(error.errno)}")
+        say(f"error: Could not open stdin file: {error.strerror}")
         raise NoFile from error

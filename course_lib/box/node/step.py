@@ -14,6 +14,7 @@ from course_lib.box.node import limits, wire
 from course_lib.box.node.allot import Impossible
 from course_lib.box.node.daemon import Daemon, Usage
 from course_lib.box.node.layout import Layout
+from course_lib.box.node.ledger import insist
 from course_lib.box.queue import state
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Step:
         self.announced = False
         self.usage: Usage = (0.0, 0.0, 0)
         self.host = supervisor.parts[layout.places[0]].node
-        record = state.add_step(self._record())
+        record = insist(lambda: state.add_step(self._record()))
         if record is None:
             raise Impossible("Job/step already completing or completed")
         self.name = record.step
@@ -185,18 +186,14 @@ class Step:
             self.worst_status = max(self.worst_status, int(signal.SIGKILL))
             self.final = self.final or "FAILED"
         status = self.worst_status
-        final = self.final if status else ""
+        final = (self.final if status else "") or self.of.ending.step_state(status)
         code, number = self.of.ending.code_and_signal(status)
-        state.finish_step(
-            self.of.job_id,
-            self.name,
-            final or self.of.ending.step_state(status),
-            code,
-            number,
-            max_rss_kib=self.usage[2],
-            cpu_s=self.usage[0] + self.usage[1],
-            user_cpu_s=self.usage[0],
-        )
+        used = {
+            "max_rss_kib": self.usage[2],
+            "cpu_s": self.usage[0] + self.usage[1],
+            "user_cpu_s": self.usage[0],
+        }
+        insist(lambda: state.finish_step(self.of.job_id, self.name, final, code, number, **used))
         self._tell({"done": True, "lost": self.left})
         self._close()
         self.of.steps.over(self)

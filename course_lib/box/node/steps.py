@@ -99,7 +99,7 @@ class Steps:
         script = self.of.script
         if script and (to in (BATCH, FULL) or name == BATCH):
             script.signal(number, alone=to == BATCH and number != signal.SIGKILL)
-        if to == BATCH or name == BATCH:
+        if BATCH in (to, name):
             return
         for step in list(self.active):
             if name is None or step.name == str(name):

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import signal
-import socket
 import time
 
 from course_lib.box import settings
@@ -15,7 +14,10 @@ from course_lib.box.node.control import SOCKET
 from course_lib.box.node.ending import Ending
 from course_lib.box.node.guard import Guard, NotStarted
 from course_lib.box.node.jobenv import JobEnvironment
+from course_lib.box.node.ledger import insist
+from course_lib.box.node.log import note
 from course_lib.box.node.loop import Loop
+from course_lib.box.node.memory import MemoryWatch
 from course_lib.box.node.plan import Plan
 from course_lib.box.node.script import BatchScript
 from course_lib.box.node.steps import Steps
@@ -100,6 +102,7 @@ class Supervisor:
         self.loop.on_input(self.listener, self._accept)
         self.loop.on_input(self.first, self._hear_first)
         self.loop.every(LOOK_S, self._look)
+        self.loop.every(LOOK_S, MemoryWatch(self).look)
         self.ending.set_alarms()
         if self.script:
             self.script.start()
@@ -153,9 +156,9 @@ class Supervisor:
         elif do == "signal":
             self.steps.signal(request)
         elif do == "pass":
-            schedule.run_pass()
+            insist(schedule.run_pass)
         elif do == "reload":
-            job = state.read_job(self.job_id)
+            job = insist(lambda: state.read_job(self.job_id))
             if job is not None:
                 self.job = job
                 self.ending.set_alarms()
@@ -176,10 +179,7 @@ class Supervisor:
         with contextlib.suppress(OSError):
             streams = batch.open_streams(self.job, self.parts[0].node)
             os.write(streams[2], f"box: the nodes of the job could not be made: {why}\n".encode())
-        print(why, flush=True)
-        state.mark_completing(self.job_id, "NODE_FAIL", 1)
-        state.finish(self.job_id, "NODE_FAIL", 1)
-        schedule.run_pass()
-
-    def line(self) -> socket.socket:
-        return self.first
+        note(why)
+        insist(lambda: state.mark_completing(self.job_id, "NODE_FAIL", 1))
+        insist(lambda: state.finish(self.job_id, "NODE_FAIL", 1))
+        insist(schedule.run_pass)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -38,6 +39,15 @@ class Options(Protocol):
     quiet: int
     jobid: int | None
     submit_line: str
+
+
+def user_name() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def number(environment: Mapping[str, str], *names: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
+import _sqlite3 as sqlite3  # as in store.py
 from types import TracebackType
 
 from course_lib.box.queue import store
@@ -42,6 +42,8 @@ class transaction:
         finally:
             self.db.close()
         if isinstance(error, sqlite3.Error):
+            if store.is_corrupt(error):
+                store.replace_damaged()
             raise store.StateError(f"{store.path()}: {error}") from error
 
 

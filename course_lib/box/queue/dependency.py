@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 
 from course_lib.box.queue import access
 from course_lib.box.queue.records import COMPLETED, FINAL_STATES, PENDING, Job
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 KINDS = ("after", "afterany", "afternotok", "afterok", "aftercorr", "afterburstbuffer")
 READY, WAITING, NEVER = "ready", "waiting", "never"
@@ -40,7 +43,7 @@ def parse(text: str) -> tuple[list[tuple[str, int, int]], bool]:
     return found, either
 
 
-def judge(db: sqlite3.Connection, job: Job) -> tuple[str, str]:
+def judge(db: Connection, job: Job) -> tuple[str, str]:
     """Ready, waiting or never, and the text that squeue and scontrol show."""
     if not job.dependency:
         return READY, ""
@@ -57,10 +60,12 @@ def judge(db: sqlite3.Connection, job: Job) -> tuple[str, str]:
     return verdict, "" if verdict == READY else text
 
 
-def unjudged(job: Job) -> str:
-    """A held job is not looked at: everything it waits for counts as unfulfilled."""
-    if not job.dependency:
+def shown(db: Connection, job: Job) -> str:
+    """What a waiting job waits for. For a held one Slurm does not look: all is unfulfilled."""
+    if not job.dependency or job.state != PENDING:
         return ""
+    if not job.hold:
+        return judge(db, job)[1]
     conditions, either = parse(job.dependency)
     return ("?" if either else ",").join(_text(one, WAITING) for one in conditions)
 
@@ -72,7 +77,7 @@ def _text(condition: tuple[str, int, int], verdict: str) -> str:
     return f"{kind}{number}({state})"
 
 
-def _judge_one(db: sqlite3.Connection, job: Job, condition: tuple[str, int, int]) -> str:
+def _judge_one(db: Connection, job: Job, condition: tuple[str, int, int]) -> str:
     kind, other_id, delay_min = condition
     if kind == "singleton":
         where = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import socket
 import sys
 import time
 
@@ -25,6 +24,8 @@ _serving: list[str] = []
 
 def poke() -> bool:
     """Asks the keeper for a pass; False if there is none."""
+    import socket  # 5 ms that a command without a job around it does not need
+
     home = settings.state_home()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
@@ -101,6 +102,8 @@ def main() -> None:
 
 
 def _serve() -> None:
+    import socket
+
     from course_lib.box.queue import heal, schedule
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:

@@ -7,7 +7,6 @@ time are not in the order.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 
 from course_lib.box import settings
@@ -15,15 +14,18 @@ from course_lib.box.queue import access, dependency
 from course_lib.box.queue.place import Node, empty_nodes, place
 from course_lib.box.queue.records import CANCELLED, RUNNING, Allocation, Job
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
 
 def run_pass() -> list[int]:
     """Gives nodes to the jobs whose turn it is and starts their supervisors."""
     from course_lib.box.node import launch
 
-    if launch.inside_job() is not None:
-        from course_lib.box.queue import keeper
-
-        keeper.poke()
+    own_job = launch.inside_job()
+    if own_job is not None:
+        _ask_for_pass(own_job)
         return []
     with access.transaction() as db:
         started = allot_nodes(db, settings.load())
@@ -32,7 +34,16 @@ def run_pass() -> list[int]:
     return started
 
 
-def allot_nodes(db: sqlite3.Connection, box: settings.Settings) -> list[int]:
+def _ask_for_pass(own_job: int) -> None:
+    """Inside a job a supervisor would end with the job, so somebody outside starts it."""
+    from course_lib.box.node import control
+    from course_lib.box.queue import keeper
+
+    if not keeper.poke():
+        control.send(own_job, {"do": "pass"})
+
+
+def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
     """One pass over the pending jobs inside the caller's transaction."""
     pending = access.jobs(db, "state = 'PENDING'")
     if not pending:
@@ -62,7 +73,7 @@ def allot_nodes(db: sqlite3.Connection, box: settings.Settings) -> list[int]:
     return started
 
 
-def free_nodes(db: sqlite3.Connection, box: settings.Settings) -> list[Node]:
+def free_nodes(db: Connection, box: settings.Settings) -> list[Node]:
     """The nodes with what running and completing jobs hold taken out."""
     nodes = empty_nodes(box)
     named = {node.name: node for node in nodes}
@@ -76,7 +87,7 @@ def free_nodes(db: sqlite3.Connection, box: settings.Settings) -> list[Node]:
     return nodes
 
 
-def waiting_reason(db: sqlite3.Connection, job: Job, box: settings.Settings) -> str | None:
+def waiting_reason(db: Connection, job: Job, box: settings.Settings) -> str | None:
     """Why a job is not in the order at all; None if it is."""
     if job.hold:
         return "JobHeldAdmin" if job.hold == "admin" else "JobHeldUser"
@@ -94,7 +105,7 @@ def waiting_reason(db: sqlite3.Connection, job: Job, box: settings.Settings) -> 
     return None
 
 
-def _start(db: sqlite3.Connection, job: Job, parts: list[Allocation], nodes: list[Node]) -> None:
+def _start(db: Connection, job: Job, parts: list[Allocation], nodes: list[Node]) -> None:
     for part in parts:
         next(node for node in nodes if node.name == part.node).take(part, bool(job.exclusive))
     access.allot(db, job.id, parts)
@@ -113,7 +124,7 @@ def _start(db: sqlite3.Connection, job: Job, parts: list[Allocation], nodes: lis
     )
 
 
-def _note(db: sqlite3.Connection, job: Job, reason: str) -> None:
+def _note(db: Connection, job: Job, reason: str) -> None:
     """Writes only what changed: a pass over many waiting jobs is mostly reading."""
     if reason == "DependencyNeverSatisfied" and job.kill_on_invalid_dependency == 1:
         now_s = time.time()

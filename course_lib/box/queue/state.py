@@ -7,7 +7,6 @@ changes nothing and says so with its result.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 
 from course_lib.box.queue import access
@@ -28,6 +27,10 @@ from course_lib.box.queue.records import (
 )
 from course_lib.box.queue.waiting import queue_again, take_priority
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
 
 def submit(values: dict[str, object]) -> int:
     """Records a job as pending and gives it the next number."""
@@ -41,7 +44,7 @@ def submit(values: dict[str, object]) -> int:
     return job_id
 
 
-def take_number(db: sqlite3.Connection) -> int:
+def take_number(db: Connection) -> int:
     """The next job number; also a test of a submission uses one up, as in Slurm."""
     job_id = int(db.execute("SELECT value FROM fact WHERE name = 'next_job_id'").fetchone()[0])
     db.execute("UPDATE fact SET value = ? WHERE name = 'next_job_id'", (str(job_id + 1),))
@@ -206,7 +209,7 @@ def bury(job_id: int) -> bool:
         return True
 
 
-def _end_open_steps(db: sqlite3.Connection, job_id: int, state: str) -> None:
+def _end_open_steps(db: Connection, job_id: int, state: str) -> None:
     db.execute(
         "UPDATE step SET state = ?, end_s = ? WHERE job_id = ? AND end_s = 0",
         (state, time.time(), job_id),

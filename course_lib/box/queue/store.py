@@ -6,8 +6,8 @@ is set aside under another name, jobs that only it knew are ended, and a note sa
 
 from __future__ import annotations
 
+import _sqlite3 as sqlite3  # the package around it imports datetime: 4 ms in every command
 import os
-import sqlite3
 import sys
 import time
 from zlib import crc32
@@ -34,29 +34,42 @@ def connect() -> sqlite3.Connection:
     file = path()
     try:
         os.makedirs(settings.state_home(), mode=0o700, exist_ok=True)
-        known = os.path.exists(file) and os.path.getsize(file) > 0
         connection = _open(file)
-        try:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if known and version == SCHEMA_VERSION:
-                return connection
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError) and not _is_corrupt(error):
-                raise
-            version = -1
-        connection.close()
-        return _create(file, version)
+        if connection is not None and _version(connection) == SCHEMA_VERSION:
+            return connection
+        if connection is not None:
+            connection.close()
+        return _create(file)
     except (sqlite3.Error, OSError) as error:
         raise StateError(f"{file}: {error}") from error
 
 
-def _open(file: str) -> sqlite3.Connection:
+def _open(file: str) -> sqlite3.Connection | None:
+    """None where the file is none that SQLite can read."""
     connection = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None)
-    connection.execute("PRAGMA synchronous=NORMAL")
-    return connection
+    try:
+        connection.execute("PRAGMA synchronous=NORMAL")
+        if not _is_cut(file) or _is_sound(connection):
+            return connection
+    except sqlite3.DatabaseError as error:
+        if not is_corrupt(error):
+            raise
+    connection.close()
+    return None
 
 
-def _is_corrupt(error: sqlite3.Error) -> bool:
+def _is_cut(file: str) -> bool:
+    """Not a whole number of sectors. The file itself must not be opened here: closing it again
+    would drop SQLite's POSIX locks of this process, and the next writer would destroy it."""
+    return os.stat(file).st_size % 512 != 0
+
+
+def _is_sound(connection: sqlite3.Connection) -> bool:
+    row = connection.execute("PRAGMA quick_check(1)").fetchone()
+    return bool(row) and row[0] == "ok"
+
+
+def is_corrupt(error: sqlite3.Error) -> bool:
     return any(word in str(error) for word in ("malformed", "not a database", "no such"))
 
 
@@ -74,29 +87,63 @@ def set_aside(file: str, why: str) -> str:
     return kept
 
 
-def _create(file: str, version: int) -> sqlite3.Connection:
+def replace_damaged() -> None:
+    """For damage that is met only while reading; another command may have been faster."""
+    import fcntl
+
+    with open(os.path.join(settings.state_home(), "create.lock"), "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        connection = _open(path())
+        try:
+            if connection is None or not _is_sound(connection):
+                set_aside(path(), "is damaged")
+        finally:
+            if connection is not None:
+                connection.close()
+
+
+def _create(file: str) -> sqlite3.Connection:
     """Makes the tables under a lock, so that of many first commands only one makes them."""
     import fcntl
 
     with open(os.path.join(settings.state_home(), "create.lock"), "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         connection = _open(file)
-        if _version(connection) == SCHEMA_VERSION:
+        version = -1 if connection is None else _version(connection)
+        if connection is not None and version == SCHEMA_VERSION:
             return connection
-        connection.close()
-        if version == -1:
-            set_aside(file, "cannot be read")
-        elif version != 0:
-            set_aside(file, "was made by another version of the box")
-        connection = _open(file)
-        _make_tables(connection)
-    return connection
+        if connection is not None:
+            connection.close()
+        if version:
+            what = "cannot be read" if version == -1 else "was made by another version of the box"
+            set_aside(file, what)
+        made = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None)
+        made.execute("PRAGMA synchronous=NORMAL")
+        _make_tables(made)
+    _end_unknown_jobs()
+    return made
+
+
+def _end_unknown_jobs() -> None:
+    """A job of a lost state file must not go on where nobody can see or cancel it."""
+    folder = os.path.join(settings.state_home(), "jobs")
+    if not os.path.isdir(folder):
+        return
+    from course_lib.box.node import launch
+
+    if launch.inside_job() is None:
+        for name in os.listdir(folder):
+            if name.isdigit():
+                launch.bury_folder(os.path.join(folder, name))
 
 
 def _version(connection: sqlite3.Connection) -> int:
+    """-1 where the file cannot be read; a file that is only locked is an error."""
     try:
         return int(connection.execute("PRAGMA user_version").fetchone()[0])
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        if not is_corrupt(error):
+            raise
         return -1
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 
 from course_lib.box.queue import access
 from course_lib.box.queue.access import transaction
 from course_lib.box.queue.records import FINAL_STATES, PENDING, Job
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
 FIRST_PRIORITY = 4294901759
 """Slurm's priority/basic counts down from here, so that an earlier job goes first."""
 
 
-def take_priority(db: sqlite3.Connection) -> int:
+def take_priority(db: Connection) -> int:
     """The next lower priority. A released job gets a new one: it queues at the end."""
     row = db.execute("SELECT value FROM fact WHERE name = 'next_priority'").fetchone()
     priority = int(row[0]) if row else FIRST_PRIORITY
@@ -40,7 +43,7 @@ def ask_requeue(job_id: int, how: str) -> None:
             queue_again(db, asked)
 
 
-def queue_again(db: sqlite3.Connection, job: Job) -> None:
+def queue_again(db: Connection, job: Job) -> None:
     held = "user" if job.requeue_asked == "hold" else job.hold
     access.change(
         db,

@@ -10,6 +10,9 @@ from course_lib.box.node.warm.shims import Shims
 
 Environment = dict[bytes, bytes]
 
+SWITCH = b"COURSE_BOX_WARM"
+"""`0` in the environment of a command starts it cold."""
+
 APPLIED_AGAIN = frozenset(
     {"OMP_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH"}
     | {"TORCH_DISTRIBUTED_DEBUG", "PATH", "TMPDIR", "TEMP", "TMP", "TORCH_COMPILE_JOB_ID"}
@@ -72,7 +75,7 @@ def of_command(
     shims: Shims, path: bytes, argv: list[bytes], environment: Environment
 ) -> Choice | None:
     """For a command that a step daemon is about to exec."""
-    if not shims.active:
+    if not shims.active or environment.get(SWITCH) == b"0":
         return None
     words = [os.fsdecode(word) for word in argv]
     absolute = os.path.abspath(os.fsdecode(path))
@@ -96,7 +99,7 @@ def _interpreter_of(script: bytes) -> str:
     return os.fsdecode(first[2:].strip()) if first.startswith(b"#!") else ""
 
 
-def of_interpreter(words: list[str], environment: Environment, script: str = "") -> Choice | None:
+def of_interpreter(words: list[str], environment: Environment, script: str = "") -> Choice:
     """`words` as in sys.orig_argv. Options that change the interpreter itself mean: cold."""
     flags = {"-u": False, "-B": False}
     position = 1
@@ -139,6 +142,8 @@ def _other_environment(environment: Environment) -> str:
     loaded = Loaded.now
     if loaded is None:
         return "this job began without the warm process"
+    if environment.get(SWITCH) == b"0":
+        return "COURSE_BOX_WARM is 0"
     given = {os.fsdecode(name): os.fsdecode(text) for name, text in environment.items()}
     names = {
         name
@@ -160,10 +165,20 @@ def _shadows(kind: str, target: str, environment: Environment) -> str:
     more = os.fsdecode(environment.get(b"PYTHONPATH", b""))
     for folder in {own, *(more.split(":") if more else ())}:
         try:
-            names = {entry.partition(".")[0] for entry in os.listdir(folder or ".")}
+            hidden = Loaded.now.modules & set(_importable(folder or "."))
         except OSError:
             continue
-        hidden = names & Loaded.now.modules
         if hidden and os.path.realpath(folder) not in Loaded.now.base_path:
             return f"{folder} has its own {', '.join(sorted(hidden))}"
     return ""
+
+
+def _importable(folder: str) -> list[str]:
+    """Names of the modules and packages that lie in a folder."""
+    found = []
+    for entry in os.listdir(folder):
+        name, dot, ending = entry.partition(".")
+        inside = os.path.join(folder, entry, "__init__.py")
+        if ending.endswith(("py", "pyc", "so")) or (not dot and os.path.exists(inside)):
+            found.append(name)
+    return found

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import select
 import signal
 import socket
 from typing import Any, Protocol
 
 from course_lib.box.node import libc, namespaces, process, roles, wire
+from course_lib.box.node.log import note
 from course_lib.box.node.plan import Plan
 from course_lib.box.node.warm import decide, program
 
@@ -93,7 +95,7 @@ class Desk:
         try:
             choice = decide.of_interpreter(asked["words"], asked["environment"], asked["script"])
         except decide.Cold as reason:
-            print(reason, flush=True)
+            note(str(reason))
             return None
         finally:
             os.chdir("/")
@@ -108,7 +110,11 @@ def _become(
     parent: int,
 ) -> None:
     signal.set_wakeup_fd(-1)
+    high = [_raise(file) for file in files[1:]]
+    nofile = asked["limits"].pop("RLIMIT_NOFILE")
     try:
+        if nofile[1] > resource.getrlimit(resource.RLIMIT_NOFILE)[1]:
+            raise ValueError("more open files than we may have")
         _join(asked, files[0], parent)
         process.reset_signals()
         signal.pthread_sigmask(signal.SIG_SETMASK, asked["mask"])
@@ -117,11 +123,11 @@ def _become(
         wire.send(connection, {"cold": True})
         os._exit(0)
     numbers = asked["numbers"]
-    high = [_raise(file) for file in files[1:]]
     os.closerange(0, FIRST_FREE)
     for number, file in zip(numbers, high, strict=True):
         os.dup2(file, number, inheritable=True)
     _close_all_but(set(numbers))
+    process.set_limits({"RLIMIT_NOFILE": nofile})  # last, as it may forbid the numbers above
     raise program.Program(choice, asked["environment"])
 
 
@@ -143,6 +149,7 @@ def _join(asked: dict[str, Any], folder: int, parent: int) -> None:
         os.setpgid(0, asked["group"])
     os.fchdir(folder)
     os.umask(asked["umask"])
+    os.setpriority(os.PRIO_PROCESS, 0, asked["nice"])
     process.set_limits(asked["limits"])
     if asked["cpus"] and set(asked["cpus"]) != os.sched_getaffinity(0):
         raise ValueError("other CPUs: the thread pools were sized for all")

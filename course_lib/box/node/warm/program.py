@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import io
 import os
 import signal
 import sys
 import types
-from typing import Any
+from typing import Any, NoReturn
 
 from course_lib.box.node import libc
+from course_lib.box.node.warm import epilogue
 from course_lib.box.node.warm.decide import Choice, Loaded
+
 
 class Program(BaseException):
     """Raised in a fork; unwinds to the very first frame, where `run` is called."""
@@ -23,9 +24,11 @@ class Program(BaseException):
         self.environment = environment
 
 
-def run(program: Program) -> None:
-    """Returns when the program has ended, so that the interpreter ends in its natural way."""
+def run(program: Program) -> NoReturn:
+    """Plays the program to its end."""
     choice = program.choice
+    program.__traceback__ = None
+    _forget_sockets()
     if libc.AVAILABLE:
         libc.prctl(libc.PR_SET_NAME, os.fsencode(choice.name)[:15])
     os.environb.clear()
@@ -37,18 +40,31 @@ def run(program: Program) -> None:
     _set_libraries()
     sys.argv = list(choice.argv)
     sys.orig_argv = list(choice.original)
+    sys.executable = choice.original[0]
     for name in [name for name in sys.modules if name.partition(".")[0] == "course_lib"]:
         del sys.modules[name]
+    before = set(sys.modules)
     main = types.ModuleType("__main__")
-    main.__dict__["__builtins__"] = sys.modules["builtins"]
-    main.__dict__["__annotations__"] = {}
+    vars(main).update({"__builtins__": sys.modules["builtins"], "__annotations__": {}})
     sys.modules["__main__"] = main
+    code = 0
     try:
         _execute(choice, main)
-    except SystemExit:
-        raise
+    except SystemExit as end:
+        code = epilogue.code_of(end)
     except BaseException as error:
-        _report(error)
+        code = epilogue.report(error, {run.__code__, _execute.__code__})
+    epilogue.leave(code, before)
+
+
+def _forget_sockets() -> None:
+    """Sockets of our earlier roles are closed already; as garbage they would close others."""
+    import gc
+    import socket
+
+    for thing in gc.get_objects():
+        if isinstance(thing, socket.socket):
+            thing.detach()
 
 
 def _execute(choice: Choice, main: types.ModuleType) -> None:
@@ -62,33 +78,13 @@ def _execute(choice: Choice, main: types.ModuleType) -> None:
     else:
         from importlib.machinery import SourceFileLoader
 
-        path = os.path.abspath(choice.target)
+        path = os.path.join(os.getcwd(), choice.target)
         main.__dict__["__file__"] = path
         main.__dict__["__cached__"] = None
         main.__loader__ = SourceFileLoader("__main__", path)
         with open(path, "rb") as file:
             code = compile(file.read(), path, "exec")
     exec(code, main.__dict__)
-
-
-def _report(error: BaseException) -> None:
-    """As the interpreter does it for an exception that nobody caught."""
-    trace = error.__traceback__
-    own = {run.__code__, _execute.__code__}
-    while trace is not None and trace.tb_frame.f_code in own:
-        trace = trace.tb_next
-    error.__traceback__ = trace
-    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
-    sys.excepthook(type(error), error, trace)
-    if isinstance(error, KeyboardInterrupt):
-        import threading
-
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
-    sys.exit(1)
 
 
 def _set_flags(choice: Choice) -> None:
@@ -122,9 +118,9 @@ def _set_path(choice: Choice) -> None:
 
 
 def _set_streams(unbuffered: bool) -> None:
-    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
         old = getattr(sys, f"__{name}__")
-        new = _stream(number, name, mode, unbuffered, old.encoding, old.errors)
+        new = _stream(number, name, unbuffered, old)
         setattr(sys, name, new)
         setattr(sys, f"__{name}__", new)
         KEPT.append(old)
@@ -134,9 +130,8 @@ KEPT: list[Any] = []
 """Streams of the warm process that log handlers made at import still write to."""
 
 
-def _stream(
-    number: int, name: str, mode: str, unbuffered: bool, encoding: str, errors: str
-) -> io.TextIOWrapper | None:
+def _stream(number: int, name: str, unbuffered: bool, old: Any) -> io.TextIOWrapper | None:
+    mode = "r" if number == 0 else "w"
     try:
         raw = io.FileIO(number, mode, closefd=False)
     except OSError:
@@ -149,7 +144,12 @@ def _stream(
         buffer = io.BufferedWriter(raw)
     lines = not unbuffered and (raw.isatty() or name == "stderr")
     text = io.TextIOWrapper(
-        buffer, encoding, errors, "\n", line_buffering=lines, write_through=unbuffered
+        buffer,
+        old.encoding,
+        old.errors,
+        None if mode == "r" else "\n",
+        line_buffering=lines,
+        write_through=unbuffered,
     )
     text.mode = mode  # type: ignore[misc]
     return text
@@ -173,6 +173,7 @@ def _set_libraries() -> None:
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
     torch: Any = sys.modules["torch"]
+    torch.default_generator.seed()
     if threads := os.environ.get("OMP_NUM_THREADS"):
         torch.set_num_threads(int(threads))
     if "TORCH_DISTRIBUTED_DEBUG" in os.environ:

@@ -54,7 +54,8 @@ class Server:
         ended = roles.watch_children()
         last = time.monotonic()
         while time.monotonic() - last < self.idle_s and self._is_ours():
-            ready = select.select([self.listener, ended], [], [], LOOK_S)[0]
+            watched: list[socket.socket | int] = [self.listener, ended]
+            ready = select.select(watched, [], [], LOOK_S)[0]
             with contextlib.suppress(ChildProcessError, BlockingIOError):
                 os.read(ended, 512)
                 while os.waitpid(-1, os.WNOHANG)[0]:

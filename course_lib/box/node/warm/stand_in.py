@@ -13,15 +13,16 @@ from typing import NoReturn
 
 from course_lib.box.node import wire
 
-LIMITS = [name for name in dir(resource) if name.startswith("RLIMIT_")]
+LIMITS = sorted({name for name in dir(resource) if name[:7] == "RLIMIT_"} - {"RLIMIT_OFILE"})
 NOT_PASSED_ON = {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGCONT, signal.SIGTSTP}
 
 
 def main(real: str, sockets: str) -> NoReturn:
     """`real` is the interpreter's own file, `sockets` the folder of the job."""
     words = list(sys.argv)
-    ignored = [n for n in signal.valid_signals() if signal.getsignal(n) == signal.SIG_IGN]
-    ignored = [int(n) for n in ignored if n not in (signal.SIGPIPE, signal.SIGXFSZ)]
+    own = (signal.SIGPIPE, signal.SIGXFSZ)  # the interpreter ignores these itself
+    numbers = [number for number in signal.valid_signals() if number not in own]
+    ignored = [int(n) for n in numbers if signal.getsignal(n) == signal.SIG_IGN]
     step = os.environ.get("SLURM_STEP_ID", "batch")
     try:
         connection = wire.connect(f"{sockets}/warm-{step}.sock")
@@ -63,6 +64,7 @@ def _description(words: list[str], ignored: list[int], files: list[int]) -> wire
         "mask": [int(n) for n in signal.pthread_sigmask(signal.SIG_BLOCK, [])],
         "numbers": files,
         "umask": mask,
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
         "limits": {n: list(resource.getrlimit(getattr(resource, n))) for n in LIMITS},
         "cpus": list(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [],
         "group": os.getpgrp(),

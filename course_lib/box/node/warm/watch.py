@@ -17,7 +17,8 @@ class WatchedEnvironment:
 
     def __enter__(self) -> WatchedEnvironment:
         kind: Any = type(os.environ)
-        plain, absent = kind.__getitem__, self.absent
+        plain: Any = kind.__getitem__
+        absent = self.absent
 
         def watched(environment: Any, name: str) -> str:
             try:
@@ -26,9 +27,9 @@ class WatchedEnvironment:
                 absent.add(name)
                 raise
 
-        self._restore = lambda: setattr(kind, "__getitem__", plain)
+        self._kind, self._plain = kind, plain
         kind.__getitem__ = watched
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._restore()
+        self._kind.__getitem__ = self._plain

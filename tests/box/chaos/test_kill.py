@@ -1,0 +1,160 @@
+"""Any process of the box may be killed at any moment; the queue then tells the truth."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+TRUTH_S = 2.0
+SCRIPT = """
+touch started
+(setsid bash -c 'exec sleep 600' &)
+srun --overlap bash -c 'sleep 600' &
+python3 -c 'import time; time.sleep(600)' &
+wait
+echo script goes on
+"""
+
+
+def _begun(box, *options: str) -> str:
+    job = box.submit(SCRIPT, "-N2", "--ntasks-per-node=1", *options)
+    box.until_exists("started")
+    box.until(
+        "all its processes", lambda: "sleep" in _names(box) and len(_named(box, "sleep")) >= 3
+    )
+    return job
+
+
+def _names(box) -> set[str]:
+    return set(box.job_processes().values())
+
+
+def _named(box, name: str) -> list[int]:
+    return sorted(pid for pid, found in box.job_processes().items() if found == name)
+
+
+def _noted(box, job: str) -> list[int]:
+    """Guard and first process, as the supervisor noted them."""
+    lines = (box.home / "jobs" / job / "processes").read_text().splitlines()
+    return [int(line.split()[0]) for line in lines]
+
+
+def _supervisor(box, job: str) -> int:
+    guard = _noted(box, job)[0]
+    return int(re.search(r"PPid:\s+(\d+)", Path(f"/proc/{guard}/status").read_text())[1])
+
+
+def _spaces(pid: int) -> set[str]:
+    return {os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("net", "pid", "mnt", "uts")}
+
+
+def _all_spaces() -> set[str]:
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                found |= _spaces(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def _truth(box, job: str, state: str) -> None:
+    """The state within two seconds, nothing left of the job, and later jobs run."""
+    begun = time.monotonic()
+    box.until(f"{state} in the queue", lambda: box.state(job) == state)
+    if os.getloadavg()[0] < 2:
+        assert time.monotonic() - begun < TRUTH_S + 1
+    assert box.job_processes() == {}
+    assert box.run("squeue", "-h", "-j", job, check=False).stdout.strip() == ""
+    assert box.result("srun -N2 -n2 hostname | wc -l", "-N2").split() == ["2"]
+
+
+@pytest.mark.parametrize("victim", ["supervisor", "guard", "first process"])
+def test_a_killed_part_of_the_machinery_is_a_failed_node(any_box, victim):
+    job = _begun(any_box)
+    guard, first = _noted(any_box, job)[:2]
+    before = _spaces(first) - _spaces(os.getpid())
+    target = {"supervisor": _supervisor(any_box, job), "guard": guard, "first process": first}
+    os.kill(target[victim], signal.SIGKILL)
+    _truth(any_box, job, "NODE_FAIL")
+    assert not before & _all_spaces()
+
+
+def test_all_of_the_machinery_killed_at_once_is_a_failed_node(any_box):
+    job = _begun(any_box)
+    for pid in [_supervisor(any_box, job), *_noted(any_box, job)]:
+        os.kill(pid, signal.SIGKILL)
+    _truth(any_box, job, "NODE_FAIL")
+
+
+def test_a_killed_srun_takes_its_step_with_it_and_the_script_goes_on(any_box):
+    job = _begun(any_box)
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes()
+                mine = str(any_box.home).encode() in (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if mine and b"launcher.py\0srun\0" in line:
+                found.append(int(entry.name))
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
+    ask = ("sacct", "-nP", "-j", f"{job}.0", "-o", "State")
+    any_box.until("end of the step", lambda: "CANCELLED" in any_box.run(*ask).stdout)
+    assert any_box.state(job) == "RUNNING"
+    any_box.run("scancel", job)
+    assert any_box.wait(job) == "CANCELLED"
+
+
+def test_a_killed_task_is_told_and_counts(any_box):
+    job = any_box.submit("srun bash -c 'echo $BASHPID > task; exec sleep 600'; echo code $?", "-n1")
+    any_box.until("the task", lambda: _named(any_box, "sleep"))
+    for pid in _named(any_box, "sleep"):
+        os.kill(pid, signal.SIGKILL)
+    assert any_box.wait(job) == "COMPLETED"
+    assert "task 0: Killed" in any_box.output(job)
+    assert "code 137" in any_box.output(job)
+
+
+def test_a_killed_step_daemon_ends_its_step_and_not_the_job(any_box):
+    job = any_box.submit("srun sleep 600; echo code $?", "-n1")
+    any_box.until("the task", lambda: _named(any_box, "sleep"))
+    task = _named(any_box, "sleep")[0]
+    daemon = int(re.search(r"PPid:\s+(\d+)", Path(f"/proc/{task}/status").read_text())[1])
+    os.kill(daemon, signal.SIGKILL)
+    assert any_box.wait(job) == "COMPLETED"
+    assert "code 137" in any_box.output(job)
+    assert any_box.job_processes() == {}
+
+
+def test_a_killed_srun_outside_of_a_job_leaves_no_job(any_box):
+    import subprocess
+
+    srun = subprocess.Popen(
+        ["srun", "sleep", "600"], cwd=any_box.work, env=any_box.environment, text=True
+    )
+    any_box.until("its task", lambda: _named(any_box, "sleep"))
+    srun.kill()
+    srun.wait()
+    any_box.until("an empty queue", lambda: not any_box.run("squeue", "-h").stdout.strip())
+    assert any_box.job_processes() == {}
+
+
+def test_a_stopped_supervisor_does_not_stop_the_queue(any_box):
+    job = _begun(any_box)
+    supervisor = _supervisor(any_box, job)
+    os.kill(supervisor, signal.SIGSTOP)
+    try:
+        assert any_box.state(job) == "RUNNING"
+        assert job in any_box.run("squeue", "-h", "-o", "%i").stdout
+    finally:
+        os.kill(supervisor, signal.SIGKILL)
+    _truth(any_box, job, "NODE_FAIL")

@@ -1,0 +1,236 @@
+"""A program forked from the warm process cannot be told from one that started cold."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("namespaces")
+torch = pytest.importorskip("torch")
+
+LOOK = """\
+import atexit, json, os, resource, signal, sys, tempfile, threading
+def status(name):
+    return next(l.split()[1:] for l in open("/proc/self/status") if l.startswith(name + ":"))
+group = "own" if os.getpgrp() == os.getpid() else "other"
+session = "own" if os.getsid(0) == os.getpid() else "other"
+print(json.dumps({
+    "argv": sys.argv, "orig": sys.orig_argv[1:], "path": sys.path, "executable": sys.executable,
+    "prefix": sys.prefix, "flags": repr(sys.flags), "warn": sys.warnoptions, "x": sys._xoptions,
+    "env": {k: v for k, v in os.environ.items() if k not in ("SLURM_TASK_PID", "_", "COURSE_BOX_WARM") and "STEP" not in k and "PORT" not in k},
+    "cwd": os.getcwd(), "umask": os.umask(0), "nice": os.nice(0), "uname": os.uname().nodename,
+    "limits": [resource.getrlimit(getattr(resource, n)) for n in sorted(dir(resource)) if n[:7] == "RLIMIT_"],
+    "group": group, "session": session, "threads": threading.active_count(), "tty": sys.stdout.isatty(),
+    "tasks": len(os.listdir("/proc/self/task")), "name": sorted(k for k in globals() if k[:2] == "__"),
+    "file": globals().get("__file__"), "main": __name__, "spec": str(globals().get("__spec__")),
+    "signals": [(int(n), str(signal.getsignal(n))) for n in sorted(signal.valid_signals())
+                if not callable(signal.getsignal(n)) or n == signal.SIGINT],
+    "blocked": status("SigBlk"), "caps": status("CapEff"), "uids": status("Uid"),
+    "streams": [repr(s) for s in (sys.stdin, sys.stdout, sys.stderr)],
+    "buffers": [type(s.buffer).__name__ for s in (sys.stdout, sys.stderr)],
+    "line": [(s.line_buffering, s.write_through) for s in (sys.stdout, sys.stderr)],
+    "fds": sorted(int(n) for n in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + n)),
+    "spaces": [os.readlink("/proc/self/ns/" + n) for n in ("net", "uts", "pid", "mnt", "user", "ipc")],
+    "tmp": tempfile.gettempdir(), "bytecode": sys.dont_write_bytecode,
+}))
+"""
+
+ENDS = """\
+import atexit, sys, threading, time
+class Loud:
+    def __del__(self): print("deleted", flush=True)
+a, b = Loud(), [Loud()]
+b.append(b)
+atexit.register(print, "atexit")
+threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+print("main")
+"""
+
+COMMANDS = [
+    "python look.py a 'b c'",
+    "python -u look.py",
+    "python -B -u look.py",
+    "python3 ./look.py",
+    "python sub/link.py",
+    "python -m look x",
+    "python -m sub.look",
+    'python -c "$(cat look.py)" c',
+    "PYTHONUNBUFFERED=1 python look.py",
+    "PYTHONPATH=sub:: python look.py",
+    "OMP_NUM_THREADS=1 python -c 'import torch; print(torch.get_num_threads())'",
+    "python -c 'import torch; print(torch.get_num_threads())'",
+    "(ulimit -n 200; umask 077; nice -n 3 python look.py)",
+    "(cd sub; python look.py)",
+    "nohup python look.py < /dev/null 2>&1",
+    "setsid -w python look.py",
+    "env -i PATH=$PATH HOME=$HOME SLURM_STEP_ID=$SLURM_STEP_ID python look.py",
+    "python look.py 8< look.py 9>&1",
+    "timeout 30 python look.py | cat",
+    "echo typed | python -c 'print(input())'",
+    "echo 'print(__name__)' | python",
+    "echo 'print(__name__)' | python -",
+    "python -O -c 'print(__debug__)'",
+    "python -X utf8 -c 'import sys; print(sys.flags.utf8_mode)'",
+    "PYTHONHASHSEED=0 python -c 'print(hash(\"x\"))'",
+    "python ends.py",
+    "python -c 'import sys; sys.exit(7)'; echo $?",
+    "python -c 'import sys; sys.exit(\"words\")'; echo $?",
+    "python -c 'raise SystemExit'; echo $?",
+    "python fails.py; echo $?",
+    "python -c '1/0'; echo $?",
+    "python -m fails; echo $?",
+    "python syntax.py; echo $?",
+    "python nowhere.py; echo $?",
+    "python -m nowhere; echo $?",
+    "python -c 'import os; os._exit(9)'; echo $?",
+    "python -c 'import os; os.kill(os.getpid(), 15)'; echo $?",
+    "python -c 'import os, signal; os.kill(os.getpid(), signal.SIGINT)'; echo $?",
+    "python -c 'import os; os.abort()' 2>/dev/null; echo $?",
+    "python -c 'print(1, end=\"\")' > /dev/full; echo $?",
+    "python -c 'print(1)' >&-; echo $?",
+    "python -c 'import time; time.sleep(60)' & sleep 1; kill -USR1 $!; wait $!; echo $?",
+    "python -c 'import multiprocessing as m; print(m.get_context(\"spawn\").Pool(2).map(abs, [-1, 2]))'",
+    "python spawns.py",
+    'python -c \'import subprocess, sys; print(subprocess.run([sys.executable, "-c", "print(5)"]).returncode)\'',
+    "python -c 'import numpy, random; print(len({numpy.random.rand(), random.random()}))'",
+    "python shadow/uses.py",
+    "(trap '' INT USR2; python look.py)",
+]
+
+SPAWNS = """\
+import multiprocessing, os
+def work(n): return n * n
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        print(pool.map(work, range(3)))
+"""
+
+
+@pytest.fixture(scope="module")
+def warm_box(tmp_path_factory, request):
+    box = request.getfixturevalue("make_module_box")(warm=True)
+    work = box.work
+    for folder in ("sub", "shadow"):
+        (work / folder).mkdir()
+    (work / "sub" / "__init__.py").write_text("")
+    for name in ("look.py", "sub/look.py"):
+        (work / name).write_text(LOOK)
+    (work / "sub/link.py").symlink_to(work / "look.py")
+    (work / "ends.py").write_text(ENDS)
+    (work / "spawns.py").write_text(SPAWNS)
+    (work / "fails.py").write_text("def f():\n    raise ValueError('no')\nf()\n")
+    (work / "syntax.py").write_text("print(\n")
+    (work / "shadow" / "uses.py").write_text("import sympy; print(sympy.mine)\n")
+    (work / "shadow" / "sympy.py").write_text("mine = 'mine'\n")
+    box.result("true")
+    box.until("the warm process is ready", (box.home / "warm.sock").exists)
+    return box
+
+
+def _script() -> str:
+    lines = ["exec 2>&1"]
+    for number, command in enumerate(COMMANDS):
+        lines.append(f"echo '== {number}'\n{command}")
+    return "\n".join(lines) + "\n"
+
+
+def _parts(text: str, work: Path) -> list[str]:
+    text = re.sub(r"line \d+:\s+\d+ (Killed|Terminated|Aborted|User)", r"line: \1", text)
+    text = re.sub(r" at 0x\w+", "", text)
+    text = re.sub(r"\b(net|uts|pid|mnt|user|ipc):\[\d+\]", r"\1", text)
+    return re.split(r"== \d+\n", text)[1:]
+
+
+def _difference(warm: str, cold: str) -> object:
+    if warm == cold or not (warm.startswith("{") and cold.startswith("{")):
+        return (warm, cold) if warm != cold else None
+    one, two = json.loads(warm.splitlines()[0]), json.loads(cold.splitlines()[0])
+    return {key: (one[key], two[key]) for key in one if one[key] != two[key]}
+
+
+def test_forked_programs_cannot_be_told_from_cold_ones(warm_box):
+    (warm_box.work / "all.sh").write_text(_script())
+    text = warm_box.result(
+        "bash all.sh > warm.txt\nexport COURSE_BOX_WARM=0\nbash all.sh > cold.txt\n"
+        "unset COURSE_BOX_WARM\nsrun -n1 python look.py t > warm-task.txt\n"
+        "COURSE_BOX_WARM=0 srun -n1 python look.py t > cold-task.txt\n"
+    )
+    assert text == ""
+    warm, cold = (
+        _parts((warm_box.work / f"{name}.txt").read_text(), warm_box.work)
+        for name in ("warm", "cold")
+    )
+    assert len(warm) == len(cold) == len(COMMANDS)
+    different = {
+        command: found
+        for command, one, two in zip(COMMANDS, warm, cold, strict=True)
+        if (found := _difference(one, two))
+    }
+    assert not different, "\n".join(f"{c}: {d}" for c, d in different.items())
+    tasks = [(warm_box.work / f"{name}-task.txt").read_text() for name in ("warm", "cold")]
+    assert not _difference(*tasks)
+
+
+def test_forks_draw_different_random_numbers(warm_box):
+    code = "import numpy, random, torch, uuid; print(numpy.random.rand(), random.random(), torch.rand(1).item(), uuid.uuid4())"
+    lines = [warm_box.result(f"python -c '{code}'\npython -c '{code}'")]
+    one, two = lines[0].splitlines()
+    assert all(a != b for a, b in zip(one.split(), two.split(), strict=True))
+
+
+def test_programs_of_a_job_are_in_fact_forked(warm_box):
+    ask = "python -c 'import sys; print(\"torch\" in sys.modules)'"
+    assert warm_box.result(f"{ask}\nsrun -n1 {ask}").split() == ["True", "True"]
+
+
+def test_torchrun_and_its_workers_train_with_ddp(warm_box):
+    (warm_box.work / "train.py").write_text(
+        "import os, sys, torch, torch.distributed as dist\n"
+        "begun_warm = 'torch._dynamo' in sys.modules\n"
+        "dist.init_process_group('gloo')\n"
+        "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1, bias=False))\n"
+        "model(torch.full((1, 2), float(dist.get_rank()))).sum().backward()\n"
+        "print('rank', dist.get_rank(), os.uname().nodename, model.module.weight.grad.tolist(), begun_warm)\n"
+        "dist.destroy_process_group()\n"
+    )
+    text = warm_box.result(
+        "srun torchrun --nnodes=2 --nproc-per-node=2 --rdzv-backend=c10d --rdzv-id=1"
+        " --rdzv-endpoint=node1:29400 train.py",
+        "-N2",
+        "--ntasks-per-node=1",
+        "--gpus-per-node=2",
+    )
+    found = sorted(line for line in text.splitlines() if line.startswith("rank"))
+    nodes = ["node1", "node1", "node2", "node2"]
+    assert found == [f"rank {r} {n} [[1.5, 1.5]] True" for r, n in enumerate(nodes)]
+
+
+def _warm_pid(box) -> int:
+    found = [pid for pid, name in box.processes().items() if name == "box-warm"]
+    return found[0] if found else 0
+
+
+def test_killing_the_warm_process_costs_no_job_anything(warm_box):
+    running = warm_box.submit(
+        "python -c 'import time; print(1, flush=True); time.sleep(3); print(2)'"
+    )
+    warm_box.until_said(running, "1")
+    killed = warm_box.until("a warm process", lambda: _warm_pid(warm_box))
+    os.kill(killed, signal.SIGKILL)
+    assert warm_box.result("python -c 'print(3)'").split() == ["3"]
+    assert warm_box.wait(running) == "COMPLETED"
+    assert warm_box.output(running).split() == ["1", "2"]
+    warm_box.until("another one", lambda: _warm_pid(warm_box) not in (0, killed))
+
+
+def test_the_warm_process_ends_with_its_state_folder(make_box):
+    box = make_box(warm=True)
+    box.result("true")
+    box.until("the warm process is ready", (box.home / "warm.sock").exists)
+    box.run("rm", "-rf", str(box.home))
+    box.until("its end", lambda: not _warm_pid(box))
