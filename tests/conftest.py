@@ -32,6 +32,12 @@ def need():
 
 
 @pytest.fixture(scope="session")
+def lacking():
+    """`lacking("no root")` skips the test for another reason than a command, or fails in CI."""
+    return missing
+
+
+@pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of real logs and measurements that may lie beside the checkout."""
     if not SHARED.is_dir():

@@ -20,7 +20,7 @@ check_machine() {
         command -v "$command" >/dev/null || absent+=("$command")
     done
     [ ${#absent[@]} -eq 0 ] || fail "not installed: ${absent[*]}. On Debian and Ubuntu:" \
-        "apt-get install slurm-wlm munge iproute2 (and slurmdbd mariadb-server for sacct)"
+        "apt-get install slurm-wlm munge iproute2 (and slurmdbd mariadb-server-core for sacct)"
 }
 
 has_accounting() { command -v slurmdbd >/dev/null && command -v mariadbd >/dev/null; }
@@ -126,7 +126,7 @@ for node in "${nodes[@]}"; do start_node "$node"; done
 if has_accounting; then
     start_accounting
 else
-    say "slurmdbd and mariadb-server are not installed: sacct will not work"
+    say "slurmdbd and mariadb-server-core are not installed: sacct will not work"
 fi
 launch slurmctld slurmctld -D
 wait_until 20 all_idle || {

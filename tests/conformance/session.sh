@@ -19,6 +19,7 @@
 aux=$1
 ids=()
 id=
+longest=40 # seconds that `ended` waits
 
 quoted() {
     local word
@@ -31,8 +32,11 @@ t() {
     local code=0
     printf '$%s\n' "$(quoted "$@")"
     "$@" >"$aux/out" 2>"$aux/err" || code=$?
+    if [[ $1 == srun ]]; then # several processes print, in no order
+        sort -o "$aux/out" "$aux/out"
+        sort -o "$aux/err" "$aux/err"
+    fi
     indented '  ' <"$aux/out"
-    if [[ $1 == srun ]]; then sort -o "$aux/err" "$aux/err"; fi # they come from several processes
     indented '! ' <"$aux/err"
     if ((code)); then echo "[exit $code]"; fi
     if [[ $1 == sbatch ]]; then submitted; fi
@@ -42,11 +46,10 @@ indented() { sed "s/^/$1/; \$a\\"; }
 
 submitted() {
     local new
-    new=$(grep -oE '[0-9]{5,}' "$aux/out" | tail -n 1)
+    new=$(grep -oE '\b70[0-9]{4}\b' "$aux/out" | tail -n 1)
     if [[ $new ]]; then
         ids+=("$new")
         id=$new
-        echo "$new" >>"$aux/ids"
     fi
 }
 
@@ -80,7 +83,7 @@ have_ended() {
 }
 ended() {
     if (($# == 0)); then set -- "${ids[@]}"; fi
-    (($# == 0)) || patience 100 have_ended "$@"
+    (($# == 0)) || patience "$longest" have_ended "$@"
 }
 
 states() {

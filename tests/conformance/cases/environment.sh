@@ -283,7 +283,7 @@ srun bash -c 'umask; touch made2'
 X
 ended
 out
-stat -c '%a %n' made made2 slurm-*.out | sed "s/$id/<id>/"
+stat -c '%a %n' made made2 slurm-*.out
 
 #: temporary folder, working folder, shell
 job <<'X'

@@ -3,12 +3,11 @@
 #: patterns of the name of the output file
 for pattern in '%j.txt' 'name-%x.txt' 'node-%N.txt' 'n-%n.txt' 't-%t.txt' 'u-%u.txt' 'A-%A.txt' 'a-%a.txt' \
     'J-%J.txt' 's-%s.txt' 'double-%%.txt' 'pad-%8j.txt' 'unknown-%q.txt'; do
-    sbatch --parsable -J hello -o "$pattern" --wrap 'echo here' >>"$aux/ids"
+    t sbatch -J hello -o "$pattern" --wrap 'echo here'
+    show StdOut
 done
-ids=($(cat "$aux/ids"))
 ended
 ls
-show StdOut StdErr
 
 #: the default name of the output file
 job <<'X'

@@ -58,6 +58,6 @@ def write_recorded(group: str, transcripts: dict[str, str]) -> None:
     """In the order of the cases; those that are no cases any more are left out."""
     kept = read_recorded(group) | transcripts
     order = [case.name for case in parse(CASES / f"{group}.sh")]
-    text = "".join(f"{MARK}{name}\n{kept[name]}\n" for name in order if name in kept)
+    text = "".join(f"{MARK}{name}\n{kept[name].rstrip()}\n\n" for name in order if name in kept)
     RECORDED.mkdir(exist_ok=True)
     (RECORDED / f"{group}.txt").write_text(text, encoding="utf-8")

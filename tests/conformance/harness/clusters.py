@@ -15,9 +15,11 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import IO
 
+from course_lib.box import bin_dir
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 DEPLOY = REPOSITORY / "deploy" / "slurm"
-FIRST_JOB = 70001
+FIRST_JOB = 700001
 KILL_WAIT_S = 5
 
 # The box with the numbers of deploy/slurm/configure.sh.
@@ -25,11 +27,13 @@ BOX_SETTINGS = f"""\
 cluster = "course"
 partitions = "course"
 cpus_per_node = 8
-memory_per_node_gib = 15.625
+memory_per_node_mib = 16000
 default_time = "01:00:00"
 max_time = "1-00:00:00"
 kill_wait_s = {KILL_WAIT_S}
 first_job_id = {FIRST_JOB}
+features = ""
+reservations = ""
 """
 
 
@@ -133,6 +137,9 @@ class Box(Cluster):
         self.home = Path(tempfile.mkdtemp(prefix="course-box-"))
         settings = BOX_SETTINGS + f'mode = "{self.mode}"\n'
         (self.home / "box.toml").write_text(settings, encoding="utf-8")
+        subprocess.run(
+            [f"{bin_dir()}/sinfo"], env=self.environment(self.home), check=True, capture_output=True
+        )
 
     def stop(self) -> None:
         subprocess.run(
@@ -145,11 +152,9 @@ class Box(Cluster):
         shutil.rmtree(self.home, ignore_errors=True)
 
     def environment(self, home: Path) -> dict[str, str]:
-        from course_lib.box import bin_dir
-
         clean = clean_environment(home)
         clean["PATH"] = f"{bin_dir()}:{clean['PATH']}"
-        return {**clean, "COURSE_BOX_HOME": str(self.home)}
+        return {**clean, "COURSE_BOX_HOME": str(self.home), "COURSE_BOX_WARM": "0"}
 
     def paths(self) -> dict[str, str]:
         return {str(self.home): "<state>", f"{REPOSITORY}/course_lib/box/bin:": ""}

@@ -48,7 +48,7 @@ def read_table() -> list[Difference]:
 
 
 def changes(slurm: str, box: str) -> list[Change]:
-    ours, theirs = box.splitlines(), slurm.splitlines()
+    ours, theirs = box.rstrip().splitlines(), slurm.rstrip().splitlines()
     return [
         Change(tuple(theirs[a:b]), tuple(ours[c:d]))
         for kind, a, b, c, d in SequenceMatcher(None, theirs, ours, autojunk=False).get_opcodes()

@@ -20,11 +20,7 @@ from harness.masks import mask
 CASE_TIMEOUT_S = 150
 CLEAN_UP = """
 scancel -u "$USER" >/dev/null 2>&1
-for ((turn = 0; turn < 100; turn++)); do
-    if found=$(squeue -h -o %i) && [[ -z $found ]]; then exit 0; fi
-    sleep 0.1
-done
-exit 1
+until found=$(squeue -h -o %i) && [[ -z $found ]]; do sleep 0.1; done
 """
 
 
@@ -77,25 +73,24 @@ def run_case(cluster: Cluster, case: Case) -> str:
     for folder in (here, aux, home):
         folder.mkdir()
     (aux / "case.sh").write_text(case.script, encoding="utf-8")
-    (aux / "ids").touch()
     environment = cluster.environment(home)
     try:
         text = run_session(
             ["bash", str(HERE / "session.sh"), str(aux), str(aux / "case.sh")], here, environment
         )
         words = {str(here): "<here>", str(home): "<home>", str(top): "<top>"}
-        return mask(text, (aux / "ids").read_text().split(), words | cluster.paths())
+        return mask(text, words | cluster.paths())
     finally:
-        cleaned = subprocess.run(
-            ["bash", "-c", CLEAN_UP], env=environment, timeout=60, check=False
-        ).returncode
-        shutil.rmtree(top, ignore_errors=True)
-        if cleaned != 0:
+        if run_session(["bash", "-c", CLEAN_UP], top, environment, timeout_s=30) != "":
             cluster.stop()
             cluster.start()
+        shutil.rmtree(top, ignore_errors=True)
 
 
-def run_session(argv: list[str], folder: Path, environment: dict[str, str]) -> str:
+def run_session(
+    argv: list[str], folder: Path, environment: dict[str, str], timeout_s: int = CASE_TIMEOUT_S
+) -> str:
+    """What it prints; nothing of its session is left when it had to be ended."""
     with tempfile.TemporaryFile() as transcript:
         process = subprocess.Popen(
             argv,
@@ -107,10 +102,10 @@ def run_session(argv: list[str], folder: Path, environment: dict[str, str]) -> s
             start_new_session=True,
         )
         try:
-            process.wait(timeout=CASE_TIMEOUT_S)
+            process.wait(timeout=timeout_s)
             ending = ""
         except subprocess.TimeoutExpired:
-            ending = f"[not done after {CASE_TIMEOUT_S} s]\n"
+            ending = f"[not done after {timeout_s} s]\n"
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

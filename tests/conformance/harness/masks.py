@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Sequence
 
+# Both clusters count their jobs from 700001 on, so that an id is found in any text.
+JOB_ID = re.compile(r"(?<![1-9.:])70\d{4}(?!\d)")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 LONG_HEADER = re.compile(r"\b[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\b")
-ELAPSED_LONG = re.compile(r"(?<![-\d:])00:0[01]:\d\d\b")
+ELAPSED_LONG = re.compile(r"(?<![-\d:])(?<!TimeLimit=)00:0[01]:\d\d\b")
 ELAPSED_SHORT = re.compile(r"(?<![\d:.-])[01]:\d\d(?![\d:])")
-# Whether a step has to wait for the one before to be tidied away is a matter of milliseconds.
-STEP_WAITS = re.compile(
+# Whether a step or job has to wait for the one before to be tidied away, or a signal comes too
+# late, is a matter of milliseconds.
+WAITS = re.compile(
     r"^  srun: (Job \S+ step creation (temporarily disabled|still disabled), retrying.*"
-    r"|Step created for job \S+)\n",
+    r"|Step created for job \S+)\n"
+    r"|^  slurmstepd: error: _handle_signal_container: failed signal .*\n"
+    r"|^! srun: job \S+ (queued and waiting for|has been allocated) resources\n",
     re.MULTILINE,
 )
 SHORT_TIME_COMMANDS = ("squeue", "sinfo")
 
+# Several slurmd on one machine add the node to the name; with one on each it is plain.
+STEPD = re.compile(r"\bslurmstepd-node\d\b")
 # A job runs a copy of its script, which lies somewhere on the node.
 # Variables of a job whose value says something about this run or this machine.
 SCRIPT = re.compile(r"/[^ ():]*/slurm_script\b")
@@ -31,15 +37,16 @@ FIELDS = re.compile(
 )
 
 
-def mask(text: str, ids: Sequence[str], paths: dict[str, str]) -> str:
+def mask(text: str, paths: dict[str, str]) -> str:
     """`paths` gives a word for each folder of the run; longer ones go first."""
     for path in sorted(paths, key=len, reverse=True):
         text = text.replace(path, paths[path])
-    for number, job_id in enumerate(ids, start=1):
+    for number, job_id in enumerate(sorted(set(JOB_ID.findall(text))), start=1):
         text = mask_id(text, job_id, f"J{number}")
     text = MOMENT.sub("YYYY-MM-DDThh:mm:ss", text)
     text = LONG_HEADER.sub("Www Mmm dd hh:mm:ss YYYY", text)
-    text = STEP_WAITS.sub("", text)
+    text = WAITS.sub("", text)
+    text = STEPD.sub("slurmstepd", text)
     text = SCRIPT.sub("<script>", text)
     text = OWN_VALUE.sub(r"\1=<own>", text)
     text = FIELDS.sub(r"\1=<own>", text)
@@ -59,7 +66,7 @@ def mask_id(text: str, job_id: str, word: str) -> str:
         text,
         flags=re.ASCII,
     )
-    return re.sub(rf"(?<!\d){job_id}(?!\d)", word, text)
+    return re.sub(rf"{job_id}(?!\d)", word, text)
 
 
 def short_times(lines: list[str]) -> list[str]:

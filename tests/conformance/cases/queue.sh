@@ -1,0 +1,328 @@
+# Waiting: for resources, in turn, held, for a time; and being put back.
+
+#: hold and release
+job --hold <<'X'
+echo ran
+X
+sleep 1
+reason
+t squeue
+show Priority JobState Reason
+t scontrol release "$id"
+tell
+
+#: a user's hold, an administrator's hold
+job --hold <<'X'
+true
+X
+t scontrol hold "$id"
+reason
+t scontrol uhold "$id"
+reason
+t scontrol release "$id"
+ended
+states
+
+#: hold a job by its name
+job --begin=now+1hour -J named <<'X'
+true
+X
+t scontrol hold jobname=named
+reason
+t scontrol release jobname=named
+sleep 1
+reason
+
+#: hold a running job
+job <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+t scontrol hold "$id"
+t scontrol release "$id"
+touch go
+ended
+states
+
+#: hold, release and requeue a job that has ended
+job <<'X'
+true
+X
+ended
+t scontrol hold "$id"
+t scontrol release "$id"
+states
+
+#: begin in an hour
+job --begin=now+1hour <<'X'
+true
+X
+sleep 1
+reason
+t squeue
+
+#: begin in two seconds
+job --begin=now+2 <<'X'
+echo ran
+X
+sleep 0.5
+reason
+tell
+
+#: begin at once and in the past
+for moment in now now+0 2020-01-01 2020-01-01T00:00; do
+    t sbatch --begin=$moment --wrap "echo $moment"
+done
+tell
+
+#: begin in minutes, days and weeks, tomorrow, at teatime
+for moment in now+2minutes now+1day now+1weeks tomorrow teatime midnight noon fika; do
+    t sbatch --begin=$moment --wrap true
+    reason "$id"
+done
+
+#: the full cluster: Resources for the first, Priority for the others
+job -N2 --exclusive <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+for name in first second third; do
+    t sbatch -J $name --wrap "echo $name >>log"
+done
+patience 20 bash -c "squeue -h -o %r -n first | grep -q Resources"
+sleep 1
+reason
+t squeue
+t sinfo
+touch go
+ended
+sort log
+
+#: first come, first served
+job -N2 --exclusive <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+for number in 1 2 3 4 5 6; do
+    t sbatch -N2 --exclusive -J "n$number" --wrap "echo $number >>log"
+done
+touch go
+ended
+log log
+
+#: a small job does not overtake a big one
+job -w node1 <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+t sbatch -N2 --exclusive -J big --wrap 'echo big >>log'
+t sbatch -J small --wrap 'echo small >>log'
+sleep 2
+reason
+touch go
+ended
+log log
+
+#: devices run out
+job -N2 --gpus-per-node=2 <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+t sbatch --gpus=1 -J device --wrap 'echo device'
+sleep 1
+reason
+t sbatch -J plain --wrap 'echo plain'
+sleep 1
+reason
+touch go
+tell
+
+#: two jobs race for the last device
+job -N2 -G 3 <<'X'
+touch up
+echo $CUDA_VISIBLE_DEVICES
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+for name in racer1 racer2; do
+    sbatch -J $name --gpus=1 --wrap 'echo $CUDA_VISIBLE_DEVICES; while [ ! -e go ]; do sleep 0.1; done' >/dev/null &
+done
+wait
+patience 20 bash -c '(($(squeue -h -t R | wc -l) == 2))'
+sleep 1
+squeue -h -o '%T %r' | sort
+touch go
+patience 20 bash -c '[[ -z $(squeue -h) ]]'
+squeue -h -t all -n racer1,racer2 -o %T | sort | uniq -c
+
+#: eight jobs fill a node, the ninth goes to the other
+for number in 1 2 3 4 5 6 7 8 9; do
+    sbatch --wrap 'hostname; while [ ! -e go ]; do sleep 0.1; done' >/dev/null
+done
+patience 20 bash -c '(($(squeue -h -t R | wc -l) == 9))'
+squeue -h -o %N | sort | uniq -c
+t sinfo
+t sinfo -h -N -o '%n %C %t'
+touch go
+
+#: a whole node by --exclusive
+job --exclusive -w node1 <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+t sbatch -w node1 --wrap true
+sleep 1
+reason
+t sinfo -h -N -o '%n %C %t'
+touch go
+ended
+states
+
+#: states of the nodes as jobs come and go
+t sinfo -h -N -o '%n %t %C'
+job -n8 -w node1 <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+t sinfo -h -N -o '%n %t %C'
+t sinfo
+job -n1 -w node2 <<'X'
+touch up2
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up2
+t sinfo -h -N -o '%n %t %C'
+t sinfo -s
+touch go
+ended
+t sinfo
+
+#: requeue a running job
+job <<'X'
+echo "run $SLURM_RESTART_COUNT" >>log
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+t scontrol requeue "$id"
+sleep 1
+reason
+show Restarts
+touch go
+t scontrol update jobid="$id" starttime=now
+ended
+states
+log log
+show Restarts
+
+#: a job that may not be requeued
+job --no-requeue <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+t scontrol requeue "$id"
+reason
+touch go
+ended
+states
+
+#: requeue a pending job
+job --hold <<'X'
+true
+X
+t scontrol requeue "$id"
+reason
+
+#: requeue a job that has ended
+job <<'X'
+echo run >>log
+X
+ended
+t scontrol requeue "$id"
+sleep 1
+reason
+
+#: requeuehold
+job <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+t scontrol requeuehold "$id"
+sleep 7
+reason
+
+#: suspend and resume, or their refusal
+job <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+t scontrol suspend "$id"
+reason
+t scontrol resume "$id"
+becomes RUNNING
+reason
+touch go
+ended
+states
+
+#: change a pending job
+job --hold <<'X'
+true
+X
+t scontrol update jobid="$id" jobname=renamed timelimit=7 comment=changed
+t scontrol update jobid="$id" numnodes=2
+t scontrol update JobId="$id" Partition=nopart
+t scontrol update JobId="$id" bogus=1
+t scontrol update JobId="$id" timelimit=x
+show JobName TimeLimit Comment NumNodes
+t squeue -h -o '%j %l %D %T' -j "$id"
+
+#: the time limit of a running job
+job -t 10 <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+t scontrol update jobid="$id" timelimit=5
+show TimeLimit
+t scontrol update jobid="$id" timelimit=20
+show TimeLimit
+touch go
+ended
+
+#: top and nice
+job --hold --nice=100 <<'X'
+true
+X
+show Nice
+t scontrol update jobid="$id" nice=5
+show Nice
+
+#: a note to a running job
+job <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+t scontrol notify "$id" hello there
+sleep 0.5
+touch go
+tell
+
+#: the script of a job can be read back
+job --hold <<'X'
+echo the text
+X
+t scontrol write batch_script "$id" -
+t scontrol write batch_script "$id"
+ls
