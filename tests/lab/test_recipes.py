@@ -143,7 +143,7 @@ def test_links_take_the_flags_of_their_program():
         "--repeat",
         "10",
         "--algorithm",
-        "hierarchical",
+        "ring",
     )
     assert recipe.devices == 4
 
