@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.lab import sample_text
 from course_lib.lab import site as sites
 from course_lib.lab.site import Site
 from course_lib.lab.workspace import Workspace, programs_folder
@@ -44,8 +45,12 @@ def placed(site: Site, workspace: Workspace) -> Site:
     path = f"{site.venv}/bin" if site.venv else ""
     if not path and not site.commands and not site.container:
         path = str(Path(sys.executable).parent)
+    programs = programs_folder()
     return site.but(
-        workspace=str(workspace.folder), programs=str(programs_folder()), path=site.path or path
+        workspace=str(workspace.folder),
+        programs=str(programs),
+        data=str(sample_text.folder(workspace, programs)),
+        path=site.path or path,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_lib.lab import budget as budgets
-from course_lib.lab import clusters, states
+from course_lib.lab import clusters, sample_text, states
 from course_lib.lab.budget import Budget
 from course_lib.lab.errors import SiteError, SlurmError, UnknownRunError
 from course_lib.lab.poller import PAUSES_ON_THE_BOX_S, PAUSES_S, Poller
@@ -104,6 +104,9 @@ class Lab:
                 return older
             budget = budgets.budget(self.workspace, self._settled())
             budget.admit(recipe)
+            sample_text.prepare(
+                recipe, Path(self.site.data), Path(self.site.programs), self.say
+            )  # fmt: skip
             self.say(f"{script.name}: {budgets.cost(recipe, self.site)}")
             record = submit(self.desk, recipe)
         self.say(f"{script.name}: submitted to {self.site.name} as job {record.job_id}")

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import PurePath
 
 from course_lib.lab.errors import RecipeError
+from course_lib.lab.recipe import RUN_FOLDER
 
 PLAIN_DIRECTIVE = re.compile(r"[\w@%+=:,./*|&!\[\]-]+")
-RUN_FOLDER = "{run}"
 RUN_VARIABLE = '"$COURSE_RUN_DIR"'
 CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 

@@ -11,6 +11,9 @@ from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
 
+RUN_FOLDER = "{run}"
+DATA_FOLDER = "{data}"
+"""Stand in arguments for the folder of the run, known in the job only, and of the sample text."""
 LAUNCHERS = ("torchrun", "srun")
 NAME = re.compile(r"\w[\w.+-]{0,63}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

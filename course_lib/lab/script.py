@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib.lab import quote
 from course_lib.lab.errors import RecipeError, listed
-from course_lib.lab.recipe import Recipe
+from course_lib.lab.recipe import DATA_FOLDER, Recipe
 from course_lib.lab.site import Site
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def render(recipe: Recipe, site: Site) -> Script:
         threads=_threads(recipe, site, cpus),
         program=_program_path(recipe.program, site),
         monitor=_program_path("monitor.py", site),
-        argument_lines=argument_lines(recipe.arguments),
+        argument_lines=argument_lines(_with_data(recipe.arguments, site)),
         runs=f"{site.workspace}/runs" if site.workspace else "runs",
         inside=quote.Quoted(f"{quote.words(site.container)} " if site.container else ""),
     )
@@ -96,6 +96,14 @@ def argument_lines(arguments: tuple[str, ...]) -> list[list[str]]:
         else:
             lines.append([argument])
     return lines
+
+
+def _with_data(arguments: tuple[str, ...], site: Site) -> tuple[str, ...]:
+    start, folder = f"{DATA_FOLDER}/", f"{site.data or 'data'}/"
+    return tuple(
+        folder + argument.removeprefix(start) if argument.startswith(start) else argument
+        for argument in arguments
+    )
 
 
 def _directives(recipe: Recipe, site: Site, cpus: int) -> dict[str, str]:

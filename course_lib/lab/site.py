@@ -19,7 +19,7 @@ PRESETS = Path(__file__).parent / "sites"
 ASKS = ("gpus-per-node", "gres", "gpus-per-task", "none")
 VALUE_OF = re.compile(r"\$(?P<brace>\{)?(?P<name>[A-Za-z_]\w*)(?(brace)\})")
 KINDS = ("cpu", "cuda", "rocm")
-PLACE = ("workspace", "programs", "path")
+PLACE = ("workspace", "programs", "data", "path")
 """Fields that say where the course lies on this machine, not what the cluster is like."""
 
 
@@ -67,6 +67,7 @@ class Site:
     device_memory_gib: float = 0.0
     workspace: str = ""
     programs: str = ""
+    data: str = ""
     path: str = ""
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
-from course_lib.lab.recipe import Recipe
+from course_lib.lab.recipe import DATA_FOLDER, Recipe
 from course_lib.lab.recipes.flags import command_line
 from course_lib.lab.unfinished import Unfinished, gaps
 from course_lib.lab.workspace import programs_folder
@@ -51,6 +51,7 @@ def recipe(
     flags = _model_flags(shape) | _layout_flags(layout, shape) | _run_flags(given, iterations)
     flags |= _looking_flags(given, iterations)
     flags |= {key: value for key, value in more.items() if key not in RECIPE_FIELDS}
+    flags |= _data_flags(flags, shape, program)
     _check_known(flags, program)
     fields = {key: value for key, value in more.items() if key in RECIPE_FIELDS}
     return Recipe(
@@ -177,6 +178,21 @@ def _run_flags(given: Mapping[str, Any], iterations: int) -> dict[str, Any]:
         "tensorboard_dir": "{run}/tensorboard",
         "save": "{run}/checkpoints" if given["save"] else None,
     }
+
+
+def _data_flags(flags: Mapping[str, Any], shape: Model, program: str) -> dict[str, Any]:
+    """The sample text, unless the recipe names other data; its vocabulary lies beside it, where
+    our program finds it by itself."""
+    found: dict[str, Any] = {}
+    if shape.vocabulary != preset("tiny").vocabulary:
+        found["vocab_size"] = flags.get("vocab_size", shape.vocabulary)
+    if flags.get("mock_data") or flags.get("data_path"):
+        return found
+    found["data_path"] = f"{DATA_FOLDER}/sample_text_document"
+    if program != PROGRAM:
+        found["vocab_file"] = f"{DATA_FOLDER}/vocab.json"
+        found["merge_file"] = f"{DATA_FOLDER}/merges.txt"
+    return found
 
 
 def _looking_flags(given: Mapping[str, Any], iterations: int) -> dict[str, Any]:

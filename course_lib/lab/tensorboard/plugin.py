@@ -37,9 +37,7 @@ warnings.filterwarnings("ignore", message="The copy keyword is deprecated")
 STATIC = Path(torch_tb_profiler.__file__).with_name("static")
 OURS = Path(__file__).with_name("web")
 GOOGLE_CHARTS = "https://www.gstatic.com/charts/loader.js"
-WEBCOMPONENTS = (
-    "https://cdnjs.cloudflare.com/ajax/libs/webcomponentsjs/0.7.24/webcomponents.min.js"
-)
+WEBCOMPONENTS = "https://cdnjs.cloudflare.com/ajax/libs/webcomponentsjs/0.7.24/webcomponents.min.js"
 RESCAN_S = 5.0
 Traces = tuple[tuple[str, int, int], ...]
 
