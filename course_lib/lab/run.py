@@ -194,9 +194,7 @@ class Run:
     @property
     def failure(self) -> Any:
         """The first cause of a failed run, or None."""
-        from course_lib import read
-
-        return self._reader("failure", self.log_file) if "failure" in read.__all__ else None
+        return self._reader("failure", self.log_file) if self.log_file.exists() else None
 
     @property
     def log(self) -> Any:

@@ -88,7 +88,9 @@ def repair(desk: Desk) -> list[Record]:
             desk.registry.drop_intent(intent)
     for record in desk.registry.all():
         if not record.released and record.status is None:
-            repaired.append(_release(desk, record))
+            is_held = _in_queue(desk, record) is not None
+            released = _release(desk, record)
+            repaired += [released] if is_held else []
     return repaired
 
 

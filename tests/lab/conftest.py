@@ -29,6 +29,7 @@ def cluster(tmp_path_factory):
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COURSE_BOX_HOME", str(tmp_path_factory.mktemp("box")))
+        patch.setenv("COURSE_BOX_WARM", "0")  # shell jobs gain nothing from a process with torch
         patch.setenv("PATH", f"{box_bin()}{os.pathsep}{os.environ['PATH']}")
         yield "box"
 

@@ -41,12 +41,10 @@ def test_a_test_job_looks_from_inside(doctor):
 
 def test_every_fault_is_told_at_once_with_its_cure(doctor, cluster):
     text = site.preset_path(cluster).read_text(encoding="utf-8")
-    wrong = f'fill_in = ["account"]\n{text}\n[slurm]\npartition = "nowhere"\nreservation = "old"\n'
-    if cluster == "slurm":
-        wrong = wrong.replace("\n[slurm]\n# account", "\n# account")
+    wrong = f'fill_in = ["account"]\npartition = "nowhere"\nscratch = "/no/such"\n{text}'
     code, told = doctor("-q", toml=wrong)
     assert code == 1
-    for part in ("account still to be filled in", "no partition 'nowhere'", "reservation old"):
+    for part in ("account still to be filled in", "no partition 'nowhere'", "scratch /no/such"):
         assert part in told
     assert told.count("→") >= 3
     assert "✓" not in told

@@ -92,10 +92,11 @@ def test_parts_of_runs_can_go_alone(lab, done):
     assert done.text == "one line\n"
 
 
-@pytest.mark.parametrize("part", ["..", "/etc", "a/b", "recipe.toml", "exit_code", "."])
-def test_parts_that_lie_elsewhere_or_prove_a_run_are_refused(lab, done, part):
-    with pytest.raises(LabError, match="not a part"):
-        lab.clean("done", only=part, yes=True)
+def test_parts_that_lie_elsewhere_or_prove_a_run_are_refused(lab, done):
+    for part in ("..", "/etc", "a/b", "recipe.toml", "exit_code", "."):
+        with pytest.raises(LabError, match="not a part"):
+            lab.clean("done", only=part, yes=True)
+    assert (done.folder / "recipe.toml").exists()
 
 
 def test_links_are_removed_and_never_followed(lab, done, tmp_path):
