@@ -105,7 +105,8 @@ class _Pass:
 
     def __init__(self, pipeline: Pipeline, batches: list[Batch], seed: Tensor | float) -> None:
         self.p, self.batches, self.seed = pipeline, batches, seed
-        self.loss = torch.zeros((), device=pipeline.like.device)
+        wide = torch.promote_types(pipeline.like.dtype, torch.float32)
+        self.loss = torch.zeros((), dtype=wide, device=pipeline.like.device)
         self.inputs: dict[Step, Tensor] = {}
         self.outputs: dict[Step, Tensor] = {}
         self.halves: dict[Step, int] = {}

@@ -21,9 +21,9 @@ import torch
 from arguments import parse_arguments
 from data_parallel import FullySharded, Replicated
 from device import environment_of_rank, fail, start
-from layout import Layout, make_layout
+from layout import Grid, Layout, make_layout
 from layout_checks import chunks_per_rank, grid_from, micro_batches
-from model import Stage, initialise, piece_of
+from model import Stage, initialise, piece_of, slice_of
 from optimizer import Optimizer, learning_rate
 from pipeline import Pipeline
 from products import WeightWork
@@ -45,6 +45,16 @@ class Training:
     pipeline: Pipeline
     loaders: dict[str, Loader]
     micro_batches: int
+    places: dict[str, tuple[slice, ...]]  # of this rank's parameters in the whole model's
+
+
+def prepare(args: argparse.Namespace, grid: Grid) -> None:
+    """What follows from the data: the vocabulary, padded so that tensor ranks share it evenly."""
+    if not args.mock_data:
+        args.data_path = args.data_path or [DEFAULT_DATA]
+    args.vocab_size = vocabulary_size(args)
+    tensor = grid.sizes["tp"]
+    args.padded_vocab_size = padded(args.vocab_size, args.make_vocab_size_divisible_by, tensor)
 
 
 def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Training:
@@ -57,8 +67,9 @@ def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Tra
         piece = piece_of(args, layout, chunk, chunks)
         stage = Stage(args, layout, piece, WeightWork(returned))
         initialise(stage, args)
-        stages.append(stage.to(device))
-    low = None if dtype_of(args) in (torch.float32, torch.float64) else dtype_of(args)
+        stages.append(stage.to(device, torch.float64 if args.fp64 else torch.float32))
+    low = dtype_of(args) if args.fp16 or args.bf16 else None
+    places = {n: slice_of(p, layout) for stage in stages for n, p in stage.named_parameters()}
     holder: Replicated | FullySharded
     if args.use_torch_fsdp2:
         holder = FullySharded(stages[0], layout, low)
@@ -74,7 +85,8 @@ def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Tra
     like = torch.empty(rows, args.hidden_size, dtype=dtype_of(args), device=device)
     pipeline = Pipeline(layout, stages, steps, like, holder.last_backward)
     loaders = make_loaders(args, layout, device)
-    return Training(args, layout, stages, holder, Optimizer(holder, args), pipeline, loaders, count)
+    optimizer = Optimizer(holder, args)
+    return Training(args, layout, stages, holder, optimizer, pipeline, loaders, count, places)
 
 
 def train_step(training: Training, iteration: int):
@@ -95,12 +107,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parse_arguments(sys.argv[1:] if argv is None else argv)
     rank, world_size, _ = environment_of_rank()
     grid = grid_from(args, world_size)
-    if not args.mock_data:
-        args.data_path = args.data_path or [DEFAULT_DATA]
-    args.vocab_size = vocabulary_size(args)
-    args.padded_vocab_size = padded(
-        args.vocab_size, args.make_vocab_size_divisible_by, grid.sizes["tp"]
-    )
+    prepare(args, grid)
     device = start(args)
     layout = make_layout(grid, rank)
     report = Report(args, layout, device)

@@ -66,15 +66,15 @@ class _Product(Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, work: WeightWork
     ) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        ctx.bias, ctx.work = bias, work
+        ctx.save_for_backward(x)
+        ctx.weight, ctx.bias, ctx.work = weight, bias, work
         return x @ weight.t() if bias is None else torch.addmm(bias, x, weight.t())
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight = ctx.saved_tensors
-        grad_weight = ctx.work.add(weight, grad, x)
-        return grad @ weight, grad_weight, ctx.work.add_bias(ctx.bias, grad), None
+        (x,) = ctx.saved_tensors
+        grad_weight = ctx.work.add(ctx.weight, grad, x)
+        return grad @ ctx.weight, grad_weight, ctx.work.add_bias(ctx.bias, grad), None
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None, work: WeightWork) -> Tensor:

@@ -58,6 +58,10 @@ class VocabularyEmbedding(nn.Module):
         return leave(rows, self.slicing)
 
 
+def at_least_float32(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 class _Loss(Function):
     """Rows of hidden states → the loss of each row, −log softmax(X Wᵀ)[label].
 
@@ -69,7 +73,7 @@ class _Loss(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, labels: Tensor, slicing: Slicing) -> Tensor:
         group = slicing.group
-        logits = (x @ weight.t()).to(torch.promote_types(x.dtype, torch.float32))
+        logits = at_least_float32(x @ weight.t())
         inside, local = None, labels.unsqueeze(1)
         if group.size > 1:
             local = local - group.index * weight.shape[0]
@@ -81,13 +85,14 @@ class _Loss(Function):
         log_sum = largest - softmax.amax(1, keepdim=True).log()
         if inside is not None:
             log_sum, target = _over_the_group(softmax, log_sum, target * inside, group)
-        ctx.save_for_backward(x, weight, softmax, local, inside)
-        ctx.work = slicing.work
+        ctx.save_for_backward(x, softmax, local, inside)
+        ctx.weight, ctx.work = weight, slicing.work
         return (log_sum - target).squeeze(1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, softmax, local, inside = ctx.saved_tensors
+        x, softmax, local, inside = ctx.saved_tensors
+        weight = ctx.weight
         factor = grad.unsqueeze(1)
         one = -torch.ones_like(local, dtype=softmax.dtype) if inside is None else -inside.to(grad)
         dlogits = softmax.scatter_add_(1, local, one)
@@ -112,5 +117,6 @@ def _over_the_group(
 
 def vocabulary_loss(x: Tensor, weight: Tensor, labels: Tensor, slicing: Slicing) -> Tensor:
     if slicing.work.returned and slicing.group.size == 1:
-        return nn.functional.cross_entropy((x @ weight.t()).float(), labels, reduction="none")
+        logits = at_least_float32(x @ weight.t())
+        return nn.functional.cross_entropy(logits, labels, reduction="none")
     return _Loss.apply(enter(x, slicing), weight, labels, slicing)
