@@ -6,6 +6,8 @@ The training program is measured against it (engine.py, gpu.py) and must compute
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -40,16 +42,26 @@ class PlainLayer(nn.Module):
         return x + self.down(functional.gelu(self.up(self.norm_2(x)), approximate="tanh"))
 
 
+@dataclass(frozen=True)
+class Shape:
+    layers: int
+    hidden: int
+    heads: int
+    length: int
+    vocabulary: int
+    tied: bool = True
+
+
 class PlainGPT(nn.Module):
-    def __init__(
-        self, layers: int, hidden: int, heads: int, length: int, vocabulary: int, tied: bool = True
-    ) -> None:
+    def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.word = nn.Embedding(vocabulary, hidden)
-        self.position = nn.Embedding(length, hidden)
-        self.layers = nn.ModuleList(PlainLayer(hidden, heads) for _ in range(layers))
-        self.final_norm = nn.LayerNorm(hidden)
-        self.output = self.word if tied else nn.Embedding(vocabulary, hidden)
+        self.word = nn.Embedding(shape.vocabulary, shape.hidden)
+        self.position = nn.Embedding(shape.length, shape.hidden)
+        self.layers = nn.ModuleList(
+            PlainLayer(shape.hidden, shape.heads) for _ in range(shape.layers)
+        )
+        self.final_norm = nn.LayerNorm(shape.hidden)
+        self.output = self.word if shape.tied else nn.Embedding(shape.vocabulary, shape.hidden)
 
     def forward(self, tokens: Tensor, labels: Tensor) -> Tensor:
         """[samples, positions] each → the mean loss."""

@@ -73,6 +73,7 @@ class Replicated:
         self.gradients = torch.zeros(size, dtype=gradient_type, device=first.device)
         for p in self.parameters:
             self._move_in(p)
+        self.names = [(name, self._at(p), p.shape) for name, p in named_parameters]
         here = layout.copies.index if sharded else 0
         self.shard = slice(here * (size // shards), (here + 1) * (size // shards))
         self.sharded = shards > 1
@@ -88,9 +89,13 @@ class Replicated:
             return "borrowed"
         return "matrices" if cut else "positions"
 
+    def _at(self, parameter: Tensor) -> slice:
+        start = self.offsets[id(parameter)]
+        return slice(start, start + parameter.numel())
+
     def _move_in(self, parameter: Tensor) -> None:
         """The parameter and its gradient become views of the buffers."""
-        at = slice(self.offsets[id(parameter)], self.offsets[id(parameter)] + parameter.numel())
+        at = self._at(parameter)
         self.values[at].copy_(parameter.data.flatten())
         parameter.data = self.values[at].view_as(parameter)
         parameter.main_grad = self.gradients[at].view_as(parameter)
@@ -121,6 +126,24 @@ class Replicated:
         return [
             Part(self.values[a:b], self.reduced[a - here : b - here], *rule) for a, b, rule in found
         ]
+
+    def by_name(self, values: list[Tensor]) -> dict[str, Tensor]:
+        """Values of this rank's parts, cut into parameters; ZeRO's shards are gathered first."""
+        everything = torch.cat([value.detach().flatten() for value in values])
+        if self.sharded:
+            shard, everything = everything, everything.new_empty(self.values.numel())
+            dist.all_gather_single(everything, shard, group=self.layout.copies.handle)
+        return {name: everything[at].view(shape) for name, at, shape in self.names}
+
+    def from_names(self, named: dict[str, Tensor], like: list[Tensor]) -> list[Tensor]:
+        everything = like[0].new_zeros(self.values.numel())
+        for name, at, _ in self.names:
+            everything[at] = named[name].flatten()
+        sizes = [part.numel() for part in like]
+        return [part.clone() for part in everything[self.shard].split(sizes)]
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        return {"parameters": [self.values], "gradients": [self.gradients, self.reduced]}
 
     def zero(self) -> None:
         self.gradients.zero_()
@@ -194,6 +217,25 @@ class FullySharded:
             for name, p in self.stage.named_parameters()
         ]
 
+    def by_name(self, values: list[Tensor]) -> dict[str, Tensor]:
+        pairs = zip(self.stage.named_parameters(), values, strict=True)
+        return {name: _as(p, value).full_tensor() for (name, p), value in pairs}
+
+    def from_names(self, named: dict[str, Tensor], like: list[Tensor]) -> list[Tensor]:
+        from torch.distributed.tensor import distribute_tensor
+
+        return [
+            distribute_tensor(named[name], p.device_mesh, p.placements).to_local()
+            for name, p in self.stage.named_parameters()
+        ]
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        parts = self.parts()
+        return {
+            "parameters": [part.parameter for part in parts],
+            "gradients": [part.gradient for part in parts],
+        }
+
     def zero(self) -> None:
         for p in self.stage.parameters():
             p.grad = None
@@ -210,6 +252,16 @@ class FullySharded:
 
     def gather(self) -> None:
         """FSDP gathers before the next forward."""
+
+
+def _as(parameter: Tensor, values: Tensor) -> Tensor:
+    """Values with the sharding of this parameter."""
+    from torch.distributed.tensor import DTensor
+
+    mesh, placements = parameter.device_mesh, parameter.placements
+    return DTensor.from_local(
+        values.detach(), mesh, placements, shape=parameter.shape, stride=parameter.stride()
+    )
 
 
 def _mesh(group: Group, device: str, device_mesh: type) -> object:

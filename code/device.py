@@ -10,11 +10,13 @@ import resource
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from errors import AskedError
 
 MIB = 2**20
 EXIT_OUT_OF_MEMORY = 41
@@ -156,12 +158,28 @@ def out_of_memory_line(error: BaseException) -> str | None:
     )
 
 
+def run_and_exit(main: Callable[[], int]) -> None:
+    """Ends the process with the program's result, or at once with the reason of its failure."""
+    try:
+        code = main()
+    except Exception as error:
+        fail(error)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    sys.exit(code)
+
+
 def fail(error: BaseException) -> None:
     """Reports, and ends this process at once, so that no rank waits for it longer than needed."""
-    line = out_of_memory_line(error)
-    if line is None:
-        traceback.print_exception(error)
+    line, rank = out_of_memory_line(error), environment_of_rank()[0]
     sys.stdout.flush()
-    print(line or f"[rank{environment_of_rank()[0]}]: {type(error).__name__}: {error}",
-          file=sys.stderr, flush=True)  # fmt: skip
+    if line is not None:
+        print(line, file=sys.stderr, flush=True)
+    elif isinstance(error, AskedError):  # every rank found the same; one of them says it
+        if rank == 0:
+            print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr, flush=True)
+    else:
+        trace = "".join(traceback.format_exception(error))
+        print("".join(f"[rank{rank}]: {text}\n" for text in trace.splitlines()), end="",
+              file=sys.stderr, flush=True)  # fmt: skip
     os._exit(EXIT_OUT_OF_MEMORY if line else 1)

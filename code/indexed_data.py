@@ -14,14 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from errors import DataError
 
 MAGIC = b"MMIDIDX\x00\x00"
 TYPES = {1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.int64, 6: np.float64,
          7: np.float32, 8: np.uint16}  # fmt: skip
-
-
-class DataError(ValueError):
-    """Data that is missing, damaged, or too little."""
 
 
 def token_type(vocabulary: int) -> type[np.generic]:

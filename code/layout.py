@@ -21,13 +21,11 @@ from math import prod
 from typing import Any
 
 import torch.distributed as dist
+from errors import LayoutError
+from torch import Tensor
 
 AXES = {"tp": "tensor", "cp": "context", "ep": "expert", "dp": "data", "pp": "pipeline"}
 DEFAULT_ORDER = "tp-cp-ep-dp-pp"
-
-
-class LayoutError(ValueError):
-    """A layout that does not fit the devices, the model or the batch."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,14 @@ class Layout:
 
     @property
     def sizes(self) -> dict[str, int]:
+        """By axis; ep is left out, since it is always 1."""
         return {AXES[axis]: size for axis, size in self.grid.sizes.items() if axis != "ep"}
+
+    def sum_of_losses(self, total: Tensor) -> Tensor:
+        """Over all tokens: tensor ranks have the same loss, other pipeline stages have none."""
+        if self.everyone.size > 1:
+            dist.all_reduce(total, group=self.everyone.handle)
+        return total / self.tensor.size
 
 
 class _Maker:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 
-from layout import Grid, LayoutError, make_grid
+from errors import LayoutError
+from layout import AXES, Grid, make_grid
+from schedules import draw
 
 
 def near(value: int, step: int) -> str:
@@ -34,6 +36,20 @@ def grid_from(args: argparse.Namespace, world_size: int) -> Grid:
 
 def micro_batches(args: argparse.Namespace, grid: Grid) -> int:
     return args.global_batch_size // (args.micro_batch_size * grid.sizes["dp"])
+
+
+def describe(args: argparse.Namespace, grid: Grid) -> str:
+    """What --dry-run prints: the groups, and the schedule drawn."""
+    count, chunks = micro_batches(args, grid), chunks_per_rank(args)
+    lines = [f"{grid.world_size} devices, order {grid.order}, {count} micro-batches"]
+    for axis, name in AXES.items():
+        if grid.sizes.get(axis, 1) > 1:
+            groups = " ".join(str(ranks) for ranks in grid.groups(axis))
+            lines.append(f"{name:8} {grid.sizes[axis]}: {groups}")
+    stages = grid.sizes["pp"]
+    if stages > 1:
+        lines.append(draw(args.pipeline_schedule, stages, count, chunks))
+    return "\n".join(lines)
 
 
 def chunks_per_rank(args: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ import torch
 from context_parallel import Attention, my_positions
 from layout import Group, Layout
 from products import WeightWork
+from profiling import named
 from tensor_parallel import ColumnParallel, RowParallel, Slicing
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -115,8 +116,10 @@ class Stage(nn.Module):
         return (words.view(-1, self.samples, words.shape[1]) + places).view_as(words)
 
     def run(self, layers: list[Layer], x: Tensor) -> Tensor:
-        for layer in layers:
-            x = layer(x, self.samples)
+        again = torch._C._current_graph_task_id() != -1  # called from within backward
+        with named("recompute" if again else "layers"):
+            for layer in layers:
+                x = layer(x, self.samples)
         return x
 
     def _recomputed_groups(self) -> list[tuple[list[Layer], bool]]:
@@ -151,10 +154,10 @@ def initialise(stage: Stage, args: argparse.Namespace) -> None:
             parameter.copy_(values[slice_of(parameter, stage.layout)])
 
 
-def whole_shape(parameter: Tensor, layout: Layout) -> list[int]:
+def whole_shape(parameter: Tensor, layout: Layout) -> torch.Size:
     """The parameter's shape in the undivided model."""
-    cut = getattr(parameter, "sliced_dimension", None)
-    return [n * layout.tensor.size if d == cut else n for d, n in enumerate(parameter.shape)]
+    cut, ranks = getattr(parameter, "sliced_dimension", None), layout.tensor.size
+    return torch.Size(n * ranks if d == cut else n for d, n in enumerate(parameter.shape))
 
 
 def slice_of(parameter: Tensor, layout: Layout) -> tuple[slice, ...]:

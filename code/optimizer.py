@@ -91,9 +91,7 @@ class Optimizer:
 
     def __init__(self, holder: Replicated | FullySharded, args: argparse.Namespace) -> None:
         self.holder, self.args = holder, args
-        self.loss_scale = make_loss_scale(args)
-        self.decaying: list[nn.Parameter] = []
-        self.steady: list[nn.Parameter] = []
+        self.loss_scale, self.steps_taken = make_loss_scale(args), 0
         self.parts = holder.parts()
         self.masters = [self._master(part) for part in self.parts]
         groups = [
@@ -132,6 +130,7 @@ class Optimizer:
             for group in self.adam.param_groups:
                 group["lr"] = rate
             self.adam.step()
+            self.steps_taken += 1
             self._write_back(parts)
             self.holder.gather()
         return StepResult(norm, skipped=False)
@@ -160,9 +159,41 @@ class Optimizer:
             if part.parameter.dtype != master.dtype:
                 part.parameter.copy_(master)
 
-    def state(self) -> list[dict[str, Tensor]]:
-        """Per part: Adam's two moments, and the master weights where there are any."""
-        return [dict(self.adam.state[master]) for master in self.masters]
+    def by_name(self, with_moments: bool) -> dict[str, dict[str, Tensor]]:
+        """Copies of the weights and Adam's moments, by parameter; a collective call."""
+        kinds = {"weight": self.masters}
+        if with_moments:
+            kinds["mean"] = [self._moment(m, "exp_avg") for m in self.masters]
+            kinds["square"] = [self._moment(m, "exp_avg_sq") for m in self.masters]
+        with torch.no_grad():
+            return {kind: self.holder.by_name(values) for kind, values in kinds.items()}
+
+    def _moment(self, master: Tensor, name: str) -> Tensor:
+        state = self.adam.state.get(master, {})
+        return state[name] if name in state else torch.zeros_like(master)
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        """What lives as long as the run, by what it is for: named in the memory trace."""
+        moments = [t for state in self.adam.state.values() for t in state.values()]
+        masters = [m.data for m, p in zip(self.masters, self.parts, strict=True)
+                   if m.dtype != p.parameter.dtype]  # fmt: skip
+        return {**self.holder.tensors(), "optimizer": moments + masters}
+
+    @torch.no_grad()
+    def set_by_name(self, kinds: dict[str, dict[str, Tensor]]) -> None:
+        """The reverse: values by parameter become those of this rank's parts."""
+        weights = self.holder.from_names(kinds["weight"], self.masters)
+        for master, part, values in zip(self.masters, self.parts, weights, strict=True):
+            master.copy_(values)
+            part.parameter.copy_(master)
+        self.holder.gather()
+        if "mean" not in kinds:
+            return
+        means = self.holder.from_names(kinds["mean"], self.masters)
+        squares = self.holder.from_names(kinds["square"], self.masters)
+        for master, mean, square in zip(self.masters, means, squares, strict=True):
+            count = torch.tensor(float(self.steps_taken), device=master.device)
+            self.adam.state[master] = {"step": count, "exp_avg": mean, "exp_avg_sq": square}
 
 
 def _wide(part: Part) -> torch.dtype:

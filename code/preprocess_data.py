@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from indexed_data import DataError, token_type, write_indexed
+from errors import DataError
+from indexed_data import token_type, write_indexed
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 END_OF_DOCUMENT = "<|endoftext|>"

@@ -6,12 +6,17 @@ import argparse
 import math
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.distributed as dist
+from checkpoint import Progress
 from device import MIB, MemoryUse
 from layout import Layout
+from model import Stage
+from optimizer import Optimizer, StepResult, learning_rate
 from torch import Tensor
 
 
@@ -37,6 +42,45 @@ def say(text: str) -> None:
     """One write for the whole line, so that lines of several ranks never mix."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What one iteration line says."""
+
+    iteration: int
+    consumed_samples: int
+    elapsed_ms: float
+    rate: float
+    loss: float | None  # None where every step was skipped
+    scale: float
+    norm: float
+    skipped: int
+    nan_iterations: int
+    tflops_per_device: float
+
+
+def line(of: Interval, args: argparse.Namespace) -> str:
+    """One decimal of TFLOP/s as Megatron has, but enough digits to tell small machines apart."""
+    tflops = f"{of.tflops_per_device:{'.1f' if of.tflops_per_device >= 10 else '.4f'}}"
+    per_second = args.global_batch_size / of.elapsed_ms * 1e3
+    more = [f"throughput per GPU (TFLOP/s/GPU): {tflops}"] if args.log_throughput else []
+    last = [f"samples per second: {per_second:.3f}", f"TFLOPs: {tflops}"]
+    fields = [
+        f" iteration {of.iteration:8d}/{args.train_iters:8d}",
+        f"consumed samples: {of.consumed_samples:12d}",
+        f"elapsed time per iteration (ms): {of.elapsed_ms:.1f}",
+        *more,
+        f"learning rate: {of.rate:.3E}",
+        f"global batch size: {args.global_batch_size:5d}",
+        *([] if of.loss is None else [f"lm loss: {of.loss:.6E}"]),
+        f"loss scale: {of.scale:.1f}",
+        f"grad norm: {of.norm:.3f}",
+        f"number of skipped iterations: {of.skipped:3d}",
+        f"number of nan iterations: {of.nan_iterations:3d}",
+        *(last if args.log_throughput else []),
+    ]
+    return " | ".join(fields) + " |"
 
 
 class Report:
@@ -87,70 +131,90 @@ class Report:
                 self.first(f"  {name} {dots} {getattr(self.args, name)}")
         self.first("-------------------- end of arguments ---------------------")
 
-    def parameters(self, count: int) -> None:
-        """One line for each part of the model, told by the first rank that holds it."""
-        if self.layout.copies.first:
+    def built(self, micro_batches: int, stages: list[Stage]) -> None:
+        self.first(f"setting number of micro-batches to constant {micro_batches}")
+        if self.layout.copies.first:  # one line for each part of the model
             at = (self.layout.tensor.index, self.layout.pipeline.index)
-            where = "(tensor, pipeline) model parallel rank"
-            say(f" > number of parameters on {where} {at}: {count}")
+            count = sum(math.prod(p.shape) for stage in stages for p in stage.parameters())
+            where = f"(tensor, pipeline) model parallel rank {at}"
+            say(f" > number of parameters on {where}: {count}")
 
-    def step(self, loss_sum: Tensor, skipped: bool) -> None:
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Time that does not count as an iteration's."""
+        began = time.perf_counter()
+        yield
+        self.since += time.perf_counter() - began
+
+    def step(
+        self, progress: Progress, loss_sum: Tensor, result: StepResult, optimizer: Optimizer
+    ) -> None:
         """Adds one iteration to the interval that the next line is about."""
         self.steps += 1
-        if skipped:
+        if result.skipped:
             self.skipped += 1
         else:
             self.loss += loss_sum
         self.nan_iterations += ~torch.isfinite(loss_sum)
+        if progress.iteration % self.args.log_interval == 0:
+            with self.paused():
+                self._interval(progress, result.norm.item(), optimizer)
+                self.memory_report(progress.iteration)
+            self.restart()
 
-    def line(self, iteration: int, rate: float, scale: float, norm: Tensor) -> None:
-        """The iteration line; a sum over the ranks that have a loss, so all ranks come here."""
-        args, counted = self.args, self.steps - self.skipped
+    def _interval(self, progress: Progress, norm: float, optimizer: Optimizer) -> None:
+        """All ranks come here: the losses are summed over them."""
+        counted = self.steps - self.skipped
+        tokens = self.args.global_batch_size * self.args.seq_length
         elapsed_ms = (time.perf_counter() - self.since) * 1e3 / self.steps
-        self._sum_losses()
-        mean = self.loss.item() / max(1, counted) / (args.global_batch_size * args.seq_length)
-        samples_per_second = args.global_batch_size / elapsed_ms * 1e3
-        tflops = flops_per_iteration(args) / elapsed_ms / 1e9 / self.layout.grid.world_size
-        fields = [
-            f" iteration {iteration:8d}/{args.train_iters:8d}",
-            f"consumed samples: {iteration * args.global_batch_size:12d}",
-            f"elapsed time per iteration (ms): {elapsed_ms:.1f}",
-        ]
-        if args.log_throughput:
-            fields.append(f"throughput per GPU (TFLOP/s/GPU): {tflops:{_width(tflops)}}")
-        fields += [
-            f"learning rate: {rate:.3E}",
-            f"global batch size: {args.global_batch_size:5d}",
-            *([f"lm loss: {mean:.6E}"] if counted else []),
-            f"loss scale: {scale:.1f}",
-            f"grad norm: {norm.item():.3f}",
-            f"number of skipped iterations: {self.skipped:3d}",
-            f"number of nan iterations: {int(self.nan_iterations.item()):3d}",
-        ]
-        if args.log_throughput:
-            fields += [
-                f"samples per second: {samples_per_second:.3f}",
-                f"TFLOPs: {tflops:{_width(tflops)}}",
-            ]
-        self.last(" | ".join(fields) + " |")
-        self._restart()
+        loss, nan_iterations = self._sum_losses()
+        tflops = flops_per_iteration(self.args) / elapsed_ms / 1e9
+        interval = Interval(
+            iteration=progress.iteration,
+            consumed_samples=progress.consumed_samples,
+            elapsed_ms=elapsed_ms,
+            rate=learning_rate(progress.iteration, self.args),
+            loss=loss / counted / tokens if counted else None,
+            scale=optimizer.loss_scale.scale,
+            norm=norm,
+            skipped=self.skipped,
+            nan_iterations=nan_iterations,
+            tflops_per_device=tflops / self.layout.grid.world_size,
+        )
+        self.last(line(interval, self.args))
+        for name, value in self._scalars(interval).items():
+            self.scalar(name, value, progress.iteration)
 
-    def _sum_losses(self) -> None:
-        if self.layout.everyone.size > 1:
-            both = torch.stack([self.loss, self.nan_iterations]) / self.layout.tensor.size
-            dist.all_reduce(both, group=self.layout.everyone.handle)
-            self.loss, self.nan_iterations = both[0], both[1].clamp(max=self.steps)
+    def _sum_losses(self) -> tuple[float, int]:
+        both = self.layout.sum_of_losses(torch.stack([self.loss, self.nan_iterations])).tolist()
+        return both[0], min(self.steps, math.ceil(both[1]))
 
-    def _restart(self) -> None:
+    def _scalars(self, interval: Interval) -> dict[str, float]:
+        """Under the names that Megatron-LM gives them."""
+        allocated, most, _, _ = self.memory.bytes()
+        values = {
+            "learning-rate": interval.rate,
+            "batch-size": self.args.global_batch_size,
+            "loss-scale": interval.scale,
+            "grad-norm": interval.norm,
+            "iteration-time": interval.elapsed_ms / 1e3,
+            "throughput": interval.tflops_per_device,
+            "mem-allocated-bytes": allocated,
+            "mem-max-allocated-bytes": most,
+        }
+        return values if interval.loss is None else {**values, "lm loss": interval.loss}
+
+    def restart(self) -> None:
+        """Begins a new interval."""
         self.loss = torch.zeros_like(self.loss)
         self.nan_iterations = torch.zeros_like(self.nan_iterations)
         self.skipped = self.steps = 0
         self.since = time.perf_counter()
 
     def memory_report(self, iteration: int) -> None:
-        """Once, after the first line (or every --log-memory-interval): ranks of the first copy."""
+        """After the first line of the run, and every --log-memory-interval: ranks of one copy."""
         every = self.args.log_memory_interval
-        if not (iteration % every == 0 if every else not self.told_memory):
+        if self.told_memory and not (every and iteration % every == 0):
             return
         self.told_memory = True
         if self.layout.data.first:
@@ -180,8 +244,3 @@ class Report:
     def close(self) -> None:
         if self.writer is not None:
             self.writer.close()
-
-
-def _width(tflops: float) -> str:
-    """One decimal as Megatron has, but enough digits to tell small machines apart."""
-    return ".1f" if tflops >= 10 else ".4f"

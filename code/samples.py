@@ -7,7 +7,8 @@ import argparse
 import numpy as np
 import torch
 from context_parallel import my_positions
-from indexed_data import DataError, IndexedText, split_shares
+from errors import DataError
+from indexed_data import IndexedText, split_shares
 from layout import Layout
 from torch import Tensor
 

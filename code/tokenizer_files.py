@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from indexed_data import DataError
+from errors import DataError
 
 
 def vocabulary_size(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""What a rank does in the tests: build the program's training, take its gradients, train a little."""
+"""What a rank does in the tests: build the program's training, take gradients, train a little."""
 
 from __future__ import annotations
 
@@ -8,12 +8,38 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-MODEL = (
-    "--mock-data --vocab-size 250 --make-vocab-size-divisible-by 32 --num-layers 4 "
-    "--hidden-size 32 --num-attention-heads 4 --seq-length 16 --micro-batch-size 1 "
-    "--global-batch-size 8 --train-iters 20 --lr 1e-2 --lr-decay-style cosine --min-lr 1e-3 "
-    "--weight-decay 0.1 --clip-grad 1.0"
-).split()
+MODEL = [
+    *[
+        "--mock-data",
+        "--vocab-size",
+        "250",
+        "--make-vocab-size-divisible-by",
+        "32",
+        "--num-layers",
+        "4",
+    ],
+    *[
+        "--hidden-size",
+        "32",
+        "--num-attention-heads",
+        "4",
+        "--seq-length",
+        "16",
+        "--micro-batch-size",
+        "1",
+    ],
+    *[
+        "--global-batch-size",
+        "8",
+        "--train-iters",
+        "20",
+        "--lr",
+        "1e-2",
+        "--lr-decay-style",
+        "cosine",
+    ],
+    *["--min-lr", "1e-3", "--weight-decay", "0.1", "--clip-grad", "1.0"],
+]
 
 
 def make(argv: list[str]) -> Any:
@@ -52,6 +78,7 @@ def whole_gradients(training: Any) -> dict[str, np.ndarray]:
 
 def run(argv: list[str], steps: int) -> dict[str, Any]:
     """Gradients of the first step with the place of each in the whole, then some steps' losses."""
+    from checkpoint import Progress
     from pretrain_gpt import train_step
 
     training = make(argv)
@@ -63,10 +90,16 @@ def run(argv: list[str], steps: int) -> dict[str, Any]:
     training.holder.reduce()
     gradients = whole_gradients(training)
     losses, norms = [], []
-    for iteration in range(steps):
-        loss, result = train_step(training, iteration)
+    progress = Progress()
+    for _ in range(steps):
+        loss, result = train_step(training, progress)
         total = loss.double() / training.layout.tensor.size
         dist.all_reduce(total)
         losses.append(total.item() / tokens)
         norms.append(result.norm.item())
-    return {"gradients": gradients, "place": training.places, "losses": losses, "norms": norms}
+    return {
+        "gradients": gradients,
+        "place": {name: place for name, (_, place) in training.checkpoints.wholes.items()},
+        "losses": losses,
+        "norms": norms,
+    }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import one_run
 import numpy as np
+import one_run
 import pytest
 import torch
-from plain_gpt import PlainGPT
+from plain_gpt import PlainGPT, Shape
 
 STEPS = 5
 SP, ZERO, FSDP = "--sequence-parallel", "--use-distributed-optimizer", "--use-torch-fsdp2"
@@ -98,8 +98,16 @@ def plain_run(argv, double, untied):
     layout = Layout(Grid({"tp": 1, "cp": 1, "dp": 1, "pp": 1}, "tp-cp-dp-pp"), 0, *[alone] * 8)
     stage = Stage(args, layout, Piece(0, args.num_layers, True, True), WeightWork())
     initialise(stage, args)
-    model = PlainGPT(args.num_layers, args.hidden_size, args.num_attention_heads,
-                     args.seq_length, 256, tied=not untied)  # fmt: skip
+    model = PlainGPT(
+        Shape(
+            args.num_layers,
+            args.hidden_size,
+            args.num_attention_heads,
+            args.seq_length,
+            args.padded_vocab_size,
+            tied=not untied,
+        )
+    )
     model.load_state_dict(stage.state_dict(), strict=untied)
     model = model.double() if double else model
     adam = torch.optim.AdamW(model.groups(args.weight_decay), betas=(0.9, 0.999), eps=1e-8)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -11,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-LONGEST_SECONDS = 120
+LONGEST_SECONDS = 60
 FOLDERS = [str(Path(__file__).resolve().parents[2] / name) for name in ("code", "benchmarks")]
 FOLDERS.append(str(Path(__file__).resolve().parent))
 
@@ -22,6 +24,7 @@ def serve(rank: int, size: int, port_file: str, pipe: Connection) -> None:
     import torch
     import torch.distributed as dist
 
+    faulthandler.register(signal.SIGUSR1, chain=True)
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank))
     dist.init_process_group("gloo", store=dist.FileStore(port_file, size), rank=rank,
@@ -38,14 +41,15 @@ def serve(rank: int, size: int, port_file: str, pipe: Connection) -> None:
 
 
 class World:
-    def __init__(self, size: int, folder: Path) -> None:
+    def __init__(self, size: int, store: Path) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["torch", "torch.distributed", "torch.distributed.fsdp"])
-        self.pipes, self.processes = [], []
-        store = str(folder / f"store{size}")
+        self.pipes, self.processes, self.broken = [], [], False
         for rank in range(size):
             ours, theirs = context.Pipe()
-            process = context.Process(target=serve, args=(rank, size, store, theirs), daemon=True)
+            process = context.Process(
+                target=serve, args=(rank, size, str(store), theirs), daemon=True
+            )
             process.start()
             theirs.close()
             self.pipes.append(ours)
@@ -59,13 +63,25 @@ class World:
         while len(answers) < len(self.pipes):
             missing = [pipe for rank, pipe in enumerate(self.pipes) if rank not in answers]
             ready = wait(missing, LONGEST_SECONDS)
-            assert ready, f"ranks without an answer: {set(range(len(self.pipes))) - set(answers)}"
+            if not ready:
+                self.give_up(f"no answer from ranks {set(range(len(self.pipes))) - set(answers)}")
             for pipe in ready:
                 rank = self.pipes.index(pipe)
                 good, value = pipe.recv()
-                assert good, f"rank {rank} failed:\n{value}"
+                if not good:
+                    self.give_up(f"rank {rank} failed:\n{value}")
                 answers[rank] = value
         return [answers[rank] for rank in sorted(answers)]
+
+    def give_up(self, why: str) -> None:
+        """Ranks that wait for one that failed would wait for ever: they say where, and end."""
+        for process in self.processes:
+            os.kill(process.pid, signal.SIGUSR1)
+        self.broken = True
+        for process in self.processes:
+            process.join(2)
+            process.kill()
+        raise AssertionError(why)
 
     def close(self) -> None:
         for pipe in self.pipes:
@@ -79,6 +95,7 @@ class World:
 class Worlds:
     def __init__(self) -> None:
         self.made: dict[int, World] = {}
+        self.count = 0
 
     def __enter__(self) -> Worlds:
         import tempfile
@@ -92,6 +109,7 @@ class Worlds:
         self.folder.cleanup()
 
     def __call__(self, size: int) -> World:
-        if size not in self.made:
-            self.made[size] = World(size, Path(self.folder.name))
+        if size not in self.made or self.made[size].broken:
+            self.count += 1
+            self.made[size] = World(size, Path(self.folder.name) / f"store{self.count}")
         return self.made[size]
