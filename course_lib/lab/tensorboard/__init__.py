@@ -29,7 +29,7 @@ def proxy_entry() -> dict[str, Any]:
         "launcher_entry": {
             "title": "TensorBoard",
             "icon_path": str(Path(__file__).with_name("web") / "icon.svg"),
-            "category": "Other",
+            "category": "Notebook",  # JupyterLab draws no icon in any other
         },
     }
 

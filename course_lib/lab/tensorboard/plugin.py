@@ -38,16 +38,17 @@ STATIC = Path(torch_tb_profiler.__file__).with_name("static")
 OURS = Path(__file__).with_name("web")
 GOOGLE_CHARTS = "https://www.gstatic.com/charts/loader.js"
 WEBCOMPONENTS = "https://cdnjs.cloudflare.com/ajax/libs/webcomponentsjs/0.7.24/webcomponents.min.js"
-RESCAN_S = 5.0
-Traces = tuple[tuple[str, int, int], ...]
+RESCAN_S = 2.0
+SETTLED_S = 4.0
+Traces = tuple[tuple[str, int, float], ...]
+"""Name, bytes and time of writing of every trace in a folder."""
 
 
 def webcomponents_file() -> Path | None:
     """Installed by set-up where npm is there (deploy/webcomponents)."""
-    inside = "node_modules/webcomponents.js/webcomponents.min.js"
-    roots = (os.environ.get("COURSE_WEBCOMPONENTS"), f"{sys.prefix}/share/course/webcomponents")
-    files = (Path(root) / inside for root in roots if root)
-    return next((file for file in files if file.is_file()), None)
+    root = os.environ.get("COURSE_WEBCOMPONENTS") or f"{sys.prefix}/share/course/webcomponents"
+    file = Path(root) / "node_modules/webcomponents.js/webcomponents.min.js"
+    return file if file.is_file() else None
 
 
 class OfflineProfilerPlugin(TorchProfilerPlugin):  # type: ignore[misc]
@@ -67,9 +68,8 @@ class OfflineProfilerPlugin(TorchProfilerPlugin):  # type: ignore[misc]
         return response(environ, start_response)
 
     def _monitor_runs(self) -> None:
-        """Reads a folder when its traces have kept their size for one round, and again when
+        """Reads a folder when its traces have not been written to for a while, and again when
         others have joined them: the ranks of a job do not finish writing together."""
-        seen: dict[str, Traces] = {}
         loaded: dict[str, Traces] = {}
         while True:
             for folder in set(self._get_run_dirs()):
@@ -77,10 +77,10 @@ class OfflineProfilerPlugin(TorchProfilerPlugin):  # type: ignore[misc]
                     state = _traces(folder)
                 except OSError:  # removed meanwhile
                     continue
-                if state == seen.get(folder) and state != loaded.get(folder):
+                age_s = time.time() - max((written_s for _, _, written_s in state), default=0.0)
+                if state and state != loaded.get(folder) and not 0 <= age_s < SETTLED_S:
                     loaded[folder] = state
                     self._start_loading(folder)
-                seen[folder] = state
             time.sleep(RESCAN_S)
 
     def _start_loading(self, folder: str) -> None:
@@ -125,4 +125,4 @@ def _static(name: str) -> bytes:
 def _traces(folder: str) -> Traces:
     with os.scandir(folder) as entries:
         found = [(e.name, e.stat()) for e in entries if utils.is_chrome_trace_file(e.name)]
-    return tuple(sorted((name, facts.st_size, facts.st_mtime_ns) for name, facts in found))
+    return tuple(sorted((name, facts.st_size, facts.st_mtime) for name, facts in found))

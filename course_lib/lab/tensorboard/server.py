@@ -30,8 +30,16 @@ padding:0 1rem;color:#1b1b1b;background:#fff}}pre{{background:#f5f7f9;padding:1r
 class Board:
     """The WSGI application that answers: first a page that waits, then TensorBoard itself."""
 
-    def __init__(self, logdir: str, limit_s: float = LOADING_LIMIT_S) -> None:
+    def __init__(
+        self,
+        logdir: str,
+        wanted: Callable[[], str] | None = None,
+        restart: Callable[[], None] | None = None,
+        limit_s: float = LOADING_LIMIT_S,
+    ) -> None:
         self.logdir = logdir
+        self.wanted = wanted or (lambda: logdir)
+        self.restart = restart
         self.limit_s = limit_s
         self.began_s = time.monotonic()
         self.app: App | None = None
@@ -53,6 +61,11 @@ class Board:
         return thread
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        if environ.get("PATH_INFO", "") in ("", "/") and self.restart:
+            folder = self.wanted()
+            if folder != self.logdir:
+                threading.Timer(0.2, self.restart).start()  # after this answer has gone out
+                return self._waiting(start, folder)
         if self.app is not None:
             return self.app(environ, start)
         if not self.error and time.monotonic() - self.began_s > self.limit_s:
@@ -61,8 +74,12 @@ class Board:
         if self.error:
             what = "TensorBoard could not be started"
             return _answer(start, "500 Internal Server Error", _failed(what, self.error))
-        body = f"<p>Reading the runs in <code>{escape(self.logdir)}</code>; this page follows.</p>"
-        refresh = '<meta http-equiv="refresh" content="1">'
+        return self._waiting(start, self.logdir)
+
+    def _waiting(self, start: StartResponse, folder: str) -> Iterable[bytes]:
+        body = f"<p>Reading the runs in <code>{escape(folder)}</code>; this page follows.</p>"
+        # A refresh by <meta> would do nothing where the address ends in "#scalars".
+        refresh = "<script>setTimeout(() => location.reload(), 1000)</script>"
         page = _PAGE.format(refresh=refresh, title="TensorBoard is loading …", body=body)
         return _answer(start, "503 Service Unavailable", page)
 
@@ -108,6 +125,7 @@ def open_server(socket_path: str, app: App) -> BaseWSGIServer:
             f"Use a folder of your own with mode 700."
         )
     os.umask(0o077)
+    Path(socket_path).unlink(missing_ok=True)  # ours, from before a restart
     return make_server(f"unix://{socket_path}", 0, app, threaded=True, request_handler=_Quiet)
 
 
