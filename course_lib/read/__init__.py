@@ -1,1 +1,30 @@
-"""Understand: text and traces in, tables out."""
+"""Understand: text and traces in, tables out.
+
+Entry points are resolved on first use, so that nobody pays for pandas who only asks for a cause.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from course_lib.read.training import TrainingReader, training_log
+    from course_lib.read.training_result import TrainingLog, World
+
+_WHERE = {
+    "training_log": "training",
+    "TrainingReader": "training",
+    "TrainingLog": "training_result",
+    "World": "training_result",
+}
+
+__all__ = ["TrainingLog", "TrainingReader", "World", "training_log"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"course_lib.read has no {name!r}; it offers: {', '.join(__all__)}")
+    value = getattr(import_module(f"course_lib.read.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
