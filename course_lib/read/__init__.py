@@ -9,17 +9,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from course_lib.read.first_cause import Failure, failure, failures
     from course_lib.read.training import TrainingReader, training_log
     from course_lib.read.training_result import TrainingLog, World
 
 _WHERE = {
+    "Failure": "first_cause",
+    "failure": "first_cause",
+    "failures": "first_cause",
     "training_log": "training",
     "TrainingReader": "training",
     "TrainingLog": "training_result",
     "World": "training_result",
 }
 
-__all__ = ["TrainingLog", "TrainingReader", "World", "training_log"]
+__all__ = [
+    "Failure",
+    "TrainingLog",
+    "TrainingReader",
+    "World",
+    "failure",
+    "failures",
+    "training_log",
+]
 
 
 def __getattr__(name: str) -> Any:
