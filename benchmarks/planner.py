@@ -13,7 +13,6 @@ import argparse
 import json
 import math
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -23,11 +22,9 @@ from course_lib.plan.estimate import GIB, Estimate
 from course_lib.plan.intervals import RESIDUALS, memory_keys, time_keys
 from course_lib.plan.measured import Measured
 from course_lib.plan.memory import StageMemory, memory_of_stage
-from course_lib.plan.stacks import Stack
+from course_lib.plan.stacks import STACKS
 from course_lib.plan.stages import head_rank
 
-# A code base of which nothing is known: what an answer for an unpublished one is worth.
-UNKNOWN = Stack("unknown")
 FEWEST_FOR_RESIDUALS = 12
 
 
@@ -70,7 +67,7 @@ def compare(run: Measured) -> dict[str, object]:
     }
     if run.iteration_s is not None:
         low, high = estimate.interval
-        other = Estimate(run.model, layout, run.cluster, replace(UNKNOWN))
+        other = Estimate(run.model, layout, run.cluster, STACKS["unknown"])
         row |= {
             "measured_s": run.iteration_s,
             "predicted_s": estimate.seconds,
@@ -209,7 +206,7 @@ def main() -> int:
 
 def print_worst(table: pd.DataFrame, count: int) -> None:
     shown = ["model", "devices", "t", "p", "d", "v", "mb", "m", "zero", "recompute"]
-    for error, pair in (("error", "_s"), ("memory_error", "_gib")):
+    for error, pair in (("error", "_s"), ("memory_error", "_gib")) if count else ():
         rows = table.dropna(subset=[error])
         for source, group in rows.groupby("source"):
             worst = group.loc[group[error].abs().sort_values(ascending=False).index[:count]]

@@ -12,8 +12,9 @@ from typing import Any
 
 import pandas as pd
 
-from course_lib.plan import Layout, Model, PlanError
-from course_lib.plan.machines import cluster
+from course_lib.plan import Layout, Model, PlanError, preset
+from course_lib.plan.flops import of_iteration
+from course_lib.plan.machines import cluster, device
 from course_lib.plan.measured import COLUMNS, Measured, read_measured
 from course_lib.plan.stacks import stack_named
 
@@ -295,6 +296,175 @@ def llm_foundry(row: Row) -> Measured | None:
     return Measured(source, model, layout, machine, stack_named("llm-foundry"), seconds)
 
 
+# Depth and width of BigScience's sizes (its job scripts; 32 heads, 1024 tokens, GPT-2 vocabulary).
+BIGSCIENCE = {
+    "7.5B": (36, 4096),
+    "18B": (40, 6144),
+    "25B": (40, 7168),
+    "30B": (48, 7168),
+    "39B": (48, 8192),
+    "52B": (64, 8192),
+    "65B": (64, 9216),
+    "97B": (64, 11264),
+    "116B": (64, 12288),
+    "206B": (64, 16384),
+}
+
+
+def bigscience(row: Row) -> Measured | None:
+    """Megatron-LM and Megatron-DeepSpeed with pipelines, on Jean Zay's V100; runs of other code
+    bases, with offloading, or with a mis-set model (104B) are left out."""
+    label = str(row.size_label)
+    if label == "1.3B":
+        model = Model(label, 24, 2048, 16, 2048, 50257)
+    elif label in BIGSCIENCE and str(row.section).startswith("Megatron"):
+        layers, hidden = BIGSCIENCE[label]
+        model = Model(label, layers, hidden, 32, 1024, 50257)
+    else:
+        return None
+    if pd.isna(row.pp) or pd.isna(row.dp) or pd.isna(row.global_batch_seqs):
+        return None
+    tensor = int(re.match(r"\d+", str(row.tp)).group())  # type: ignore[union-attr]
+    full = "full" in str(row.activation_recompute)
+    layout = Layout(
+        data=int(row.dp),
+        tensor=tensor,
+        pipeline=int(row.pp),
+        micro_batch=int(row.micro_batch),
+        global_batch=int(row.global_batch_seqs),
+        recompute="full" if full else "none",
+        precision="fp16",
+        flash=False,
+        zero=0 if pd.isna(row.zero_stage) else int(row.zero_stage),
+    )
+    if layout.devices != row.n_gpus:
+        return None
+    gib = re.match(r"[\d.]+(?=GB)", str(row.mem_note))
+    machine = cluster("jean-zay-v100", layout.devices)
+    if "16GB" in row.gpu:
+        machine = machine.but(device=device("V100-16GB"))
+    return Measured(
+        "bigscience",
+        model,
+        layout,
+        machine,
+        stack_named("megatron-deepspeed"),
+        None if pd.isna(row.iter_time_s) else float(row.iter_time_s),
+        float(gib.group()) if gib else None,
+        memory_kind="device",
+        overflowed=bool(row.oom) and not gib,
+    )
+
+
+LLAMA = {
+    "Llama 3.1 8B": "llama-8b",
+    "Llama 3.1 70B": "llama-70b",
+    "Llama 3 70B": "llama-70b",
+}
+LLAMA_2 = {
+    "Llama 2 13B": (40, 5120, 40, 0, 13824),
+    "Llama 2 70B": (80, 8192, 64, 8, 28672),
+}
+
+
+def _llama(name: str, sequence: int) -> Model | None:
+    if name in LLAMA:
+        return preset(LLAMA[name]).but(sequence=sequence)
+    if name not in LLAMA_2:
+        return None
+    layers, hidden, heads, groups, ffn = LLAMA_2[name]
+    llama = preset("llama-70b").but(layers=layers, hidden=hidden, heads=heads, ffn=ffn)
+    return llama.but(
+        name=name, kv_groups=groups, head_size=128, sequence=sequence, vocabulary=32000
+    )
+
+
+def torchtitan(row: Row) -> Measured | None:
+    """bf16 only. Recomputation of single operations costs little time; what it keeps is not
+    published, so memory is compared where everything or nothing is recomputed."""
+    model = _llama(str(row.model), int(row.seq_len))
+    if model is None or row.precision != "bf16":
+        return None
+    how = str(row.activation_checkpointing)
+    layout = Layout(
+        data=int(row.fsdp_ranks),
+        tensor=int(row.tp),
+        pipeline=int(row.pp),
+        context=int(row.cp),
+        micro_batch=int(row.local_batch),
+        zero=3,
+        sequence_parallel=row.tp > 1,
+        recompute="full" if how == "full" else "none",
+    )
+    machine = cluster("grand-teton" if "H100" in row.gpu else "selene", layout.devices)
+    overflowed = row.tokens_per_s_per_gpu == "OOM"
+    seconds = None
+    if not overflowed:
+        rate = float(row.tokens_per_s_per_gpu) * layout.devices
+        seconds = layout.global_batch * model.sequence / rate
+    told = how in ("full", "none") and not overflowed and pd.notna(row.peak_mem_GiB)
+    return Measured(
+        f"torchtitan-{'h100' if 'H100' in row.gpu else 'a100'}",
+        model,
+        layout,
+        machine,
+        stack_named("torchtitan"),
+        None if how == "selective layer" else seconds,
+        float(row.peak_mem_GiB) if told and _is_number(row.peak_mem_GiB) else None,
+        overflowed=overflowed and how != "selective layer",
+    )
+
+
+def _is_number(value: object) -> bool:
+    return re.fullmatch(r"[\d.]+", str(value)) is not None
+
+
+def single_file(row: Row) -> Measured | None:
+    """llm.c on 8 devices; "about" and inconsistent rows are marked in the notes."""
+    if "do not use" in str(row.notes) or pd.isna(row.iter_time_s) or pd.isna(row.seq_len):
+        return None
+    if row.n_gpus == 1:  # the batch of bench.py is not stated
+        return None
+    heads = {768: 12, 1024: 16, 1280: 20, 1600: 25}
+    model = Model(
+        str(row.model), int(row.n_layers), int(row.hidden), heads[int(row.hidden)],
+        int(row.seq_len), 50257,
+    )  # fmt: skip
+    batch = int(row.tokens_per_iter) // model.sequence
+    micro = int(row.micro_batch)
+    layout = Layout(data=int(row.n_gpus), micro_batch=micro, global_batch=batch, zero=1)
+    machine = cluster("dgx-h100" if "H100" in row.gpu else "selene", layout.devices)
+    stack = stack_named("single-file")
+    return Measured("single-file", model, layout, machine, stack, float(row.iter_time_s))
+
+
+def megatron_2021(row: Row) -> Measured | None:
+    """The README of January 2021: only the product of tensor and pipeline sizes is given; tensor
+    parallelism was used up to the node first, and the micro-batches are those of Table 1."""
+    micro = {1: 16, 2: 16, 4: 16, 8: 8, 16: 4, 32: 2, 64: 2, 144: 1, 280: 1, 512: 1}
+    split = int(row.model_parallel_size)
+    tensor = min(8, split)
+    if split % tensor or split not in micro:
+        return None
+    model = Model(str(row.model), int(row.n_layers), int(row.hidden), int(row.n_heads), 2048, 51200)
+    layout = Layout(
+        data=int(row.n_gpus) // split,
+        tensor=tensor,
+        pipeline=split // tensor,
+        micro_batch=micro[split],
+        global_batch=int(row.global_batch_seqs),
+        recompute="full",
+        precision="fp16",
+        flash=False,
+    )
+    # Its FLOP/s are those of the formula with 96: four passes over the layers.
+    rate = float(row.achieved_TFLOPs_per_gpu) * 1e12 * layout.devices
+    seconds = of_iteration(model, layout).hardware / rate
+    machine = cluster("selene", layout.devices)
+    stack = stack_named("megatron-2020")
+    return Measured("megatron-2021", model, layout, machine, stack, seconds)
+
+
 CONVERTERS: dict[frozenset[str], Callable[[Row], Measured | None]] = {
     frozenset({"interleave_v_derived", "dp_derived"}): megatron_sc21,
     frozenset({"interleave_m", "iter_time_s"}): korthikanti,
@@ -303,12 +473,18 @@ CONVERTERS: dict[frozenset[str], Callable[[Row], Measured | None]] = {
     frozenset({"system", "TFLOPs_per_gpu", "options"}): jubench,
     frozenset({"n_kv_heads_inferred", "zero_stage", "succeeded"}): nanotron,
     frozenset({"mem_max_allocated_bytes", "test_case", "suite"}): megatron_ci,
+    frozenset({"file", "section", "size_label", "hw_TFLOPs_per_gpu", "mem_note"}): bigscience,
+    frozenset({"fsdp(dp_shard)", "local_batch", "torch_compile"}): torchtitan,
+    frozenset({"tokens_per_iter", "recompute", "sharding"}): single_file,
+    frozenset({"model_parallel_size", "achieved_TFLOPs_per_gpu"}): megatron_2021,
     frozenset({"fsdp_sharding", "mfu_pct", "n_params"}): llm_foundry,
 }
 
 
 def _rename(name: str) -> str:
     """Column names that Python cannot spell."""
+    if name == "fsdp(dp_shard)":
+        return "fsdp_ranks"
     return "memory_gib" if name.startswith("peak_gpu_mem_reported") else name
 
 
