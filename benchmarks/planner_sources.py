@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from course_lib.plan import Layout, Model, PlanError, preset
+from course_lib.plan.estimate import Estimate
 from course_lib.plan.flops import of_iteration
 from course_lib.plan.machines import cluster, device
 from course_lib.plan.measured import COLUMNS, Measured, read_measured
@@ -134,14 +135,12 @@ def _nanotron_splits(row: Row) -> bool:
     modes were run. These kept too little for the unsplit mode."""
     if row.tp == 1:
         return False
-    pipelined = row.pp > 1 and (
-        row.pp == 2
-        or row.tp == 32
-        or (row.zero_stage == 0 and row.dp > 1)
-        or row.model == "80B"
-        or (row.pp == 4 and row.dp >= 4)
-    )
-    return bool(pipelined or (row.n_gpus >= 512 and row.tp < 32))
+    if row.pp == 2 and row.micro_batch <= 2 * row.tp:
+        return True
+    if row.pp > 1 and (row.tp == 32 or (row.pp > 2 and row.hidden >= 4096)):
+        return True
+    unsharded = row.pp > 2 and row.zero_stage == 0 and row.dp > 1
+    return bool(unsharded or (row.n_gpus >= 512 and row.tp < 32))
 
 
 def _nanotron_stalls(row: Row) -> bool:
@@ -176,13 +175,16 @@ def nanotron(row: Row) -> Measured | None:
     # The published batch is rounded in some rows; the product is what ran.
     row = row._replace(global_batch_seqs=row.dp * row.micro_batch * row.grad_accum)
     layout = _run(row, zero=int(row.zero_stage), sequence_parallel=_nanotron_splits(row))
+    machine, stack = cluster("hf-h100", layout.devices), stack_named("nanotron")
+    if succeeded and row.tp > 1 and not Estimate(model, layout, machine, stack).fits:
+        layout = layout.but(sequence_parallel=True)  # it ran, so it must have fitted
     seconds = layout.global_batch * model.sequence / row.tokens_per_s if succeeded else None
     return Measured(
         "nanotron",
         model,
         layout,
-        cluster("hf-h100", layout.devices).but(stall_ms=240 if _nanotron_stalls(row) else 0),
-        stack_named("nanotron"),
+        machine.but(stall_ms=240 if _nanotron_stalls(row) else 0),
+        stack,
         seconds,
         float(row.memory_gib) if succeeded else None,
         memory_of="first",
@@ -335,7 +337,8 @@ def bigscience(row: Row) -> Measured | None:
         recompute="full" if full else "none",
         precision="fp16",
         flash=False,
-        zero=0 if pd.isna(row.zero_stage) else int(row.zero_stage),
+        # Not stated for 1.3B; memory shows that the optimizer state is sharded.
+        zero=int(label == "1.3B") if pd.isna(row.zero_stage) else int(row.zero_stage),
     )
     if layout.devices != row.n_gpus:
         return None

@@ -72,6 +72,7 @@ STACKS: dict[str, Stack] = {
             "megatron-deepspeed",
             dropout=True,
             gradient_sent_bytes=2,
+            gradient_bytes=6,
             scattered_sends=True,
             host_forward_ms=0.95,
             host_backward_ms=1.4,
