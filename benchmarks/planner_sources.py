@@ -397,7 +397,10 @@ def torchtitan(row: Row) -> Measured | None:
         micro_batch=int(row.local_batch),
         zero=3,
         sequence_parallel=row.tp > 1,
-        recompute="full" if how == "full" else "none",
+        recompute="none" if how == "none" else "full",
+        # "selective (op)" recomputes every other matrix product: the time of half the layers.
+        recompute_method="block" if "op" in how else "uniform",
+        recompute_layers=model.layers // 2 if "op" in how else 1,
     )
     machine = cluster("grand-teton" if "H100" in row.gpu else "selene", layout.devices)
     overflowed = row.tokens_per_s_per_gpu == "OOM"

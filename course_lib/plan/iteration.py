@@ -124,7 +124,7 @@ def _data(layout: Layout, cluster: Cluster, stack: Stack, held: int, busy: float
     if layout.zero == 0:
         return max(all_reduce_s(cluster, group, gradients) - last_backward, 0.0)
     scattered = max(all_gather_s(cluster, group, gradients) - last_backward, 0.0)
-    return scattered + all_gather_s(cluster, group, weights)
+    return scattered + stack.gather_slowness * all_gather_s(cluster, group, weights)
 
 
 def _optimizer(layout: Layout, cluster: Cluster, stack: Stack, held: int) -> float:

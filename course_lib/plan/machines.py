@@ -35,7 +35,7 @@ DEVICES: dict[str, Device] = {
             "H100", 80, 3350, 67, 494.5, 989, 989, 794.5, 132, 700, "H100", _SHEET
         ),
         Device(
-            "H100-96GB", 96, 2400, None, None, 989, 989, None, 132, 500, "H100",
+            "H100-96GB", 96, 2400, None, None, 989, 989, None, 132, 500, "H100 at 500 W",
             "torchtitan's benchmark page: HBM2e, 500 W",
         ),
         Device(

@@ -36,6 +36,8 @@ class Stack:
     weight_bytes: float = 2.0
     gradient_bytes: float = 4.0
     gradient_sent_bytes: float = 4.0
+    # How much longer sharded weights take to gather after a step than all in one transfer.
+    gather_slowness: float = 1.0
     optimizer_bytes: float = 12.0
     optimizer_moved_bytes: float = 50.0
     # Moved by each micro-batch to add its gradients to the sum; 0 if the product itself adds.
@@ -86,6 +88,7 @@ STACKS: dict[str, Stack] = {
             host_tensor_share=0.02,
             host_contended_ms=2.15,
             accumulated_bytes=14,
+            gather_slowness=4,
             logit_moved_bytes=58,
             pointwise=0.8,
             pipeline_overlap=0.5,
@@ -115,8 +118,7 @@ STACKS: dict[str, Stack] = {
         ),
         Stack(
             "torchtitan",
-            data_overlap=0.9,
-            pointwise=0.7,
+            data_overlap=0.8,
             tensor_overlap=0.3,
             logit_moved_bytes=30,
             weight_bytes=4,
