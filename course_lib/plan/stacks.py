@@ -80,7 +80,15 @@ STACKS: dict[str, Stack] = {
             host_backward_ms=1.4,
             iteration_ms=5,
         ),
-        Stack("megatron-core", dropout=True, tensor_overlap=0.8, flash_kernel="flash1"),
+        # With sequence parallelism and the first fused attention, before fused layers.
+        Stack(
+            "megatron-2023",
+            dropout=True,
+            tensor_overlap=0.4,
+            flash_kernel="flash1",
+            pointwise=1.3,
+        ),
+        Stack("megatron-core", dropout=True, tensor_overlap=0.8),
         Stack(
             "nanotron",
             host_forward_ms=1.6,
