@@ -13,7 +13,6 @@ import argparse
 import json
 import math
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -23,11 +22,9 @@ from course_lib.plan.estimate import GIB, Estimate
 from course_lib.plan.intervals import RESIDUALS, memory_keys, time_keys
 from course_lib.plan.measured import Measured
 from course_lib.plan.memory import StageMemory, memory_of_stage
-from course_lib.plan.stacks import Stack
+from course_lib.plan.stacks import STACKS
 from course_lib.plan.stages import head_rank
 
-# A code base of which nothing is known: what an answer for an unpublished one is worth.
-UNKNOWN = Stack("unknown")
 FEWEST_FOR_RESIDUALS = 12
 
 
@@ -70,7 +67,7 @@ def compare(run: Measured) -> dict[str, object]:
     }
     if run.iteration_s is not None:
         low, high = estimate.interval
-        other = Estimate(run.model, layout, run.cluster, replace(UNKNOWN))
+        other = Estimate(run.model, layout, run.cluster, STACKS["unknown"])
         row |= {
             "measured_s": run.iteration_s,
             "predicted_s": estimate.seconds,
@@ -78,6 +75,7 @@ def compare(run: Measured) -> dict[str, object]:
             "unknown_error": other.seconds / run.iteration_s - 1,
             "inside": low <= run.iteration_s <= high,
             "time_keys": time_keys(layout, run.cluster, run.stack),
+            "unknown_keys": time_keys(layout, run.cluster, STACKS["unknown"]),
         }
     if run.peak_gib is not None:
         gib = predicted_gib(run, estimate)
@@ -88,6 +86,13 @@ def compare(run: Measured) -> dict[str, object]:
             "memory_keys": memory_keys(layout, run.stack),
         }
     return row
+
+
+def compared(runs: list[Measured]) -> pd.DataFrame:
+    """One row per run; what was not measured is missing."""
+    table = pd.DataFrame([compare(run) for run in runs])
+    wanted = ("error", "unknown_error", "inside", "memory_error", "measured_s", "measured_gib")
+    return table.assign(**{name: math.nan for name in wanted if name not in table})
 
 
 def by_source(table: pd.DataFrame) -> pd.DataFrame:
@@ -173,16 +178,35 @@ OTHER_ON_H100 = r"nanotron|llm-foundry-h100|torchtitan"
 
 
 def write_residuals(table: pd.DataFrame) -> None:
-    """Tenth and ninetieth percentile of measured / predicted, for every kind with enough runs."""
+    """Tenth and ninetieth percentile of measured / predicted, for every kind with enough runs. Of
+    an unknown code base, every source counts as much as any other, however many runs it has."""
     found: dict[str, dict[str, float]] = {}
-    for keys, error in (("time_keys", "error"), ("memory_keys", "memory_error")):
+    for keys, error in RESIDUALS_OF.items():
         rows = table.dropna(subset=[error])
-        ratios = pd.DataFrame({"key": rows[keys], "ratio": 1 / (1 + rows[error])}).explode("key")
-        for key, group in ratios.groupby("key"):
-            if len(group) >= FEWEST_FOR_RESIDUALS:
-                low, high = group.ratio.quantile([0.1, 0.9])
-                found[str(key)] = {"low": round(low, 3), "high": round(high, 3), "runs": len(group)}
+        share = 1 / rows.groupby("source").source.transform("size")
+        ratios = pd.DataFrame({"key": rows[keys], "ratio": 1 / (1 + rows[error]), "share": share})
+        for key, group in ratios.explode("key").groupby("key"):
+            if len(group) < FEWEST_FOR_RESIDUALS:
+                continue
+            weights = group.share if keys == "unknown_keys" else 1 + 0 * group.share
+            low, high = (_weighted_quantile(group.ratio, weights, q) for q in (0.1, 0.9))
+            found[str(key)] = {"low": round(low, 3), "high": round(high, 3), "runs": len(group)}
     RESIDUALS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+RESIDUALS_OF = {
+    "time_keys": "error",
+    "unknown_keys": "unknown_error",
+    "memory_keys": "memory_error",
+}
+
+
+def _weighted_quantile(
+    values: pd.Series[float], weights: pd.Series[float], quantile: float
+) -> float:
+    ordered = values.sort_values()
+    reached = weights[ordered.index].cumsum() / weights.sum()
+    return float(ordered[reached >= quantile].iloc[0])
 
 
 def main() -> int:
@@ -195,7 +219,7 @@ def main() -> int:
     if not runs:
         print(f"no measured runs in {', '.join(map(str, arguments.folders))}")
         return 1
-    table = pd.DataFrame([compare(run) for run in runs])
+    table = compared(runs)
     if arguments.write_residuals:
         write_residuals(table)
     with pd.option_context("display.width", 220, "display.max_columns", 40):
@@ -209,7 +233,7 @@ def main() -> int:
 
 def print_worst(table: pd.DataFrame, count: int) -> None:
     shown = ["model", "devices", "t", "p", "d", "v", "mb", "m", "zero", "recompute"]
-    for error, pair in (("error", "_s"), ("memory_error", "_gib")):
+    for error, pair in (("error", "_s"), ("memory_error", "_gib")) if count else ():
         rows = table.dropna(subset=[error])
         for source, group in rows.groupby("source"):
             worst = group.loc[group[error].abs().sort_values(ascending=False).index[:count]]

@@ -7,15 +7,17 @@ from math import ceil, log2
 
 from course_lib.plan.hardware import Cluster
 from course_lib.plan.layout import Layout
-from course_lib.plan.ranks import devices_of_group_per_node
+from course_lib.plan.ranks import devices_of_group_per_node, stride
 
 
 @dataclass(frozen=True)
 class Group:
-    """`size` ranks, of which `per_node` share a node."""
+    """`size` ranks, of which `per_node` share a node; from the first to the last it is `reach`
+    nodes (0: as many as it has members in)."""
 
     size: int
     per_node: int
+    reach: int = 0
 
     @property
     def nodes(self) -> int:
@@ -25,7 +27,8 @@ class Group:
 def group_of(layout: Layout, cluster: Cluster, dimension: str) -> Group:
     size = {"tp": layout.tensor, "dp": layout.data, "cp": layout.context, "pp": layout.pipeline}
     per_node = devices_of_group_per_node(layout, dimension, cluster.devices_per_node)
-    return Group(size[dimension], per_node)
+    reach = ceil(stride(layout, dimension) * size[dimension] / cluster.devices_per_node)
+    return Group(size[dimension], per_node, reach)
 
 
 def bytes_per_s(cluster: Cluster, group: Group) -> float:
@@ -37,7 +40,8 @@ def bytes_per_s(cluster: Cluster, group: Group) -> float:
         inside *= (group.per_node - 1) / (cluster.devices_per_node - 1)
     if group.nodes == 1:
         return inside
-    pooled = group.per_node * cluster.across.gb_per_s * 1e9
+    share = cluster.share_over(max(group.reach, group.nodes))
+    pooled = group.per_node * cluster.across.gb_per_s * 1e9 * share
     return pooled if group.per_node == 1 else min(inside, pooled)
 
 

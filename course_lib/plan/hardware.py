@@ -66,6 +66,15 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Tier:
+    """A level of the network: groups that reach over more than `nodes` nodes get this share of
+    the bandwidth."""
+
+    nodes: int
+    share: float
+
+
+@dataclass(frozen=True)
 class Cluster:
     """Equal nodes of equal devices. `across.gb_per_s` is one device's share of its node's
     network; members of a group that sit on one node pool theirs.
@@ -84,11 +93,16 @@ class Cluster:
     switched: bool = True
     reduce_gain: float = 1.0
     stall_ms: float = 0.0
+    tiers: tuple[Tier, ...] = ()
     source: str = ""
 
     def __post_init__(self) -> None:
         whole_number("devices_per_node", self.devices_per_node)
         whole_number("nodes", self.nodes)
+
+    def share_over(self, nodes: int) -> float:
+        """Of the bandwidth between nodes, for a group that reaches over so many."""
+        return min((tier.share for tier in self.tiers if nodes > tier.nodes), default=1.0)
 
     @property
     def devices(self) -> int:

@@ -28,8 +28,10 @@ def time_keys(layout: Layout, cluster: Cluster, stack: Stack) -> list[str]:
     nodes = -(-layout.devices // cluster.devices_per_node)
     size = "1" if nodes == 1 else "2-8" if nodes <= 8 else "9-31" if nodes <= 31 else "32+"
     kind = "piped" if layout.pipeline > 1 else "flat"
-    own = f"time/{stack.name}"
-    return [f"{own}/{size} nodes/{kind}", f"{own}/{size} nodes", own, "time"]
+    family = cluster.device.family
+    own = f"time/{stack.name}/{family}"
+    narrower = [f"{own}/{size} nodes/{kind}", f"{own}/{size} nodes", own]
+    return [*narrower, f"time/{stack.name}", f"time/any/{family}", "time"]
 
 
 def memory_keys(layout: Layout, stack: Stack) -> list[str]:

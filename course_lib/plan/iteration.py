@@ -105,7 +105,8 @@ def _largest_stage(model: Model, layout: Layout, stack: Stack) -> int:
 def _data_group(layout: Layout, cluster: Cluster) -> Group:
     """Gradients are summed over data and context ranks."""
     data, context = group_of(layout, cluster, "dp"), group_of(layout, cluster, "cp")
-    return Group(data.size * context.size, data.per_node * context.per_node)
+    reach = max(data.reach, context.reach)
+    return Group(data.size * context.size, data.per_node * context.per_node, reach)
 
 
 def _data(layout: Layout, cluster: Cluster, stack: Stack, held: int, busy: float) -> float:
@@ -123,7 +124,7 @@ def _data(layout: Layout, cluster: Cluster, stack: Stack, held: int, busy: float
     if layout.zero == 0:
         return max(all_reduce_s(cluster, group, gradients) - last_backward, 0.0)
     scattered = max(all_gather_s(cluster, group, gradients) - last_backward, 0.0)
-    return scattered + all_gather_s(cluster, group, weights)
+    return scattered + stack.gather_slowness * all_gather_s(cluster, group, weights)
 
 
 def _optimizer(layout: Layout, cluster: Cluster, stack: Stack, held: int) -> float:

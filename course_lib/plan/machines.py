@@ -35,7 +35,7 @@ DEVICES: dict[str, Device] = {
             "H100", 80, 3350, 67, 494.5, 989, 989, 794.5, 132, 700, "H100", _SHEET
         ),
         Device(
-            "H100-96GB", 96, 2400, None, None, 989, 989, None, 132, 500, "H100",
+            "H100-96GB", 96, 2400, None, None, 989, 989, None, 132, 500, "H100 at 500 W",
             "torchtitan's benchmark page: HBM2e, 500 W",
         ),
         Device(
@@ -123,9 +123,29 @@ CLUSTERS: dict[str, Cluster] = {
 }
 
 
+# Where a device usually sits, for those who name only the device.
+USUAL: dict[str, str] = {
+    "V100-16GB": "jean-zay-v100",
+    "V100-32GB": "jean-zay-v100",
+    "A100-40GB": "a100-40gb-roce",
+    "A100-80GB": "selene",
+    "H100": "dgx-h100",
+    "H100-96GB": "grand-teton",
+    "H200": "dgx-h200",
+    "GH200-96GB": "gh200",
+    "GH200-141GB": "gh200",
+    "B200": "dgx-b200",
+    "GB200": "dgx-b200",
+    "MI250X-GCD": "lumi",
+    "MI300X": "mi300x",
+}
+
+
 def cluster(name: str, devices: int = 0) -> Cluster:
-    """A cluster of the table, with as many nodes as `devices` need."""
-    if name not in CLUSTERS:
-        raise PlanError(f"no cluster {name!r} in the table; there are: {', '.join(CLUSTERS)}")
-    found = CLUSTERS[name]
+    """A cluster of the table, with as many nodes as `devices` need. A device's name stands for
+    the nodes in which it usually sits."""
+    if name not in CLUSTERS and name not in USUAL:
+        known = ", ".join((*CLUSTERS, *USUAL))
+        raise PlanError(f"no cluster {name!r} in the table; there are: {known}")
+    found = CLUSTERS[name] if name in CLUSTERS else CLUSTERS[USUAL[name]].but(device=DEVICES[name])
     return found.but(nodes=max(1, -(-devices // found.devices_per_node)))

@@ -36,6 +36,8 @@ class Stack:
     weight_bytes: float = 2.0
     gradient_bytes: float = 4.0
     gradient_sent_bytes: float = 4.0
+    # How much longer sharded weights take to gather after a step than all in one transfer.
+    gather_slowness: float = 1.0
     optimizer_bytes: float = 12.0
     optimizer_moved_bytes: float = 50.0
     # Moved by each micro-batch to add its gradients to the sum; 0 if the product itself adds.
@@ -64,22 +66,29 @@ STACKS: dict[str, Stack] = {
             dropout=True,
             scattered_sends=True,
             gradient_sent_bytes=2,
-            gradient_bytes=2,
             host_forward_ms=1.0,
             host_backward_ms=1.5,
         ),
-        Stack("megatron-2020", dropout=True, gradient_sent_bytes=2, gradient_bytes=2, pointwise=2),
+        Stack("megatron-2020", dropout=True, gradient_sent_bytes=2, pointwise=2),
         Stack(
             "megatron-deepspeed",
             dropout=True,
             gradient_sent_bytes=2,
-            gradient_bytes=2,
+            gradient_bytes=6,
             scattered_sends=True,
             host_forward_ms=0.95,
             host_backward_ms=1.4,
             iteration_ms=5,
         ),
-        Stack("megatron-core", dropout=True, tensor_overlap=0.8, flash_kernel="flash1"),
+        # With sequence parallelism and the first fused attention, before fused layers.
+        Stack(
+            "megatron-2023",
+            dropout=True,
+            tensor_overlap=0.4,
+            flash_kernel="flash1",
+            pointwise=1.3,
+        ),
+        Stack("megatron-core", dropout=True, tensor_overlap=0.8),
         Stack(
             "nanotron",
             host_forward_ms=1.6,
@@ -87,6 +96,7 @@ STACKS: dict[str, Stack] = {
             host_tensor_share=0.02,
             host_contended_ms=2.15,
             accumulated_bytes=14,
+            gather_slowness=4,
             logit_moved_bytes=58,
             pointwise=0.8,
             pipeline_overlap=0.5,
@@ -114,12 +124,25 @@ STACKS: dict[str, Stack] = {
             weight_bytes=4,
             optimizer_bytes=8,
         ),
-        Stack("course", gradient_sent_bytes=4),
+        Stack(
+            "torchtitan",
+            data_overlap=0.8,
+            tensor_overlap=0.3,
+            logit_moved_bytes=30,
+            weight_bytes=4,
+            optimizer_bytes=8,
+        ),
+        # A hand-written loop around one model, compiled: nanoGPT, llm.c.
+        Stack("single-file", data_overlap=0.8, pointwise=0.6, logit_moved_bytes=20),
+        Stack("course"),
+        # Of which nothing is known but what most have in common.
+        Stack("unknown"),
     )
 }
 
 
 def stack_named(name: str) -> Stack:
+    """A code base of the table; "unknown" is in it too."""
     if name not in STACKS:
         raise PlanError(f"no code base {name!r} is known; use one of {', '.join(STACKS)}")
     return STACKS[name]
