@@ -40,9 +40,9 @@ def _expand_one(text: str) -> list[str]:
     if not bracket:
         return [text]
     inside, _, rest = tail.partition("]")
-    names = []
-    for ending in _expand_one(rest):
-        names.append(ending)
+    if rest and not rest.endswith("]"):
+        raise HostListError(text)  # Slurm lets nothing follow the last bracket
+    names = _expand_one(rest) if rest else [""]
     return [head + number + ending for number in _numbers(inside, text) for ending in names]
 
 

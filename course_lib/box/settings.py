@@ -42,6 +42,8 @@ class Settings(Record):
     max_time: str = "1-00:00:00"
     kill_wait_s: float = 5.0
     """Time between SIGTERM and SIGKILL at a time limit or a cancel (Slurm's KillWait)."""
+    requeue_delay_s: float = 5.0
+    """A requeued job waits so long (reason BeginTime); 121 s on a real Slurm."""
     first_job_id: int = 1
     job_shown_s: float = 300.0
     """squeue and scontrol know an ended job for this long (Slurm's MinJobAge)."""
@@ -172,7 +174,7 @@ def check(settings: Settings, path: str = SETTINGS_FILE) -> Settings:
     return settings
 
 
-MAY_BE_ZERO = ("devices_per_node", "kill_wait_s", "job_shown_s")
+MAY_BE_ZERO = ("devices_per_node", "kill_wait_s", "job_shown_s", "requeue_delay_s")
 
 
 def of_submission(settings: Settings) -> tuple[float, float]:

@@ -74,6 +74,8 @@ def _date(text: str, now_s: float) -> tuple[int, int, int]:
             year, month, day = (int(part) for part in text.split("-"))
             return year, month, day
         parts = text.replace(".", "/").split("/")
+        if len(parts) > 3:
+            raise TimeError(text)
         if len(parts) == 1:
             parts = [text[0:2], text[2:4], text[4:]]
         month, day = int(parts[0]), int(parts[1])
@@ -101,6 +103,8 @@ def _clock(text: str) -> tuple[int, int, int]:
 
 def _at(date: tuple[int, int, int], clock: tuple[int, int, int]) -> float:
     _, month, day = date
-    if not (1 <= month <= 12 and 1 <= day <= 31):
-        raise TimeError(str(date))
+    if not 1 <= month <= 12:
+        raise TimeError(str(date), 5)  # where in 2020-13-01 Slurm stopped reading
+    if not 1 <= day <= 31:
+        raise TimeError(str(date), 8)
     return time.mktime((*date, *clock, 0, 0, -1))

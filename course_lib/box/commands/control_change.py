@@ -46,7 +46,8 @@ def _named(word: str) -> list[Job]:
     with access.snapshot() as db:
         if word.isdigit():
             return access.jobs(db, "id = ?", (int(word),))
-        name = word.lower().removeprefix("name=") if word.lower().startswith("name=") else ""
+        key, _, value = word.partition("=")
+        name = value if key.lower() in ("name", "jobname") else ""
         return access.jobs(db, "name = ? AND state = 'PENDING'", (name,)) if name else []
 
 

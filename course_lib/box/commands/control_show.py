@@ -209,7 +209,7 @@ def write(request: Request) -> int:
         return 0
     with open(target, "wb") as file:
         file.write(job.script)
-    print(f'batch script for job {job.id} written to "{target}"')
+    print(f"batch script for job {job.id} written to {target}")
     return 0
 
 

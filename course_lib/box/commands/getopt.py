@@ -72,7 +72,7 @@ class Syntax:
         if len(near) == 1:
             return near[0]
         if not near:
-            raise UsageError(f"{self.command}: unrecognized option '--{written}'")
+            raise UsageError(f"{self.command}: unrecognized option '{word}'")
         listed = " ".join(f"'--{name}'" for name in near)
         raise UsageError(f"{self.command}: option '{word}' is ambiguous; possibilities: {listed}")
 

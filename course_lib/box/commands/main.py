@@ -37,7 +37,9 @@ def _run(command: str, arguments: list[str]) -> int:
     try:
         return int(module.run(arguments))
     except UsageError as error:
-        print(f'{error}\nTry "{command} --help" for more information', file=sys.stderr)
+        print(error, file=sys.stderr)
+        if command != "sacct":
+            print(f'Try "{command} --help" for more information', file=sys.stderr)
         return USAGE_CODES.get(command, 1)
     except Failure as failure:
         sys.stdout.flush()

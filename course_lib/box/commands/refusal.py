@@ -56,7 +56,8 @@ def check_names(job: Job, box: settings.Settings) -> None:
     for name in job.partition.split(","):
         if name not in box.partition_names:
             raise Refused(
-                "Invalid partition name specified", f"invalid partition specified: {name}"
+                "Invalid partition name specified",
+                f"invalid partition specified: {name or '(null)'}",
             )
     wanted = [name for name in job.want_nodes.split(",") if name]
     excluded = [name for name in job.exclude_nodes.split(",") if name]
@@ -88,9 +89,7 @@ def check_limits(job: Job, box: settings.Settings) -> None:
     if job.nodes_min > box.nodes or (job.nodes_min < 1 and not job.hold):
         raise Refused("Node count specification invalid")
     if job.tasks * max(job.cpus_per_task, 1) > box.nodes * box.cpus_per_node and not job.overcommit:
-        per_node = max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1)
-        if job.tasks_given or per_node <= box.cpus_per_node:
-            raise Refused("More processors requested than permitted")
+        raise Refused("More processors requested than permitted")
 
 
 def check_fit(job: Job, box: settings.Settings) -> int:

@@ -24,7 +24,7 @@ def run(arguments: list[str]) -> int:
     for line in script.directives(text, path or "sbatch"):
         found, rest = gathered.syntax.parse(line)
         if rest:
-            raise Failure(f"Invalid directive found in batch script: {rest[0]}")
+            raise Failure(f"Invalid directive found in batch script: {rest[0]}", code=255)
         gathered.apply(found, "script")
     gathered.apply_environment()
     gathered.apply(pairs, "command line")

@@ -24,6 +24,8 @@ FILTERS = (
     "account name jobname nodelist partition qos reservation state user me wckey".split()  # noqa: SIM905
 )
 SIGNAL_KILL = 9
+TRY_AGAIN_CODE = 228
+"""Slurm's error number, cut to a byte, is what its scancel exits with."""
 GONE = "Invalid job id specified"
 
 
@@ -55,12 +57,13 @@ def run(arguments: list[str]) -> int:
     if filtered:
         targets = _chosen(options, targets)
     codes = [_act(target, number, options) for target in targets]
+    schedule.run_pass()
     return max(codes, default=0)
 
 
 def _split(word: str) -> list[str]:
     """`1,2`, `3.[0-2]`."""
-    return hostlist.expand(word)
+    return hostlist.expand(word) or [word]
 
 
 def _signal(options: dict[str, str]) -> int:
@@ -79,7 +82,8 @@ def _chosen(options: dict[str, str], targets: list[Target]) -> list[Target]:
     choice.states = _states(options.get("state", ""))
     choice.ids = {target.job_id for target in targets}
     choice.users = _users(options)
-    choice.names = selection.words(options.get("name", options.get("jobname", "")))
+    name = options.get("name", options.get("jobname", ""))
+    choice.names = {name} if name else set()
     choice.partitions = selection.words(options.get("partition", ""))
     choice.accounts = selection.words(options.get("account", ""))
     choice.qos = selection.words(options.get("qos", ""))
@@ -161,8 +165,6 @@ def _cancel(target: Target, job: Job | None, options: dict[str, str]) -> int:
         return 0
     if before.state == RUNNING:
         control.send(target.job_id, {"do": "cancel"})
-    else:
-        schedule.run_pass()
     return 0
 
 
@@ -170,7 +172,8 @@ def _signal_job(target: Target, job: Job | None, number: int, options: dict[str,
     if job is None or job.state in FINAL_STATES:
         return _failed("job id", target, GONE, options)
     if job.state == PENDING:
-        return _failed("job id", target, "Job is pending execution", options)
+        _failed("job id", target, "Job can not be altered now, try again later", options)
+        return TRY_AGAIN_CODE
     to = "batch" if "batch" in options else "full" if "full" in options else "steps"
     return _send(target, {"do": "signal", "signal": number, "to": to, "step": None}, options)
 
@@ -180,6 +183,8 @@ def _signal_step(target: Target, job: Job | None, number: int, options: dict[str
     running = [step for step in steps if step.step == target.step and not step.end_s]
     if not running:
         return _failed("job step id", target, GONE, options)
+    if number == SIGNAL_KILL:
+        state.mark_step_cancelled(target.job_id, target.step, os.getuid())
     request = {"do": "signal", "signal": number, "to": "step", "step": target.step}
     return _send(target, request, options)
 

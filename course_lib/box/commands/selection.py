@@ -51,6 +51,8 @@ class Choice:
         self.reservations: set[str] = set()
         self.nodes: set[str] = set()
         self.sort = "P,t,-p"
+        self.bad_sort = ""
+        """Last letter of a --sort field that is none."""
         self.known = False
         """Whether a job of `ids` was found, shown or not."""
 
@@ -121,8 +123,6 @@ def of_squeue(options: dict[str, str]) -> Choice:
     choice.ids = ids(options.get("jobs", ""))
     if "states" in options:
         choice.states = states(options["states"])
-    elif choice.ids:
-        choice.states = set()
     choice.users = _known_users(words(options.get("user", options.get("users", ""))))
     if "me" in options:
         choice.users = {str(os.getuid())}
@@ -136,9 +136,7 @@ def of_squeue(options: dict[str, str]) -> Choice:
         raise Failure(f"Invalid node name {name}")
     choice.sort = options.get("sort") or os.environ.get("SQUEUE_SORT") or choice.sort
     for field in choice.sort.split(","):
-        for letter in field.lstrip("+-"):
-            if letter not in "acdDefgGhHijJklLmMnNopPqQrRsStTuUvVwWxXyYzZACEFIKB":
-                raise Failure(f"Invalid sort specification: {letter}")
+        choice.bad_sort = field[-1:] if len(field.lstrip("+-")) > 1 else choice.bad_sort
     return choice
 
 

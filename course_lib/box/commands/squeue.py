@@ -83,8 +83,10 @@ def _show(options: dict[str, str]) -> int:
     for name in layout.unknown:
         what = "job step" if steps else "job"
         print(f"squeue: error: Invalid {what} format specification: {name}", file=sys.stderr)
-    out = layout.lines(fields, views, "noheader" not in options)
+    out = layout.lines(fields, [] if choice.bad_sort else views, "noheader" not in options)
     sys.stdout.write("".join(line + "\n" for line in out))
+    if choice.bad_sort:
+        raise Failure(f"Invalid sort specification: {choice.bad_sort}")
     return 0
 
 

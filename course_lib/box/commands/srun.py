@@ -77,7 +77,7 @@ def _in_own_job(options: srun_options.SrunOptions, gathered: Gathered) -> int:
     schedule.run_pass()
     if not _wait_for_nodes(job_id, options):
         return 1
-    return int(node_srun.run(options, job_id))
+    return int(node_srun.run(options.with_submission(), job_id))
 
 
 def _wait_for_nodes(job_id: int, options: srun_options.SrunOptions) -> bool:
@@ -93,7 +93,7 @@ def _wait_for_nodes(job_id: int, options: srun_options.SrunOptions) -> bool:
             if options.immediate_s is not None and waited_s >= max(options.immediate_s, 0.1):
                 state.mark_cancelled(job_id, os.getuid())
                 raise Failure("Unable to allocate resources: Requested nodes are busy")
-            if not told and waited_s > QUEUED_AFTER_S:
+            if not told and waited_s > QUEUED_AFTER_S and options.immediate_s is None:
                 _tell_queued(job, options)
                 told = True
             time.sleep(WAITS_S[min(turn, len(WAITS_S) - 1)])

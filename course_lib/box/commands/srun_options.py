@@ -83,6 +83,15 @@ class SrunOptions(Record):
     quiet: int = 0
     verbose: int = 0
 
+    def with_submission(self) -> SrunOptions:
+        """As if sbatch had been here: where and on which host the job was asked for."""
+        added = {
+            b"SLURM_SUBMIT_DIR": os.getcwdb(),
+            b"SLURM_SUBMIT_HOST": os.fsencode(os.uname().nodename.partition(".")[0]),
+        }
+        values = {name: getattr(self, name) for name in self.fields()}
+        return SrunOptions(**{**values, "environment": {**self.environment, **added}})
+
 
 def gather(arguments: list[str]) -> tuple[Gathered, list[str]]:
     """Variables first, then the command line; with -E the variables of the job win."""

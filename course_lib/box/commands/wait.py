@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 
 from course_lib.box.queue import heal, state
-from course_lib.box.queue.records import COMPLETED, FINAL_STATES
+from course_lib.box.queue.records import FINAL_STATES
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 2.0
 
 
 def for_end(job_id: int) -> int:
-    """Exit code of the job; 1 where it ended without one."""
+    """Exit code of the job; 1 where a signal ended it."""
     wait_s = FIRST_WAIT_S
     while True:
         heal.heal()
@@ -19,7 +19,6 @@ def for_end(job_id: int) -> int:
         if job is None:
             return 1
         if job.state in FINAL_STATES and not job.completing:
-            failed = job.state != COMPLETED
-            return job.exit_code or (128 + job.exit_signal if job.exit_signal else int(failed))
+            return job.exit_code if not job.exit_signal else 1
         time.sleep(wait_s)
         wait_s = min(wait_s * 1.5, LONGEST_WAIT_S)

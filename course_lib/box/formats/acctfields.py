@@ -11,7 +11,7 @@ import os
 from course_lib.box.formats import clock
 from course_lib.box.formats.jobfields import units
 from course_lib.box.formats.jobview import JobView
-from course_lib.box.queue.records import CANCELLED, TIMEOUT, Step
+from course_lib.box.queue.records import CANCELLED, FAILED, TIMEOUT, Step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,10 +83,16 @@ class Line:
     @property
     def state(self) -> str:
         if self.step:
-            return self.step.state
+            return self._step_state(self.step)
         if self.job.state == CANCELLED and self.job.cancelled_by >= 0:
             return f"CANCELLED by {self.job.cancelled_by}"
         return self.job.state
+
+    @staticmethod
+    def _step_state(step: Step) -> str:
+        if step.cancelled_by >= 0 and step.end_s:
+            return f"CANCELLED by {step.cancelled_by}"
+        return CANCELLED if step.state == FAILED and step.exit_signal else step.state
 
     @property
     def cpu_s(self) -> float:
@@ -118,7 +124,8 @@ def exit_code(line: Line) -> str:
     if not line.step and line.job.state in (CANCELLED, TIMEOUT):
         return "0:0"
     source = line.step or line.job
-    return f"{source.exit_code}:{source.exit_signal}"
+    code = source.exit_code - 128 if source.exit_code > 128 else source.exit_code
+    return f"{code}:{source.exit_signal}"
 
 
 def derived(line: Line) -> str:

@@ -26,12 +26,13 @@ def job_paragraph(view: JobView, details: bool, node_memory_mib: int) -> str:
 
 def _identity(view: JobView, details: bool) -> list[str]:
     job = view.job
+    reason = job.reason.replace(" ", "_")
     lines = [
         f"JobId={job.id} JobName={job.name}",
         f"UserId={job.user}({job.uid}) GroupId={job.group_name}({job.gid}) MCS_label=N/A",
         f"Priority={view.priority} Nice={job.nice} Account={null(job.account)} QOS={null(job.qos)}"
         + (f" WCKey={job.wckey}" if job.wckey else ""),
-        f"JobState={view.state} Reason={job.reason} Dependency={null(view.dependency)}",
+        f"JobState={view.state} Reason={reason} Dependency={null(view.dependency)}",
         f"Requeue={job.requeue} Restarts={job.restarts} BatchFlag={int(job.kind == 'batch')}"
         f" Reboot=0 ExitCode={job.exit_code}:{job.exit_signal}",
     ]

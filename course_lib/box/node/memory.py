@@ -26,6 +26,6 @@ class MemoryWatch:
         if self.most_bytes is None:
             return
         guard = self.of.guard
-        if limits.resident_bytes(guard) > self.most_bytes:
-            if limits.private_bytes(guard) > self.most_bytes:
-                self.of.ending.exceeded_memory()
+        most = self.most_bytes
+        if limits.resident_bytes(guard) > most and limits.private_bytes(guard) > most:
+            self.of.ending.exceeded_memory()

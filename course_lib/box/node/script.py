@@ -88,6 +88,8 @@ class BatchScript:
         """The daemon has ended, and with it everything that the script left behind."""
         self.running = False
         daemon_was_killed = self.status is None
+        if daemon_was_killed and self.of.nodes_are_gone():
+            return
         status = int(signal.SIGKILL) if self.status is None else self.status
         user_s, system_s, max_rss_kib = self.usage
         code, number = self.of.ending.code_and_signal(status)

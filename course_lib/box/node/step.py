@@ -182,6 +182,8 @@ class Step:
 
     def _gone(self) -> None:
         """Nothing of the step is left."""
+        if self.left and self.of.nodes_are_gone():
+            return
         if self.left:  # the daemon itself was killed
             self.worst_status = max(self.worst_status, int(signal.SIGKILL))
             self.final = self.final or "FAILED"

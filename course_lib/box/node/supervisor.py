@@ -46,7 +46,8 @@ class Supervisor:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         if not self._lock():
             return
-        job = state.claim(self.job_id, os.getpid(), processes.ticks(os.getpid()))
+        pid = os.getpid()
+        job = insist(lambda: state.claim(self.job_id, pid, processes.ticks(pid)))
         if job is None:
             return
         self.job: Job = job
@@ -58,6 +59,7 @@ class Supervisor:
             self._not_started(str(error))
             return
         living = [self.guard, *processes.descendants(self.guard)]
+        self.first_process = living[-1]
         processes.note(os.path.join(self.folder, launch.PROCESSES), living)
         self._begin()
         self.loop.run()
@@ -115,6 +117,13 @@ class Supervisor:
             wire.receive(self.first)  # the end of a step daemon, which tells us so itself
         except wire.Gone:
             self.ending.node_failed()
+
+    def nodes_are_gone(self) -> bool:
+        """A daemon that died alone is one thing, one that died with its nodes another."""
+        if processes.ticks(self.first_process):
+            return False
+        self.ending.node_failed()
+        return True
 
     def _nobody_came(self) -> None:
         if not self.steps.attached:

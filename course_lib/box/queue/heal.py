@@ -20,11 +20,11 @@ def heal() -> bool:
         return False
     with access.snapshot() as db:
         holding = access.jobs(db, "state = 'RUNNING' OR completing = 1")
-        waiting = db.execute("SELECT 1 FROM job WHERE state = 'PENDING' LIMIT 1").fetchone()
+        watched = keeper.next_look_s(db) is not None
     changed = [job.id for job in holding if not launch.is_alive(job) and _bury(job)]
     if changed:
         schedule.run_pass()
-    if holding or waiting:
+    if watched:
         keeper.ensure()
     return bool(changed)
 

@@ -14,6 +14,10 @@ import time
 
 from course_lib.box import settings
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
 LOCK = "keeper.lock"
 SOCKET = "keeper.sock"
 LOOK_S = 1.0
@@ -97,7 +101,7 @@ def main() -> None:
             _serve()
             _serving.clear()
         # A job submitted between the last look and the unlocking saw this keeper as present.
-        if _next_look_s() is None:
+        if _look() is None:
             return
 
 
@@ -113,7 +117,7 @@ def _serve() -> None:
         while True:
             heal.heal()
             schedule.run_pass()
-            wait_s = _next_look_s()
+            wait_s = _look()
             if wait_s is None:
                 return
             receiver.settimeout(wait_s)
@@ -123,17 +127,21 @@ def _serve() -> None:
                 continue
 
 
-def _next_look_s() -> float | None:
-    """Seconds until something may happen by itself; None if nothing ever will."""
+def _look() -> float | None:
     from course_lib.box.queue import access
 
     with access.snapshot() as db:
-        if db.execute("SELECT 1 FROM job WHERE state = 'RUNNING' OR completing = 1").fetchone():
-            return LOOK_S
-        begin = db.execute(
-            "SELECT min(begin_s) FROM job WHERE state = 'PENDING' AND hold = ''"
-            " AND reason != 'DependencyNeverSatisfied'"
-        ).fetchone()[0]
+        return next_look_s(db)
+
+
+def next_look_s(db: Connection) -> float | None:
+    """Seconds until something may happen by itself; None if nothing ever will."""
+    if db.execute("SELECT 1 FROM job WHERE state = 'RUNNING' OR completing = 1").fetchone():
+        return LOOK_S
+    begin = db.execute(
+        "SELECT min(begin_s) FROM job WHERE state = 'PENDING' AND hold = ''"
+        " AND reason != 'DependencyNeverSatisfied'"
+    ).fetchone()[0]
     if begin is None:
         return None
     return min(max(float(begin) - time.time(), 0.1 if begin else LOOK_S), 5.0)

@@ -42,7 +42,7 @@ def empty_nodes(settings: Settings) -> list[Node]:
 
 def devices_wanted(job: Job) -> tuple[int, int, int]:
     """Devices for the whole job, per node, and per task; 0 where not asked for."""
-    per_node = count_of(job.gpus_per_node) or gres_count(job.gres)
+    per_node = gres_count(job.gres) or count_of(job.gpus_per_node)
     return count_of(job.gpus), per_node, count_of(job.gpus_per_task)
 
 
@@ -131,26 +131,24 @@ def cpus_for(job: Job, tasks: int) -> int:
 
 
 def _tasks_on(job: Job, nodes: list[Node]) -> list[int] | None:
-    """Tasks are dealt out in turn, as many to each node as it has CPUs for."""
+    """The first node is filled, as long as one task is left for each of the others."""
+    if job.tasks_per_node and (not job.tasks_given or len(nodes) > 1):
+        enough = not job.tasks_given or job.tasks <= job.tasks_per_node * len(nodes)
+        return [job.tasks_per_node] * len(nodes) if enough else None
     if not job.tasks_given:
-        return [max(job.tasks_per_node, 1)] * len(nodes)
-    if job.tasks < len(nodes):
-        return None
+        whole = job.exclusive
+        return [node.total_cpus // max(job.cpus_per_task, 1) if whole else 1 for node in nodes]
     room = [len(node.cpus) // max(job.cpus_per_task, 1) for node in nodes]
     if job.overcommit:
         room = [job.tasks] * len(nodes)
     if job.tasks_per_node:
         room = [min(free, job.tasks_per_node) for free in room]
-    if sum(room) < job.tasks or min(room) < 1:
-        return None
-    given = [0] * len(nodes)
-    left = job.tasks
-    while left:
-        for place_, free in enumerate(room):
-            if left and given[place_] < free:
-                given[place_] += 1
-                left -= 1
-    return given
+    given, left = [], job.tasks
+    for place_, free in enumerate(room):
+        others = len(nodes) - place_ - 1
+        given.append(min(free, left - others))
+        left -= given[-1]
+    return given if not left and min(given) > 0 else None
 
 
 def _devices_on(job: Job, nodes: list[Node], tasks: list[int]) -> list[int] | None:

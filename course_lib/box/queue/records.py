@@ -39,7 +39,7 @@ class Job(Record):
     reason: str = "None"
     partition: str = ""
     account: str = ""
-    qos: str = ""
+    qos: str = "normal"
     reservation: str = ""
     constraint_text: str = ""
     licenses: str = ""
@@ -156,6 +156,7 @@ class Step(Record):
     devices: int = 0
     start_s: float = 0.0
     end_s: float = 0.0
+    cancelled_by: int = -1
     exit_code: int = 0
     exit_signal: int = 0
     max_rss_kib: int = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 from course_lib.box import settings
-from course_lib.box.queue import access, dependency
+from course_lib.box.queue import access, dependency, waiting
 from course_lib.box.queue.place import Node, empty_nodes, place
 from course_lib.box.queue.records import CANCELLED, RUNNING, Allocation, Job
 
@@ -90,7 +90,8 @@ def free_nodes(db: Connection, box: settings.Settings) -> list[Node]:
 def waiting_reason(db: Connection, job: Job, box: settings.Settings) -> str | None:
     """Why a job is not in the order at all; None if it is."""
     if job.hold:
-        return "JobHeldAdmin" if job.hold == "admin" else "JobHeldUser"
+        usual = "JobHeldAdmin" if job.hold == "admin" else "JobHeldUser"
+        return job.reason if job.reason == waiting.HELD_AGAIN else usual
     if job.dependency:
         verdict, _ = dependency.judge(db, job)
         if verdict == dependency.NEVER:
@@ -120,7 +121,7 @@ def _start(db: Connection, job: Job, parts: list[Allocation], nodes: list[Node])
         end_s=0.0,
         eligible_s=job.eligible_s or max(job.submit_s, job.begin_s),
         batch_host=parts[0].node,
-        tasks=sum(part.tasks for part in parts),
+        tasks=job.tasks if job.tasks_given else len(parts) * max(job.tasks_per_node, 1),
     )
 
 

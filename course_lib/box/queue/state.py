@@ -108,6 +108,15 @@ def finish_step(
         )
 
 
+def mark_step_cancelled(job_id: int, step: str, uid: int) -> None:
+    """Who cancelled it, for sacct; the supervisor ends the step and decides its state."""
+    with transaction() as db:
+        db.execute(
+            "UPDATE step SET cancelled_by = ? WHERE job_id = ? AND step = ? AND end_s = 0",
+            (uid, job_id, step),
+        )
+
+
 def mark_completing(
     job_id: int, state: str, exit_code: int = 0, exit_signal: int = 0
 ) -> Job | None:
@@ -181,7 +190,10 @@ def finish(job_id: int, state: str = COMPLETED, exit_code: int = 0, exit_signal:
         if job.state == RUNNING or exit_code or exit_signal:
             values |= {"exit_code": exit_code, "exit_signal": exit_signal}
         final = str(values.get("state", job.state))
-        access.change(db, job_id, **values, reason=REASONS.get(final, job.reason))
+        reason = REASONS.get(final, job.reason)
+        if final == FAILED and exit_signal:
+            reason = "JobLaunchFailure"  # what Slurm says of every script that dies by a signal
+        access.change(db, job_id, **values, reason=reason)
         _end_open_steps(db, job_id, final)
 
 

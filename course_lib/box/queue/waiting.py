@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from course_lib.box import settings
 from course_lib.box.queue import access
 from course_lib.box.queue.access import transaction
 from course_lib.box.queue.records import FINAL_STATES, PENDING, Job
@@ -43,7 +44,11 @@ def ask_requeue(job_id: int, how: str) -> None:
             queue_again(db, asked)
 
 
+HELD_AGAIN = "job requeued in held state"
+
+
 def queue_again(db: Connection, job: Job) -> None:
+    """Slurm holds a job back for a while, so that what made it fail may pass."""
     held = "user" if job.requeue_asked == "hold" else job.hold
     access.change(
         db,
@@ -60,8 +65,9 @@ def queue_again(db: Connection, job: Job) -> None:
         exit_code=0,
         exit_signal=0,
         batch_host="",
-        reason="None",
+        reason=HELD_AGAIN if job.requeue_asked == "hold" else "BeginTime",
         submit_s=time.time(),
+        begin_s=max(job.begin_s, time.time() + settings.load().requeue_delay_s),
     )
     access.allot(db, job.id, [])
     db.execute("DELETE FROM step WHERE job_id = ?", (job.id,))

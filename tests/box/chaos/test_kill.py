@@ -71,7 +71,7 @@ def _truth(box, job: str, state: str) -> None:
     if os.getloadavg()[0] < 2:
         assert time.monotonic() - begun < TRUTH_S + 1
     assert box.job_processes() == {}
-    assert box.run("squeue", "-h", "-j", job, check=False).stdout.strip() == ""
+    assert box.run("squeue", "-h", "-t", "R,CG").stdout.strip() == ""
     assert box.result("srun -N2 -n2 hostname | wc -l", "-N2").split() == ["2"]
 
 

@@ -36,9 +36,9 @@ def shares(wanted: Job, taken: list[Allocation] | None = None) -> list[tuple] | 
     [
         ({}, [("node1", 1, 1, 0)]),
         ({"nodes": 2}, [("node1", 1, 1, 0), ("node2", 1, 1, 0)]),
-        ({"nodes": 2, "tasks": 5}, [("node1", 3, 3, 0), ("node2", 2, 2, 0)]),
+        ({"nodes": 2, "tasks": 5}, [("node1", 4, 4, 0), ("node2", 1, 1, 0)]),
         ({"nodes": 2, "tasks": 3, "cpus_per_task": 2}, [("node1", 2, 4, 0), ("node2", 1, 2, 0)]),
-        ({"tasks": 9}, [("node1", 5, 5, 0), ("node2", 4, 4, 0)]),
+        ({"tasks": 9}, [("node1", 8, 8, 0), ("node2", 1, 1, 0)]),
         ({"tasks": 8, "tasks_per_node": 4}, [("node1", 4, 4, 0), ("node2", 4, 4, 0)]),
         ({"nodes": 2, "tasks_per_node": 2}, [("node1", 2, 2, 0), ("node2", 2, 2, 0)]),
         ({"gpus": "3"}, [("node1", 1, 1, 2), ("node2", 1, 1, 1)]),
@@ -47,7 +47,9 @@ def shares(wanted: Job, taken: list[Allocation] | None = None) -> list[tuple] | 
         ({"gres": "gpu:1"}, [("node1", 1, 1, 1)]),
         ({"gres": "gpu"}, [("node1", 1, 1, 1)]),
         ({"gpus_per_task": "1", "tasks": 3}, [("node1", 2, 2, 2), ("node2", 1, 1, 1)]),
-        ({"exclusive": 1}, [("node1", 1, 8, 2)]),
+        ({"exclusive": 1}, [("node1", 8, 8, 2)]),
+        ({"exclusive": 1, "tasks": 3}, [("node1", 3, 8, 2)]),
+        ({"nodes": 2, "tasks": 5, "tasks_per_node": 4}, [("node1", 4, 4, 0), ("node2", 4, 4, 0)]),
         ({"want_nodes": "node2"}, [("node2", 1, 1, 0)]),
         ({"exclude_nodes": "node1"}, [("node2", 1, 1, 0)]),
         ({"gpus": "2", "cpus_per_gpu": 3}, [("node1", 1, 6, 2)]),
@@ -82,7 +84,7 @@ def test_what_one_job_holds_no_other_gets():
     first = Allocation(node="node1", cpus=(0, 1, 2, 3, 4, 5, 6), devices=(0,), tasks=7)
     assert shares(job(tasks=2), [first]) == [("node2", 2, 2, 0)]
     assert shares(job(gpus="2"), [first]) == [("node2", 1, 1, 2)]
-    assert shares(job(exclusive=1), [first]) == [("node2", 1, 8, 2)]
+    assert shares(job(exclusive=1), [first]) == [("node2", 8, 8, 2)]
     assert shares(job(nodes=2, exclusive=1), [first]) is None
     parts = place(job(gpus="1"), _with(first))
     assert parts == [Allocation(node="node1", cpus=(7,), devices=(1,), tasks=1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course_lib.box.queue import state, waiting
+from course_lib.box.queue import access, state, waiting
 
 
 def test_only_the_first_supervisor_gets_a_job(queue):
@@ -76,6 +76,10 @@ def test_a_requeued_job_waits_again_and_counts_it(queue):
     again = queue.job(job)
     assert (again.state, again.restarts, again.exit_code) == ("PENDING", 1, 0)
     assert state.read_allocation(job) == []
+    assert queue.run_pass() == []
+    assert queue.reason(job) == "BeginTime"
+    with access.transaction() as db:
+        access.change(db, job, begin_s=0.0)
     assert queue.run_pass() == [job]
     assert state.claim(job, 2, 2) is not None
 
@@ -86,7 +90,7 @@ def test_an_ended_job_can_be_queued_again_and_held(queue):
     queue.finish(job, "FAILED", 1)
     waiting.ask_requeue(job, "hold")
     assert queue.run_pass() == []
-    assert queue.reason(job) == "JobHeldUser"
+    assert queue.reason(job) == "job requeued in held state"
 
 
 def test_bytes_that_are_no_text_survive(queue):
