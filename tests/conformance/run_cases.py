@@ -1,6 +1,6 @@
 """Runs cases by hand.
 
-    python tests/conformance/run_cases.py slurm|box|flat [words…]  prints the transcripts of those cases
+    python tests/conformance/run_cases.py slurm|box|flat [words…]  prints their transcripts
     python tests/conformance/run_cases.py record [words…]          records those of the real Slurm
     python tests/conformance/run_cases.py compare [words…]         box against what is recorded
 

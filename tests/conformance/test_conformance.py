@@ -7,10 +7,11 @@ Without a real Slurm the box is still compared with what was recorded.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from harness import cases, clusters, differences, lanes
@@ -18,62 +19,63 @@ from harness import cases, clusters, differences, lanes
 ALL = cases.read_cases()
 RECORDED = {group: cases.read_recorded(group) for group in {case.group for case in ALL}}
 RELEASE = "22.05"
-LANES = 4
+COMMANDS = ("slurmctld", "slurmd", "slurmdbd", "mariadbd", "munged", "ip", "tc")
+RUN = "python tests/conformance/run_cases.py"
+KINDS = {  # test: what it runs on, and on how many of those
+    "test_slurm_prints_what_is_recorded": (clusters.RealSlurm, 4),
+    "test_the_box_prints_what_slurm_prints": (clusters.Box, 3),
+}
 
 
 @pytest.fixture(scope="module")
-def start_lanes(request: pytest.FixtureRequest) -> Iterator[Callable[..., lanes.Lanes]]:
-    """Lanes for the cases that were selected for the test that asks."""
-    started = []
-
-    def start(test: str, make: Callable[[], clusters.Cluster]) -> lanes.Lanes:
+def both(request: pytest.FixtureRequest) -> Iterator[dict[str, lanes.Lanes]]:
+    """Runs the selected cases on both at the same time: a real Slurm waits more than it works."""
+    running = {}
+    for test, (make, count) in KINDS.items():
         wanted = [
             item.callspec.params["case"]
             for item in request.session.items
             if getattr(item, "originalname", "") == test
         ]
-        started.append(lanes.Lanes(make, wanted, LANES))
-        return started[-1]
-
-    yield start
-    for each in started:
+        if wanted and (make is not clusters.RealSlurm or not why_no_slurm()):
+            running[test] = lanes.Lanes(make, wanted, count)
+    yield running
+    for each in running.values():
         each.close()
 
 
-@pytest.fixture(scope="module")
-def on_the_box(start_lanes) -> lanes.Lanes:
-    return start_lanes("test_the_box_prints_what_slurm_prints", clusters.Box)
-
-
-@pytest.fixture(scope="module")
-def on_slurm(start_lanes, need, lacking) -> lanes.Lanes:
-    need("slurmctld", "slurmd", "munged", "slurmdbd", "mariadbd", "ip", "tc")
+@functools.cache
+def why_no_slurm() -> str:
+    absent = [command for command in COMMANDS if shutil.which(command) is None]
+    if absent:
+        return f"not installed: {', '.join(absent)}"
     if os.geteuid() != 0:
-        lacking("a real Slurm needs root")
-    version = subprocess.run(["sinfo", "-V"], capture_output=True, text=True, check=True).stdout
+        return "a real Slurm of one's own needs root"
+    version = subprocess.run(["slurmctld", "-V"], capture_output=True, text=True, check=True).stdout
     if RELEASE not in version:
-        lacking(f"the transcripts are of Slurm {RELEASE}, and this is {version.strip()}")
-    return start_lanes("test_slurm_prints_what_is_recorded", clusters.RealSlurm)
+        return f"what is recorded is of Slurm {RELEASE}, and this is {version.strip()}"
+    return ""
 
 
 @pytest.mark.realslurm
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
-def test_slurm_prints_what_is_recorded(case: cases.Case, on_slurm: lanes.Lanes) -> None:
-    found = differences.changes(RECORDED[case.group][case.name], on_slurm.transcript(case))
+def test_slurm_prints_what_is_recorded(case: cases.Case, both, lacking) -> None:
+    if reason := why_no_slurm():
+        lacking(reason)
+    printed = both["test_slurm_prints_what_is_recorded"].transcript(case)
+    found = differences.changes(RECORDED[case.group][case.name], printed)
     assert not found, advice(
-        "Slurm does not print what is recorded", found, "python tests/conformance/run_cases.py record"
+        "Slurm prints not what is recorded (here as 'box')", found, f"{RUN} record {case.name!r}"
     )
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
-def test_the_box_prints_what_slurm_prints(case: cases.Case, on_the_box: lanes.Lanes) -> None:
-    recorded = RECORDED[case.group][case.name]
-    unknown, stale = differences.judge(case.name, recorded, on_the_box.transcript(case))
-    assert not unknown, advice(
-        "the box differs", unknown, f"python tests/conformance/run_cases.py box {case.name!r}"
-    )
+def test_the_box_prints_what_slurm_prints(case: cases.Case, both) -> None:
+    printed = both["test_the_box_prints_what_slurm_prints"].transcript(case)
+    unknown, stale = differences.judge(case.name, RECORDED[case.group][case.name], printed)
+    assert not unknown, advice("the box differs", unknown, f"{RUN} box {case.name!r}")
     assert not stale, f"listed in {differences.TABLE.name}, but not so (any more): {stale}"
 
 

@@ -202,9 +202,9 @@ t scontrol -d show job "$id"
 touch go
 
 #: scontrol show of all jobs
-for name in one two; do t sbatch --hold -J $name --wrap true; done
-scontrol show job | grep -E 'JobName=(one|two)'
-scontrol show jobs | grep -cE 'JobName=(one|two)'
+for name in alpha beta; do t sbatch --hold -J $name --wrap true; done
+scontrol show job | grep -E 'JobName=(alpha|beta)'
+scontrol show jobs | grep -cE 'JobName=(alpha|beta)'
 
 #: scontrol show node and nodes
 t scontrol show node node1

@@ -9,7 +9,6 @@ import fcntl
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -142,13 +141,6 @@ class Box(Cluster):
         )
 
     def stop(self) -> None:
-        subprocess.run(
-            [sys.executable, "-m", "course_lib.box.stop"],
-            env={**os.environ, "COURSE_BOX_HOME": str(self.home)},
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
         shutil.rmtree(self.home, ignore_errors=True)
 
     def environment(self, home: Path) -> dict[str, str]:
