@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+ALIGNED = "padding-left: 0.6em"
+"""As far in as the text that cells print."""
+
 
 def html(text: str) -> str:
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import BashLexer
 
-    formatter = HtmlFormatter(noclasses=True, nobackground=True, style="friendly")
+    formatter = HtmlFormatter(
+        noclasses=True, nobackground=True, style="friendly", cssstyles=ALIGNED
+    )
     return str(highlight(text, BashLexer(), formatter))

@@ -13,7 +13,7 @@ from course_lib.lab.budget import Budget
 from course_lib.lab.errors import SiteError, SlurmError, UnknownRunError
 from course_lib.lab.poller import PAUSES_ON_THE_BOX_S, PAUSES_S, Poller
 from course_lib.lab.recipe import Recipe
-from course_lib.lab.records import Record, Registry
+from course_lib.lab.records import Record, Registry, recorded
 from course_lib.lab.run import Run
 from course_lib.lab.script import Script, key, render
 from course_lib.lab.site import Site
@@ -135,6 +135,10 @@ class Lab:
         known = f"there are: {', '.join(names)}" if names else "nothing was submitted yet"
         raise UnknownRunError(f"no run {which!r} in {self.workspace.runs}; {known}")
 
+    def open(self, folder: str | Path) -> Run:
+        """A run that lies somewhere else, such as a recorded one: to be read, never cancelled."""
+        return Run(self, recorded(Path(folder)))
+
     def queue(self) -> pd.DataFrame:
         """Your jobs that have not ended; `course` tells those of this workspace."""
         import pandas as pd
@@ -146,10 +150,11 @@ class Lab:
         rows = [row for row in self._poller.rows() if not row.status.ended]
         return [queue_row(row, row.comment in marks) for row in rows]
 
-    def cancel(self, which: Which | Iterable[Which]) -> None:
+    def cancel(self, which: Which | Unfinished | Iterable[Which | Unfinished]) -> None:
         """Ends runs of this workspace, and no other job."""
-        for one in [which] if isinstance(which, Run | str | int) else which:
-            self._cancel(one)
+        for one in [which] if isinstance(which, Run | Unfinished | str | int) else which:
+            if not isinstance(one, Unfinished):
+                self._cancel(one)
 
     def _cancel(self, which: Which) -> None:
         try:
@@ -198,7 +203,7 @@ class Lab:
     def pause_s(self, looks: int) -> float:
         return self._poller.pause_s(looks)
 
-    def look(self, record: Record, max_age_s: float = 1.0) -> tuple[states.Status, Record]:
+    def look(self, record: Record, max_age_s: float | None = None) -> tuple[states.Status, Record]:
         """Status and record as they are now; for `Run`."""
         if record.status is not None:
             return record.status, record

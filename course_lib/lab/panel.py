@@ -34,6 +34,7 @@ class Panel:
             description="Cancel", tooltip=f"scancel {run.job_id}", icon="stop"
         )
         self._button.on_click(self._cancel)
+        _answer_while_busy(self._button)
         row = widgets.HBox([self._bar, self._button], layout=widgets.Layout(align_items="center"))
         self._box = widgets.VBox(
             [self._head, row, self._numbers], layout=widgets.Layout(max_width="46em")
@@ -65,6 +66,16 @@ class Panel:
         except LabError as error:
             self._button.tooltip = str(error)
             self._button.description = "Not cancelled"
+
+
+def _answer_while_busy(widget: Any) -> None:
+    """Lets a click through while the cell runs.
+
+    JupyterLab sends it to a thread of its own; ipykernel 7 would bring it back to where the widget
+    was last used from, which is the busy cell, unless it has no note of that.
+    """
+    if widget.comm is not None:
+        vars(widget.comm).pop("_reply_subshell_id", None)
 
 
 def _set(widget: Any, value: str) -> None:

@@ -11,12 +11,15 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from course_lib.lab.errors import SlurmError
 from course_lib.lab.records import Record, Registry
 from course_lib.lab.slurm import QueueRow, Slurm
 from course_lib.lab.states import UNKNOWN, Status
 
 PAUSES_S = (0.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 PAUSES_ON_THE_BOX_S = (0.0, 0.3, 0.5, 1.0, 1.0, 2.0)
+PATIENCE_WITH_SLURM_S = 120.0
+"""A controller that is restarted or overloaded does not answer for a while; jobs go on."""
 
 
 def read_exit_code(registry: Registry, record: Record) -> int | None:
@@ -38,17 +41,26 @@ class Poller:
     pauses_s: tuple[float, ...] = PAUSES_S
     _rows: dict[int, QueueRow] = field(default_factory=dict)
     _asked_at_s: float = -1e9
+    _answered_at_s: float = -1e9
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def pause_s(self, looks: int) -> float:
         """How long to wait before the look of this number (0, 1, 2 …)."""
         return self.pauses_s[min(looks, len(self.pauses_s) - 1)]
 
-    def status(self, record: Record, max_age_s: float = 1.0) -> Status:
+    @property
+    def fresh_s(self) -> float:
+        """How old an answer may be for those who ask in passing: the first pause there is."""
+        return self.pause_s(1)
+
+    def status(self, record: Record, max_age_s: float | None = None) -> Status:
         return self.statuses([record], max_age_s)[record.token]
 
-    def statuses(self, records: Iterable[Record], max_age_s: float = 1.0) -> dict[str, Status]:
+    def statuses(
+        self, records: Iterable[Record], max_age_s: float | None = None
+    ) -> dict[str, Status]:
         """Token → status, with at most one squeue and one sacct for all that have not ended."""
+        max_age_s = self.fresh_s if max_age_s is None else max_age_s
         table = {record.token: record.status for record in records}
         open_records = [record for record in records if table[record.token] is None]
         if open_records:
@@ -57,9 +69,9 @@ class Poller:
                 table |= self._judge(open_records)
         return {token: status or Status() for token, status in table.items()}
 
-    def rows(self, max_age_s: float = 1.0) -> list[QueueRow]:
+    def rows(self) -> list[QueueRow]:
         with self._lock:
-            self._look(max_age_s)
+            self._look(self.fresh_s)
             return list(self._rows.values())
 
     def forget(self) -> None:
@@ -69,8 +81,13 @@ class Poller:
     def _look(self, max_age_s: float) -> None:
         if time.monotonic() - self._asked_at_s < max_age_s:
             return
-        self._rows = {row.job_id: row for row in self.slurm.queue()}
         self._asked_at_s = time.monotonic()
+        try:
+            self._rows = {row.job_id: row for row in self.slurm.queue()}
+            self._answered_at_s = time.monotonic()
+        except SlurmError:
+            if time.monotonic() - self._answered_at_s > PATIENCE_WITH_SLURM_S:
+                raise
 
     def _judge(self, records: list[Record]) -> dict[str, Status]:
         here = [record for record in records if record.cluster == self.cluster()]

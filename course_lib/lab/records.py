@@ -11,7 +11,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from course_lib.lab.states import Status
+from course_lib.lab.errors import UnknownRunError
+from course_lib.lab.recipe import Recipe
+from course_lib.lab.states import UNKNOWN, Status
 from course_lib.lab.workspace import Workspace, write_json
 
 INTENT = ".intent.json"
@@ -104,6 +106,25 @@ class Registry:
 
     def _files(self, pattern: str) -> list[Path]:
         return sorted(self.workspace.records.glob(pattern))
+
+
+def recorded(folder: Path) -> Record:
+    """For a run folder that no record names: what the folder itself tells."""
+    if not (folder / "recipe.toml").is_file():
+        raise UnknownRunError(f"{folder} is no run folder: it has no recipe.toml")
+    recipe = Recipe.from_toml((folder / "recipe.toml").read_text(encoding="utf-8"))
+    number = folder.name.rpartition("-")[2]
+    try:
+        code = int((folder / "exit_code").read_text())
+    except (OSError, ValueError):
+        code = None
+    state = UNKNOWN if code is None else "FAILED" if code else "COMPLETED"
+    status = Status(state=state, exit_code=code, source="exit_code")
+    return Record(
+        token="", name=recipe.name, key="", job_id=int(number) if number.isdigit() else 0,
+        folder=str(folder.resolve()), devices=recipe.devices, released=True, final=asdict(status),
+        time_limit_minutes=recipe.time_limit_minutes,
+    )  # fmt: skip
 
 
 def _read(path: Path) -> Record | None:

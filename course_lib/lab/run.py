@@ -67,7 +67,7 @@ class Run:
 
     @property
     def status(self) -> states.Status:
-        """Where the job stands, at most a second old."""
+        """Where the job stands; one answer of Slurm serves all that ask within a moment."""
         return self._look()
 
     @property
@@ -230,7 +230,7 @@ class Run:
             self._read[name] = (stamp, getattr(read, name)(path))
         return self._read[name][1]
 
-    def _look(self, max_age_s: float = 1.0) -> states.Status:
+    def _look(self, max_age_s: float | None = None) -> states.Status:
         status, self._record = self._lab.look(self._record, max_age_s)
         return status
 

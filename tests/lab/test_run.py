@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from course_lib.lab.errors import RunFailedError, StillRunningError, UnknownRunError
@@ -9,14 +11,13 @@ from course_lib.lab.lab import Lab
 from course_lib.lab.recipe import Recipe
 from course_lib.lab.recipes import shell
 from course_lib.lab.run import Run
+from course_lib.lab.slurm import UNIT
 
 from .conftest import PATIENCE_S
 
-UNIT = r"\037"
 
-
-def row(*fields):
-    return UNIT.join(fields)
+def row(text):
+    return text.replace(" ", UNIT)
 
 
 def test_a_run_goes_from_waiting_to_its_end(lab):
@@ -156,28 +157,42 @@ ENDINGS = [
 
 @pytest.mark.parametrize(("state", "words"), ENDINGS)
 def test_the_ways_to_end_that_no_cluster_shows_on_demand(forgotten, fake_slurm, state, words):
-    fake_slurm(
-        accounts=[row("7", state, "0:9", "61", "n1", "None", "lost").replace("\\037", "\x1f")]
-    )
+    fake_slurm(accounts=[row(f"7 {state} 0:9 61 n1 None lost")])
     assert (forgotten.state, forgotten.reason) == (state, words)
     assert forgotten.device_hours == 0
     assert words in forgotten.error
 
 
 def test_a_job_of_another_cluster_with_the_same_number_is_not_taken_for_ours(forgotten, fake_slurm):
-    theirs = row(
-        "7", "RUNNING", "None", "0:01", "5:00", "1", "n1", "p", "me", "course:other", "lost"
-    )
-    fake_slurm(queue=[theirs.replace("\\037", "\x1f")])
+    fake_slurm(queue=[row("7 RUNNING None 0:01 5:00 1 n1 p me course:other lost")])
     assert forgotten.state == "UNKNOWN"
 
 
 def test_a_state_of_the_future_is_passed_on(forgotten, fake_slurm):
     mark = forgotten._record.mark
-    new = row("7", "TELEPORTING", "None", "0:01", "5:00", "1", "n1", "p", "me", mark, "lost")
-    fake_slurm(queue=[new.replace("\\037", "\x1f")])
+    fake_slurm(queue=[row(f"7 TELEPORTING None 0:01 5:00 1 n1 p me {mark} lost")])
     assert forgotten.state == "TELEPORTING"
     assert "TELEPORTING" in forgotten.reason
+
+
+def test_a_controller_that_is_silent_for_a_moment_ends_no_waiting(forgotten, fake, fake_slurm):
+    mark = forgotten._record.mark
+    fake_slurm(queue=[row(f"7 RUNNING None 0:01 5:00 1 n1 p me {mark} lost")])
+    assert forgotten.state == "RUNNING"
+    fake("squeue", 'echo "Unable to contact slurm controller" >&2; exit 1')
+    forgotten._lab._poller.forget()
+    assert forgotten.state == "RUNNING"
+
+
+def test_a_folder_without_a_record_can_be_read_and_not_cancelled(lab, done, tmp_path):
+    copy = tmp_path / "elsewhere" / "done-77"
+    shutil.copytree(done.folder, copy)
+    run = lab.open(copy)
+    assert (run.name, run.job_id, run.state, run.text) == ("done", 77, "COMPLETED", "one line\n")
+    assert run.recipe == done.recipe
+    assert lab.runs()["job_id"].tolist() == [done.job_id]
+    with pytest.raises(UnknownRunError, match=r"no recipe\.toml"):
+        lab.open(tmp_path)
 
 
 def test_many_runs_are_asked_for_with_one_question(lab, done, fake_slurm):
