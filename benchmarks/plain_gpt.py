@@ -61,6 +61,8 @@ class PlainGPT(nn.Module):
             PlainLayer(shape.hidden, shape.heads) for _ in range(shape.layers)
         )
         self.final_norm = nn.LayerNorm(shape.hidden)
+        for matrix in (p for p in self.parameters() if p.ndim > 1):
+            nn.init.normal_(matrix, 0.0, 0.02)
         self.output = self.word if shape.tied else nn.Embedding(shape.vocabulary, shape.hidden)
 
     def forward(self, tokens: Tensor, labels: Tensor) -> Tensor:

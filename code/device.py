@@ -53,7 +53,7 @@ def start(args: argparse.Namespace) -> torch.device:
     backend = args.distributed_backend
     if device.type == "cpu":
         keep_memory()
-        limit_memory()
+        torch.set_flush_denormal(True)  # sums with numbers below 1e-38 take a hundred times longer
         if backend == "nccl":
             backend = "gloo"
     alone = world_size == 1 and "MASTER_ADDR" not in os.environ
@@ -96,13 +96,14 @@ def memory_limit_bytes() -> int | None:
 
 
 def limit_memory() -> None:
-    """Makes the memory of a CPU rank end where its device's would; the box may have done so."""
+    """Makes the memory of a CPU rank end where its device's would, counted from here on."""
     wanted = memory_limit_bytes()
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    if wanted is None or soft != resource.RLIM_INFINITY:
+    if wanted is None:
         return
-    (at_start,) = status_bytes("VmData")
-    resource.setrlimit(resource.RLIMIT_DATA, (at_start + wanted, hard))
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = status_bytes("VmData")[0] + wanted
+    if soft == resource.RLIM_INFINITY or limit < soft:
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 class MemoryUse:

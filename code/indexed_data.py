@@ -46,6 +46,15 @@ def write_indexed(prefix: Path, documents: Iterable[np.ndarray], dtype: type[np.
     return int(sizes.sum())
 
 
+def check_present(prefix: str) -> None:
+    if not all(Path(f"{prefix}{end}").is_file() for end in (".bin", ".idx")):
+        raise DataError(
+            f"no data at {prefix}.bin and {prefix}.idx. Prepare the sample text with "
+            "`python code/sample_text.py`, your own with `python code/preprocess_data.py`, or "
+            "train on random tokens with --mock-data"
+        )
+
+
 @dataclass(frozen=True)
 class IndexedText:
     tokens: np.ndarray
@@ -54,13 +63,8 @@ class IndexedText:
 
     @classmethod
     def open(cls, prefix: str) -> IndexedText:
+        check_present(prefix)
         index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
-        if not index.is_file() or not data.is_file():
-            raise DataError(
-                f"no data at {prefix}.bin and {prefix}.idx. Prepare the sample text with "
-                "`python code/sample_text.py`, your own with `python code/preprocess_data.py`, or "
-                "train on random tokens with --mock-data"
-            )
         raw = index.read_bytes()
         if raw[:9] != MAGIC or len(raw) < 34:
             raise DataError(f"{index} is not an index of Megatron's format (MMIDIDX); make it anew")

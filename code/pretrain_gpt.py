@@ -21,8 +21,9 @@ import torch
 from arguments import parse_arguments
 from checkpoint import Checkpoints, Progress, newest
 from data_parallel import FullySharded, Replicated
-from device import environment_of_rank, run_and_exit, start
+from device import environment_of_rank, limit_memory, run_and_exit, start
 from ending import Ending
+from indexed_data import check_present
 from layout import Grid, Layout, make_layout
 from layout_checks import chunks_per_rank, describe, grid_from, micro_batches
 from memory_trace import MemoryRecorder
@@ -58,6 +59,7 @@ def prepare(args: argparse.Namespace, grid: Grid) -> None:
     """What follows from the data: the vocabulary, padded so that tensor ranks share it evenly."""
     if not args.mock_data:
         args.data_path = args.data_path or [DEFAULT_DATA]
+        check_present(args.data_path[0])
     args.vocab_size = vocabulary_size(args)
     tensor = grid.sizes["tp"]
     args.padded_vocab_size = padded(args.vocab_size, args.make_vocab_size_divisible_by, tensor)
@@ -190,6 +192,7 @@ def main(argv: list[str] | None = None) -> int:
     prepare(args, grid)
     device = start(args)
     layout = make_layout(grid, rank)
+    limit_memory()
     report = Report(args, layout, device)
     report.world()
     training = build(args, layout, device)

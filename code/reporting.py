@@ -118,7 +118,8 @@ class Report:
         context = f"context-parallel size: {sizes['context']}, " if sizes["context"] > 1 else ""
         self.first(
             f"using world size: {self.layout.grid.world_size}, "
-            f"data-parallel-size: {sizes['data']}, {context}tensor-model-parallel size: {sizes['tensor']}, "
+            f"data-parallel-size: {sizes['data']}, {context}"
+            f"tensor-model-parallel size: {sizes['tensor']}, "
             f"pipeline-model-parallel size: {sizes['pipeline']}"
         )
         for note in self.args.notes:

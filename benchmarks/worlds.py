@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 LONGEST_SECONDS = 60
-FOLDERS = [str(Path(__file__).resolve().parents[2] / name) for name in ("code", "benchmarks")]
-FOLDERS.append(str(Path(__file__).resolve().parent))
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = [str(ROOT / name) for name in ("code", "benchmarks", "tests/code")]
 
 
 def serve(rank: int, size: int, port_file: str, pipe: Connection) -> None:
