@@ -19,12 +19,15 @@ _WHERE = {  # no module is named like a function: importing it would take the na
     "picture": ("Picture",),
 }
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}
+_MODULE_OF["moving"] = ""  # itself a module
 __all__ = list(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"show has no {name!r}; it draws: {', '.join(__all__)}")
+    if not _MODULE_OF[name]:
+        return import_module(f"course_lib.show.{name}")
     return getattr(import_module(f"course_lib.show.{_MODULE_OF[name]}"), name)
 
 

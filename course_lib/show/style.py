@@ -100,7 +100,6 @@ _SETTINGS: dict[str, Any] = {
     "figure.facecolor": PAPER,
     "axes.facecolor": PAPER,
     "savefig.facecolor": PAPER,
-    "figure.constrained_layout.use": True,
     "figure.constrained_layout.w_pad": 0.1,
     "figure.constrained_layout.h_pad": 0.08,
     "hatch.linewidth": 0.6,
@@ -125,8 +124,9 @@ def colour(name: str, position: int = 0) -> str:
 class Sheet:
     """One figure while it is drawn."""
 
-    def __init__(self, height_in: float, width_in: float) -> None:
-        self.figure = Figure(figsize=(width_in, height_in), dpi=CSS_PX_PER_INCH)
+    def __init__(self, height_in: float, width_in: float, layout: str) -> None:
+        size = (width_in, height_in)
+        self.figure = Figure(figsize=size, dpi=CSS_PX_PER_INCH, layout=layout)  # type: ignore[arg-type]
 
     def axes(self, x: str = "", y: str = "", title: str = "") -> Axes:
         axes: Axes = self.figure.add_subplot()
@@ -140,11 +140,13 @@ class Sheet:
 
 
 @contextmanager
-def sheet(height_in: float = 3.8, width_in: float = WIDTH_IN) -> Iterator[Sheet]:
+def sheet(
+    height_in: float = 3.8, width_in: float = WIDTH_IN, layout: str = "constrained"
+) -> Iterator[Sheet]:
     """Everything drawn within has the style; a reader's own matplotlib settings have no say."""
     settings = {**_SETTINGS, "font.family": list(_families())}
     with _LOCK, matplotlib.style.context(["default", settings]):
-        yield Sheet(height_in, width_in)
+        yield Sheet(height_in, width_in, layout)
 
 
 def label(axes: Axes, x: str = "", y: str = "", title: str = "") -> Axes:
