@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from course_lib.read.first_cause import Failure, failure, failures
+    from course_lib.read.nccl_log import NcclReader, nccl
+    from course_lib.read.nccl_result import NcclLog
     from course_lib.read.training import TrainingReader, training_log
     from course_lib.read.training_result import TrainingLog, World
 
@@ -17,6 +19,9 @@ _WHERE = {
     "Failure": "first_cause",
     "failure": "first_cause",
     "failures": "first_cause",
+    "NcclLog": "nccl_result",
+    "NcclReader": "nccl_log",
+    "nccl": "nccl_log",
     "training_log": "training",
     "TrainingReader": "training",
     "TrainingLog": "training_result",
@@ -25,11 +30,14 @@ _WHERE = {
 
 __all__ = [
     "Failure",
+    "NcclLog",
+    "NcclReader",
     "TrainingLog",
     "TrainingReader",
     "World",
     "failure",
     "failures",
+    "nccl",
     "training_log",
 ]
 

@@ -97,8 +97,7 @@ def _parameters(tables: Tables, text: bytes, place: Place) -> None:
 
 def _effective(tables: Tables, text: bytes, place: Place) -> None:
     if (match := _EFFECTIVE.search(text)) and NUMBER.fullmatch(match[1]):
-        if place.iteration is not None:
-            tables.iterations.patch(place.line, "tflops_per_device", float(match[1]))
+        tables.iterations.patch(place.file, place.line, "tflops_per_device", float(match[1]))
         if match[2] and NUMBER.fullmatch(match[2]):
             tables.total_parameters = round(float(match[2]) * 1e9)
 

@@ -108,32 +108,43 @@ def _value(text: bytes, factor: float) -> float:
     return value if factor == 1.0 else value * factor
 
 
+_LARGEST_PRODUCT = 100_000
 _POWERS: Floats = np.array([10.0**power for power in range(23)])
 _TO_SHAPE = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How to read all lines that agree in everything but their digits."""
+    """How to read all lines that agree in everything but their digits.
+
+    `weights` turns the digits into one number per field, then one exponent for each of the fields
+    in `scientific`; `places` counts the decimals.
+    """
 
     columns: tuple[str, ...]
     digits: npt.NDArray[np.int64]
     weights: Floats
-    exponents: Floats
-    signs: Floats
-    decimals: Floats
+    scientific: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
     factors: Floats
 
-    def read(self, tails: Sequence[bytes]) -> Floats | None:
-        """One row per line; None where a value is beyond exact arithmetic."""
-        text = np.frombuffer(b"".join(tails), np.uint8).reshape(len(tails), -1)
-        digits = (text[:, self.digits] - np.uint8(48)).astype(np.float64)
-        power = digits @ self.exponents - self.decimals
-        if np.abs(power).max(initial=0.0) > len(_POWERS) - 1:
+    def read(self, characters: npt.NDArray[np.uint8]) -> Floats | None:
+        """`characters`: those at `digits`, one line per row. None where a value is beyond exact
+        arithmetic, or where there is no digit."""
+        digits = (characters - np.uint8(48)).astype(np.float64)
+        if digits.max(initial=0.0) > 9:
             return None
-        value = (digits @ self.weights) * self.signs
-        scale = power.astype(np.int64)
-        value = value * _POWERS[np.maximum(scale, 0)] / _POWERS[np.maximum(-scale, 0)]
+        # Small pieces: larger ones make the linear algebra library start threads that only wait.
+        step = max(1, _LARGEST_PRODUCT // self.weights.size)
+        pieces = [digits[row : row + step] @ self.weights for row in range(0, len(digits), step)]
+        numbers = np.concatenate(pieces) if len(pieces) != 1 else pieces[0]
+        value = numbers[:, : len(self.columns)] / _POWERS[self.places]
+        for place, number in enumerate(self.scientific.tolist()):
+            power = numbers[:, len(self.columns) + place].astype(np.int64) - self.places[number]
+            if np.abs(power).max(initial=0) > len(_POWERS) - 1:
+                return None
+            up, down = _POWERS[np.maximum(power, 0)], _POWERS[np.maximum(-power, 0)]
+            value[:, number] = numbers[:, number] * up / down
         return np.asarray(value * self.factors, np.float64)
 
 
@@ -150,14 +161,15 @@ def shape_of(tail: bytes) -> Shape | None:
     exponent = np.zeros((len(tail), len(fields)))
     for number, (part, match) in enumerate(zip(fields, plain, strict=True)):
         _spread(weight[:, number], exponent[:, number], part.start, match)
+    scientific = [number for number, match in enumerate(plain) if match[5]]
     used = np.flatnonzero(weight.any(axis=1) | exponent.any(axis=1))
+    signs = [-1.0 if match[1] == b"-" else 1.0 for match in plain]
     return Shape(
         columns=tuple(part.column for part in fields),
         digits=used,
-        weights=weight[used],
-        exponents=exponent[used],
-        signs=np.array([-1.0 if match[1] == b"-" else 1.0 for match in plain]),
-        decimals=np.array([float(len(match[3] or b"")) for match in plain]),
+        weights=np.hstack([weight[used] * signs, exponent[used][:, scientific]]),
+        scientific=np.array(scientific, np.int64),
+        places=np.array([len(match[3] or b"") for match in plain], np.int64),
         factors=np.array([part.factor for part in fields]),
     )
 
@@ -188,15 +200,15 @@ class Decoder:
         for row, tail in enumerate(tails):
             groups[tail.translate(_TO_SHAPE)].append(row)
         table: dict[str, Floats] = {"iteration": np.full(len(tails), np.nan)}
-        for key, rows in groups.items():
-            self._group(table, tails, key, rows)
+        for rows in groups.values():
+            self._group(table, tails, rows)
         return table
 
-    def _group(
-        self, table: dict[str, Floats], tails: Sequence[bytes], key: bytes, rows: list[int]
-    ) -> None:
+    def _group(self, table: dict[str, Floats], tails: Sequence[bytes], rows: list[int]) -> None:
         lines = [tails[row] for row in rows]
-        matrix = shape.read(lines) if (shape := self._shape(key, lines[0])) else None
+        text = np.frombuffer(b"".join(lines), np.uint8).reshape(len(lines), -1)
+        shape = self.shape(lines[0])
+        matrix = shape.read(text[:, shape.digits]) if shape else None
         if shape is not None and matrix is not None:
             for number, name in enumerate(shape.columns):
                 if (column := self._column(table, name, len(tails))) is not None:
@@ -207,11 +219,13 @@ class Decoder:
                 if (column := self._column(table, name, len(tails))) is not None:
                     column[row] = value
 
-    def _shape(self, key: bytes, sample: bytes) -> Shape | None:
+    def shape(self, line: bytes) -> Shape | None:
+        """How to read lines like this one; None where they must be read one by one."""
+        key = line.translate(_TO_SHAPE)
         if key not in self.shapes:
             if len(self.shapes) > 2000:
                 self.shapes.clear()
-            self.shapes[key] = shape_of(sample)
+            self.shapes[key] = shape_of(line)
         return self.shapes[key]
 
     @staticmethod

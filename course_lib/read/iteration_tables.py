@@ -22,30 +22,38 @@ def build(rows: IterationRows, sources: Sequence[Source]) -> tuple[pd.DataFrame,
     if not rows.rows:
         empty = pd.DataFrame(columns=[*ITERATION_COLUMNS, *WHERE_COLUMNS], dtype=float)
         return empty, empty.copy()
-    data = _numbers(rows)
     printer = np.concatenate(rows.printer)
     file = np.array([number for _, number in rows.printers], np.int64)[printer]
     attempt = attempts_of(rows.columns.column("iteration"), np.concatenate(rows.start), file)
-    data |= _where(rows, printer, attempt, file, sources)
+    data = _numbers(rows, file) | _where(rows, printer, attempt, file, sources)
     table = pd.DataFrame(data, copy=False)
     return _once(table)
 
 
-def _numbers(rows: IterationRows) -> dict[str, Any]:
+def _numbers(rows: IterationRows, file: Ints) -> dict[str, Any]:
     extra = [name for name in rows.columns.parts if name not in ITERATION_COLUMNS]
-    patched: dict[str, list[tuple[int, float]]] = {}
-    for row, name, value in rows.patches:
-        patched.setdefault(name, []).append((row, value))
+    patched = {name for _, _, name, _ in rows.patches}
     data: dict[str, Any] = {}
     for name in (*ITERATION_COLUMNS, *extra):
         if name not in rows.columns.parts and name not in patched:
             data[name] = np.full(rows.rows, np.nan, np.float32)
             continue
         column = rows.columns.column(name)
-        for row, value in patched.get(name, []):
-            column[row] = value
+        column = np.full(rows.rows, np.nan) if not len(column) else column
+        if name in patched:
+            _patch(column, rows, name, file)
         data[name] = _integers(column) if name in ITERATION_INTEGERS else column
     return data
+
+
+def _patch(column: npt.NDArray[np.float64], rows: IterationRows, name: str, file: Ints) -> None:
+    """What a later line says belongs to the last row before it in the same file."""
+    line = np.concatenate(rows.line)
+    for number, after, what, value in rows.patches:
+        first, last = np.searchsorted(file, [number, number + 1])
+        row = first + int(np.searchsorted(line[first:last], after)) - 1
+        if what == name and row >= first:
+            column[row] = value
 
 
 def _integers(column: npt.NDArray[np.float64]) -> Any:

@@ -11,10 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.read import prefix
-from course_lib.read.fields import HEAD, MOST_EXTRA_COLUMNS, Decoder, Floats
+from course_lib.read.bulk import Bulk, Head
+from course_lib.read.fields import HEAD, MOST_EXTRA_COLUMNS, Decoder, Floats, Shape
+from course_lib.read.iteration_lines import pick
 from course_lib.read.prefix import Prefix
+from course_lib.read.scan import Hits
 
 Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Times = npt.NDArray[Any]
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?")
 MOST_ROWS = 20_000_000
 MOST_PRINTERS = 100_000
@@ -48,6 +53,40 @@ class Columns:
         return np.concatenate(parts) if parts else np.zeros(0)
 
 
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a block; `line` counts from 0 within it."""
+
+    line: Ints
+    columns: dict[str, Floats]
+    codes: Codes
+    stamps: Times
+
+
+@dataclass(frozen=True)
+class Place:
+    """The number of the file, of a block's first line (from 1), and of world lines before it."""
+
+    file: int
+    line: int
+    started: int
+
+
+def merged(parts: Sequence[Part]) -> Part:
+    """All rows in the order of their lines."""
+    line = np.concatenate([part.line for part in parts])
+    order = np.argsort(line, kind="stable")
+    names = dict.fromkeys(name for part in parts for name in part.columns)
+    columns: dict[str, Floats] = {}
+    for name in names:
+        pieces = [part.columns.get(name, np.full(len(part.line), np.nan)) for part in parts]
+        columns[name] = np.concatenate(pieces)[order]
+    if "global_step" in columns:
+        columns |= _by_global_step(columns)
+    codes = np.concatenate([part.codes for part in parts])[order]
+    return Part(line[order], columns, codes, np.concatenate([part.stamps for part in parts])[order])
+
+
 class IterationRows:
     """Rows in the order in which they were printed."""
 
@@ -55,41 +94,72 @@ class IterationRows:
         self.columns = Columns()
         self.line: list[Ints] = []
         self.start: list[Ints] = []
-        self.stamp: list[npt.NDArray[Any]] = []
-        self.printer: list[npt.NDArray[np.int32]] = []
+        self.stamp: list[Times] = []
+        self.printer: list[Codes] = []
         self.printers: list[tuple[Prefix, int]] = []
-        self.patches: list[tuple[int, str, float]] = []
+        self.patches: list[tuple[int, int, str, float]] = []
         self._decoder = Decoder()
         self._codes: dict[tuple[bytes, int], int] = {}
+        self._bulk = Bulk(self._learn)
+        self._file = 0
 
     @property
     def rows(self) -> int:
         return self.columns.rows
 
-    def add(
-        self, before: Sequence[bytes], tails: Sequence[bytes], line: Ints, start: Ints, file: int
-    ) -> tuple[Ints, Floats]:
-        """`before`: what precedes the word `iteration` on each line; `start` counts world lines.
+    def add_block(self, block: bytes, hits: Hits, begun: Ints, place: Place) -> tuple[Ints, Floats]:
+        """Adds the iteration lines of a block; gives their lines and iteration numbers.
 
-        Gives lines and iteration numbers of the rows that were taken.
+        `begun`: lines that state the world size, so begin an attempt (numbered within the block).
         """
-        room = max(MOST_ROWS - self.rows, 0)
-        before, tails, line, start = before[:room], tails[:room], line[:room], start[:room]
+        if place.file != self._file:
+            self._bulk, self._file = Bulk(self._learn), place.file
+        single = hits.times == 1
+        batches, left = self._bulk.take(block, hits.start[single], hits.end[single])
+        parts = [
+            Part(
+                hits.line[single][batch.row],
+                batch.columns,
+                np.full(len(batch.row), batch.code, np.int32),
+                _times(batch.stamps),
+            )
+            for batch in batches
+        ]
+        rest = np.sort(np.concatenate([np.flatnonzero(single)[left], np.flatnonzero(~single)]))
+        parts.append(self._one_by_one(*pick(block, hits.only(rest)), place.file))
+        part = merged(parts)
+        if self.rows + len(part.line) > MOST_ROWS or not len(part.line):
+            return np.zeros(0, np.int64), np.zeros(0)
+        line = part.line + place.line
+        self.columns.add(part.columns, len(line))
+        self.line.append(line)
+        self.start.append(place.started + np.searchsorted(begun, part.line))
+        self.stamp.append(part.stamps)
+        self.printer.append(part.codes)
+        return line, part.columns["iteration"]
+
+    def _learn(self, line: bytes) -> tuple[Head, Shape] | None:
+        at = line.find(b"iteration")
+        if at < 0 or b"\x1b" in line or not line.endswith(b"|"):
+            return None
+        shape = self._decoder.shape(line[at:])
+        if shape is None or "global_step" in shape.columns:
+            return None
+        stamp = _STAMP.search(line, 0, at)
+        first, last = stamp.span() if stamp else (at, at)
+        code = self._code(line[:at], line[:first] + line[last:at], self._file)
+        return Head(at, first, last, code), shape
+
+    def _one_by_one(
+        self, before: Sequence[bytes], tails: Sequence[bytes], numbers: Sequence[int], file: int
+    ) -> Part:
+        line = np.array(numbers, np.int64)
         table = self._decoder.read(tails)
         if np.isnan(table["iteration"]).any():
             table, before, kept = self._searched(table["iteration"], before, tails)
-            line, start = line[kept], start[kept]
-        if not before:
-            return np.zeros(0, np.int64), np.zeros(0)
+            line = line[kept]
         codes, stamps = self._who(before, file)
-        if "global_step" in table:
-            table = _by_global_step(table)
-        self.columns.add(table, len(before))
-        self.line.append(line)
-        self.start.append(start)
-        self.stamp.append(stamps)
-        self.printer.append(codes)
-        return line, table["iteration"]
+        return Part(line, table, codes, stamps)
 
     def _searched(
         self, iteration: Floats, before: Sequence[bytes], tails: Sequence[bytes]
@@ -105,18 +175,11 @@ class IterationRows:
         texts = [before[row] + tails[row][: moved[row]] for row in kept]
         return table, texts, np.array(kept, np.int64)
 
-    def patch(self, line: int, name: str, value: float) -> None:
+    def patch(self, file: int, line: int, name: str, value: float) -> None:
         """A later line completes the row before it."""
-        for block in range(len(self.line) - 1, -1, -1):
-            if self.line[block][0] <= line:
-                index = int(np.searchsorted(self.line[block], line)) - 1
-                row = sum(map(len, self.line[:block])) + index
-                self.patches.append((row, name, value))
-                return
+        self.patches.append((file, line, name, value))
 
-    def _who(
-        self, before: Sequence[bytes], file: int
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    def _who(self, before: Sequence[bytes], file: int) -> tuple[Codes, Times]:
         codes = np.empty(len(before), np.int32)
         stamps: list[bytes] = []
         first = last = 0
@@ -140,11 +203,11 @@ class IterationRows:
         return min(code, MOST_PRINTERS - 1)
 
 
-def _times(stamps: Sequence[bytes]) -> npt.NDArray[Any]:
+def _times(stamps: Sequence[bytes] | npt.NDArray[np.bytes_]) -> Times:
     try:
         return np.array(stamps, "S26").astype("datetime64[us]")
     except ValueError:
-        return np.array([_time(stamp) for stamp in stamps], "datetime64[us]")
+        return np.array([_time(bytes(stamp)) for stamp in stamps], "datetime64[us]")
 
 
 def _time(stamp: bytes) -> np.datetime64:

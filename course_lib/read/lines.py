@@ -92,19 +92,6 @@ def open_any(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb")) if is_gzip(path) else path.open("rb")
 
 
-def chunks(path: Path, size_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """The bytes of a file; a gzip that is cut or damaged gives what can be read of it."""
-    with open_any(path) as file:
-        while True:
-            try:
-                data = file.read(size_bytes)
-            except (EOFError, OSError, zlib.error):
-                return
-            if not data:
-                return
-            yield data
-
-
 class LineBuffer:
     """Cuts a stream of bytes into blocks that end with a newline; keeps the half line."""
 
@@ -129,24 +116,17 @@ class LineBuffer:
 
 def blocks(path: Path) -> Iterator[bytes]:
     """Blocks of whole lines; only the last one may lack its newline."""
-    buffer = LineBuffer()
-    for data in chunks(path):
-        if block := buffer.feed(data):
+    with open_any(path) as file:
+        while True:
+            try:
+                block = file.read(BLOCK_BYTES)
+                if block and not block.endswith(b"\n"):
+                    block += file.readline(LONGEST_LINE_BYTES)
+            except (EOFError, OSError, zlib.error):
+                return
+            if not block:
+                return
             yield block
-    if rest := buffer.rest():
-        yield rest
-
-
-def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """(number from 1, line without its newline) for files that are not large."""
-    number = 0
-    for block in blocks(path):
-        lines = block.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        for line in lines:
-            number += 1
-            yield number, line
 
 
 class Tail:

@@ -50,10 +50,10 @@ class Marks:
         self.tables = tables
         self._iteration: int | None = None
         self._regions = dict.fromkeys(_MOST_REGIONS, 0)
-        self.begin(Source.unnamed())
+        self.begin(Source.unnamed(), 0)
 
-    def begin(self, source: Source) -> None:
-        self._source = source
+    def begin(self, source: Source, number: int) -> None:
+        self._source, self._file = source, number
         self._region: str | None = None
         self._region_left = self._strangers = self._read_bytes = 0
 
@@ -79,6 +79,7 @@ class Marks:
 
     def _place(self, block: bytes, span: tuple[int, int], line: int, rows: Logged) -> Place:
         place = Place(block, span, self._source, line)
+        place.file = self._file
         place.iteration = rows.before(line, self._iteration)
         return place
 

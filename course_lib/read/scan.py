@@ -39,7 +39,7 @@ class Hits:
         empty = np.zeros(0, np.int64)
         return Hits(empty, empty, empty, empty, empty, lines)
 
-    def only(self, chosen: npt.NDArray[np.bool_]) -> Hits:
+    def only(self, chosen: npt.NDArray[np.bool_] | Ints) -> Hits:
         return Hits(
             self.start[chosen],
             self.end[chosen],
@@ -91,7 +91,8 @@ class Finder:
 
     def _positions(self, block: bytes) -> tuple[Ints, Ints]:
         words = np.frombuffer(block, np.uint64, len(block) // WORD)
-        hits = np.flatnonzero(self._table[(words * _MIX) >> _SHIFT])
+        mixed = ((words * _MIX) >> _SHIFT).view(np.int64)  # an index that needs no conversion
+        hits = np.flatnonzero(np.take(self._table, mixed, mode="clip"))
         if not len(hits):
             return hits, hits
         found = words[hits]

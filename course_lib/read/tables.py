@@ -31,6 +31,7 @@ class Place:
         self.text = prefix.without_colours(block[span[0] : min(span[1], span[0] + LONGEST_BYTES)])
         self.source = source
         self.line = line
+        self.file = 0
         self.iteration: int | None = None
         self._after = block, span[1] + 1
 

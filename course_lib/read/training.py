@@ -12,7 +12,7 @@ import numpy as np
 
 from course_lib.read import lines
 from course_lib.read.fields import HEAD
-from course_lib.read.iteration_lines import pick
+from course_lib.read.iterations import Place
 from course_lib.read.lines import LineBuffer, PathLike, Source, Tail
 from course_lib.read.marks import NEEDLES as MARK_NEEDLES
 from course_lib.read.marks import WORLD_NEEDLE, Logged, Marks
@@ -64,8 +64,11 @@ class TrainingReader:
     def read(self, source: Source) -> None:
         """A whole file, to its end."""
         self._begin(source)
-        for data in lines.chunks(source.path):
-            self.feed(data)
+        for block in lines.blocks(source.path):
+            if block.endswith(b"\n"):
+                self._block(block)
+            else:
+                self.feed(block)
         self.finish()
 
     def finish(self) -> None:
@@ -82,7 +85,7 @@ class TrainingReader:
         self._sources.append(source)
         self._lines_before += self._line
         self._line = 0
-        self._marks.begin(source)
+        self._marks.begin(source, len(self._sources) - 1)
 
     def _block(self, block: bytes) -> None:
         hits = _FINDER.find(block)
@@ -93,14 +96,10 @@ class TrainingReader:
 
     def _iterations(self, block: bytes, hits: Hits, begun: Ints) -> Logged:
         """`begun`: lines of this block that state the world size, so begin an attempt."""
-        before, tails, numbers = pick(block, hits)
-        line = np.array(numbers, np.int64)
-        starts = self._starts + np.searchsorted(np.unique(begun), line)
+        begun = np.unique(begun)
+        place = Place(len(self._sources) - 1, self._line + 1, self._starts)
+        line, iteration = self._tables.iterations.add_block(block, hits, begun, place)
         self._starts += len(begun)
-        rows = self._tables.iterations
-        line, iteration = rows.add(
-            before, tails, line + self._line + 1, starts, len(self._sources) - 1
-        )
         return Logged(self._line + 1, line, iteration)
 
 
