@@ -22,7 +22,8 @@ lint: setup
 	@$(BIN)/mypy
 
 test: lint
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -p course_lib.teach.nbval_checks \
+	    --nbval-lax --nbval-cell-timeout=600 tests solutions notebooks
 
 course: setup
 	@$(BIN)/course run

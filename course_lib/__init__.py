@@ -14,7 +14,16 @@ if TYPE_CHECKING:  # `typing` takes 10 ms to import, a fifth of a whole `squeue`
 
 __version__ = "0.1.0"
 
-EXPORTS: dict[str, str] = {}
+EXPORTS: dict[str, str] = {
+    "Lab": "lab.lab:Lab",
+    "check": "teach.check",
+    "gpt": "lab.recipes.gpt",
+    "links": "lab.recipes.links",
+    "progress": "teach.progress:show",
+    "read": "read",
+    "shell": "lab.recipes.shell",
+    "show": "show",
+}
 """Name in a notebook -> module that holds it; `module:name` where the two differ."""
 
 __all__ = list(EXPORTS)

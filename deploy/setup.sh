@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv with everything that requirements.lock pins, and the package itself, editable.
+# Makes .venv with everything that requirements.lock pins, the package itself (editable), and the
+# sample text in data/.
 # Safe to interrupt at any point: the stamp is written last, and a half-made .venv is made anew.
 # TORCH_WHEELS: another index (https://…) or folder of wheels to take torch from.
 set -euo pipefail
@@ -27,12 +28,12 @@ if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then exit 0; fi
 }
 rm -f "$stamp"
 if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    say "1/3 making .venv with $("$python" --version)"
+    say "1/5 making .venv with $("$python" --version)"
     rm -rf .venv
     "$python" -m venv .venv
 fi
 
-say "2/3 installing the pinned packages (the first time this takes some minutes, mostly torch)"
+say "2/5 installing the pinned packages (the first time this takes some minutes, mostly torch)"
 pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check)
 torch_pin=$(grep '^torch==' requirements.lock)
 case "${TORCH_WHEELS:-}" in
@@ -42,7 +43,19 @@ case "${TORCH_WHEELS:-}" in
 esac
 "${pip[@]}" --requirement requirements.lock
 
-say "3/3 installing the course itself"
+say "3/5 installing the course itself"
 "${pip[@]}" --no-deps --no-build-isolation --editable .
+
+say "4/5 preparing the sample text that the lessons train on"
+.venv/bin/python code/sample_text.py --out data >/dev/null
+
+if command -v npm >/dev/null; then
+    say "5/5 fetching what the trace view of TensorBoard would otherwise load from the web"
+    mkdir -p .venv/share/course && cp -R deploy/webcomponents .venv/share/course/
+    npm ci --prefix .venv/share/course/webcomponents --silent --no-audit --no-fund ||
+        say "npm could not; TensorBoard works all the same, but for its trace view"
+else
+    say "5/5 no npm here: TensorBoard works all the same, but for its trace view"
+fi
 printf '%s' "$wanted" >"$stamp"
 say "done"

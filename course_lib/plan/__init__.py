@@ -1,1 +1,8 @@
-"""Predict: shapes and layouts in, parameters, FLOPs, memory and time out. Imports no torch."""
+"""Predict: parameters, FLOPs, memory, time and the best layout, before anything runs."""
+
+from course_lib.plan.checks import PlanError
+from course_lib.plan.layout import Layout
+from course_lib.plan.model import Model, Patches
+from course_lib.plan.presets import PRESETS, preset
+
+__all__ = ["PRESETS", "Layout", "Model", "Patches", "PlanError", "preset"]

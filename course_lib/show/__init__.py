@@ -1,1 +1,35 @@
-"""Draw: tables in, figures and diagrams out. Never opens a file of a run."""
+"""Tables in, pictures out. Nothing here opens a file of a run.
+
+Names resolve on first use, because drawing needs pandas and matplotlib and `lab` does not.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_WHERE = {  # no module is named like a function: importing it would take the name
+    "curves": ("loss", "throughput", "loss_scale", "scaling"),
+    "bars": ("step_time", "operators", "predicted", "guess"),
+    "links": ("link_heat", "link_curve"),
+    "networks": ("topology",),
+    "grid": ("ranks",),
+    "memories": ("memory", "memory_ranks", "memory_compare", "memory_parts"),
+    "pipelines": ("pipeline", "pipeline_measured", "schedule"),
+    "picture": ("Picture",),
+}
+_MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}
+_MODULE_OF["moving"] = ""  # itself a module
+__all__ = list(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"show has no {name!r}; it draws: {', '.join(__all__)}")
+    if not _MODULE_OF[name]:
+        return import_module(f"course_lib.show.{name}")
+    return getattr(import_module(f"course_lib.show.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

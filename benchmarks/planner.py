@@ -1,0 +1,246 @@
+"""Holds the planner against published measurements.
+
+    python benchmarks/planner.py FOLDER [FOLDER …] [--rows N] [--write-residuals]
+
+FOLDER holds CSV files: of the sources that planner_sources.py knows, or with the columns of
+`course_lib.plan.measured.COLUMNS` (see README.md). Prints one table by source, the worst rows, and
+which goals are met; exits with 1 if one is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+
+import pandas as pd
+from planner_sources import read_folder
+
+from course_lib.plan.estimate import GIB, Estimate
+from course_lib.plan.intervals import RESIDUALS, memory_keys, time_keys
+from course_lib.plan.measured import Measured
+from course_lib.plan.memory import StageMemory, memory_of_stage
+from course_lib.plan.stacks import STACKS
+from course_lib.plan.stages import head_rank
+
+FEWEST_FOR_RESIDUALS = 12
+
+
+def compared_stage(run: Measured) -> StageMemory:
+    if run.memory_of == "max":
+        return Estimate(run.model, run.layout, run.cluster, run.stack).fullest
+    last = head_rank(run.model, run.layout.pipeline, run.stack.stage_rule)
+    stage = 0 if run.memory_of == "first" else last
+    return memory_of_stage(run.model, run.layout, run.stack, stage)
+
+
+def predicted_gib(run: Measured, estimate: Estimate) -> float:
+    stage = compared_stage(run)
+    if run.memory_kind == "allocated":
+        return stage.allocated / GIB
+    context = estimate.device_gib - estimate.fullest.reserved(run.stack) / GIB
+    return stage.reserved(run.stack) / GIB + (context if run.memory_kind == "device" else 0.0)
+
+
+def compare(run: Measured) -> dict[str, object]:
+    estimate = Estimate(run.model, run.layout, run.cluster, run.stack)
+    layout = run.layout
+    row: dict[str, object] = {
+        "source": run.source,
+        "model": run.model.name[:24],
+        "devices": layout.devices,
+        "t": layout.tensor,
+        "p": layout.pipeline,
+        "d": layout.data,
+        "v": layout.virtual,
+        "mb": layout.micro_batch,
+        "m": layout.micro_batches,
+        "zero": layout.zero,
+        "recompute": layout.recompute,
+        "group": repr(run.group),
+        "fits": estimate.fits,
+        "device_gib": estimate.device_gib,
+        "capacity_gib": estimate.capacity_gib,
+        "overflowed": run.overflowed,
+    }
+    if run.iteration_s is not None:
+        low, high = estimate.interval
+        other = Estimate(run.model, layout, run.cluster, STACKS["unknown"])
+        row |= {
+            "measured_s": run.iteration_s,
+            "predicted_s": estimate.seconds,
+            "error": estimate.seconds / run.iteration_s - 1,
+            "unknown_error": other.seconds / run.iteration_s - 1,
+            "inside": low <= run.iteration_s <= high,
+            "time_keys": time_keys(layout, run.cluster, run.stack),
+            "unknown_keys": time_keys(layout, run.cluster, STACKS["unknown"]),
+        }
+    if run.peak_gib is not None:
+        gib = predicted_gib(run, estimate)
+        row |= {
+            "measured_gib": run.peak_gib,
+            "predicted_gib": gib,
+            "memory_error": gib / run.peak_gib - 1,
+            "memory_keys": memory_keys(layout, run.stack),
+        }
+    return row
+
+
+def compared(runs: list[Measured]) -> pd.DataFrame:
+    """One row per run; what was not measured is missing."""
+    table = pd.DataFrame([compare(run) for run in runs])
+    wanted = ("error", "unknown_error", "inside", "memory_error", "measured_s", "measured_gib")
+    return table.assign(**{name: math.nan for name in wanted if name not in table})
+
+
+def by_source(table: pd.DataFrame) -> pd.DataFrame:
+    """Errors in percent, one line per source and one for all."""
+    groups = [*table.groupby("source"), ("all", table)]
+    return pd.DataFrame([_summary(str(name), rows) for name, rows in groups]).set_index("source")
+
+
+def _percent(values: pd.Series[float], quantile: float) -> float:
+    return 100 * float(values.quantile(quantile)) if len(values) else math.nan
+
+
+def _summary(name: str, rows: pd.DataFrame) -> dict[str, object]:
+    timed, weighed = rows.dropna(subset=["error"]), rows.dropna(subset=["memory_error"])
+    hits, groups = ranking(timed)
+    return {
+        "source": name,
+        "timed": len(timed),
+        "bias %": _percent(timed.error, 0.5),
+        "median %": _percent(timed.error.abs(), 0.5),
+        "p90 %": _percent(timed.error.abs(), 0.9),
+        "unknown code %": _percent(timed.unknown_error.abs(), 0.5),
+        "inside %": 100 * timed.inside.astype(float).mean() if len(timed) else math.nan,
+        "groups": groups,
+        "best in 3 %": 100 * hits / groups if groups else math.nan,
+        "weighed": len(weighed),
+        "memory median %": _percent(weighed.memory_error.abs(), 0.5),
+        "memory p95 %": _percent(weighed.memory_error.abs(), 0.95),
+        "overflowed": int((rows.overflowed == True).sum()),  # noqa: E712
+        "said fits": int(wrongly_fits(rows).sum()),
+    }
+
+
+def ranking(timed: pd.DataFrame, fewest: int = 4) -> tuple[int, int]:
+    """In how many groups of at least `fewest` layouts the predicted best is among the measured
+    best three; and how many groups there are. Repeated layouts count once, at their fastest."""
+    hits = groups = 0
+    for _, rows in timed.groupby("group"):
+        layouts = rows.groupby(["t", "p", "d", "v", "mb", "zero", "recompute"], sort=False)
+        best = layouts[["measured_s", "predicted_s"]].min()
+        if len(best) < fewest:
+            continue
+        groups += 1
+        place = best.measured_s.rank(method="min")[best.predicted_s.idxmin()]
+        hits += int(place <= 3)
+    return hits, groups
+
+
+def wrongly_fits(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Runs that overflowed and that we said would fit with a tenth to spare."""
+    return (rows.overflowed == True) & (rows.device_gib <= 0.9 * rows.capacity_gib)  # noqa: E712
+
+
+def goals(table: pd.DataFrame) -> list[tuple[str, float, str, bool]]:
+    """(what, reached, goal, met); a goal without rows is not judged."""
+    found: list[tuple[str, float, str, bool]] = []
+    timed = table.dropna(subset=["error"])
+    megatron = timed[timed.source.str.match(MEGATRON_ON_A100)]
+    other = timed[timed.source.str.match(OTHER_ON_H100)]
+    hits, groups = ranking(timed)
+    weighed = table.dropna(subset=["memory_error"]).memory_error.abs()
+    limits = [
+        ("time, Megatron-like on A100, median %", _percent(megatron.error.abs(), 0.5), 10.0),
+        ("time, other code on H100, median %", _percent(other.error.abs(), 0.5), 15.0),
+        ("memory, median %", _percent(weighed, 0.5), 6.0),
+        ("memory, 95th percentile %", _percent(weighed, 0.95), 20.0),
+        ("overflowed, and we said it fits", float(wrongly_fits(table).sum()), 0.0),
+    ]
+    for what, reached, limit in limits:
+        if not math.isnan(reached):
+            found.append((what, reached, f"≤ {limit:g}", reached <= limit))
+    if groups:
+        share = 100 * hits / groups
+        found.append(("best layout among measured best 3, %", share, "≥ 80", share >= 80))
+    if len(timed):
+        inside = 100 * float(timed.inside.astype(float).mean())
+        found.append(("inside the 80 % interval, %", inside, "75 – 85", 75 <= inside <= 85))
+    return found
+
+
+MEGATRON_ON_A100 = r"megatron-sc21|korthikanti|vtrain|jubench|megatron-2021"
+OTHER_ON_H100 = r"nanotron|llm-foundry-h100|torchtitan"
+
+
+def write_residuals(table: pd.DataFrame) -> None:
+    """Tenth and ninetieth percentile of measured / predicted, for every kind with enough runs. Of
+    an unknown code base, every source counts as much as any other, however many runs it has."""
+    found: dict[str, dict[str, float]] = {}
+    for keys, error in RESIDUALS_OF.items():
+        rows = table.dropna(subset=[error])
+        share = 1 / rows.groupby("source").source.transform("size")
+        ratios = pd.DataFrame({"key": rows[keys], "ratio": 1 / (1 + rows[error]), "share": share})
+        for key, group in ratios.explode("key").groupby("key"):
+            if len(group) < FEWEST_FOR_RESIDUALS:
+                continue
+            weights = group.share if keys == "unknown_keys" else 1 + 0 * group.share
+            low, high = (_weighted_quantile(group.ratio, weights, q) for q in (0.1, 0.9))
+            found[str(key)] = {"low": round(low, 3), "high": round(high, 3), "runs": len(group)}
+    RESIDUALS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+RESIDUALS_OF = {
+    "time_keys": "error",
+    "unknown_keys": "unknown_error",
+    "memory_keys": "memory_error",
+}
+
+
+def _weighted_quantile(
+    values: pd.Series[float], weights: pd.Series[float], quantile: float
+) -> float:
+    ordered = values.sort_values()
+    reached = weights[ordered.index].cumsum() / weights.sum()
+    return float(ordered[reached >= quantile].iloc[0])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--rows", type=int, default=5, help="worst rows of each source to print")
+    parser.add_argument("--write-residuals", action="store_true")
+    arguments = parser.parse_args()
+    runs = [run for folder in arguments.folders for run in read_folder(folder)]
+    if not runs:
+        print(f"no measured runs in {', '.join(map(str, arguments.folders))}")
+        return 1
+    table = compared(runs)
+    if arguments.write_residuals:
+        write_residuals(table)
+    with pd.option_context("display.width", 220, "display.max_columns", 40):
+        print(by_source(table).round(1).to_string())
+        print_worst(table, arguments.rows)
+    results = goals(table)
+    for what, reached, goal, met in results:
+        print(f"{'met   ' if met else 'MISSED'}  {what}: {reached:.1f} (goal {goal})")
+    return 0 if all(met for *_, met in results) else 1
+
+
+def print_worst(table: pd.DataFrame, count: int) -> None:
+    shown = ["model", "devices", "t", "p", "d", "v", "mb", "m", "zero", "recompute"]
+    for error, pair in (("error", "_s"), ("memory_error", "_gib")) if count else ():
+        rows = table.dropna(subset=[error])
+        for source, group in rows.groupby("source"):
+            worst = group.loc[group[error].abs().sort_values(ascending=False).index[:count]]
+            print(f"\n{source}: worst by {error}")
+            columns = [*shown, f"measured{pair}", f"predicted{pair}", error]
+            print(worst[columns].round(3).to_string(index=False))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Published measurements into one form: a converter per source, chosen by its columns.
+
+What a source does not say is decided in its converter, in one place, with the reason beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from course_lib.plan import PlanError
+from course_lib.plan.measured import COLUMNS, Measured, read_measured
+from planner_sources.bigscience import bigscience
+from planner_sources.common import Row
+from planner_sources.fsdp import llm_foundry, single_file, torchtitan
+from planner_sources.megatron import (
+    jubench,
+    korthikanti,
+    megatron_2020,
+    megatron_2021,
+    megatron_sc21,
+    vtrain,
+)
+from planner_sources.megatron_ci import megatron_ci
+from planner_sources.nanotron import nanotron
+
+CONVERTERS: dict[frozenset[str], Callable[[Row], Measured | None]] = {
+    frozenset({"interleave_v_derived", "dp_derived"}): megatron_sc21,
+    frozenset({"interleave_m", "iter_time_s"}): korthikanti,
+    frozenset({"system", "iter_time_ms", "scaling_pct"}): megatron_2020,
+    frozenset({"tp*pp*dp==n_gpus", "params_B_as_published"}): vtrain,
+    frozenset({"system", "TFLOPs_per_gpu", "options"}): jubench,
+    frozenset({"n_kv_heads_inferred", "zero_stage", "succeeded"}): nanotron,
+    frozenset({"mem_max_allocated_bytes", "test_case", "suite"}): megatron_ci,
+    frozenset({"file", "section", "size_label", "hw_TFLOPs_per_gpu", "mem_note"}): bigscience,
+    frozenset({"fsdp(dp_shard)", "local_batch", "torch_compile"}): torchtitan,
+    frozenset({"tokens_per_iter", "recompute", "sharding"}): single_file,
+    frozenset({"model_parallel_size", "achieved_TFLOPs_per_gpu"}): megatron_2021,
+    frozenset({"fsdp_sharding", "mfu_pct", "n_params"}): llm_foundry,
+}
+
+
+def _rename(name: str) -> str:
+    """Column names that Python cannot spell."""
+    if name == "fsdp(dp_shard)":
+        return "fsdp_ranks"
+    return "memory_gib" if name.startswith("peak_gpu_mem_reported") else name
+
+
+def read_file(path: Path) -> Iterator[Measured]:
+    """Runs of one CSV file, of whatever source; nothing from a file of another kind."""
+    with path.open(encoding="utf-8") as file:
+        header = set(next(file, "").strip().split(","))
+    if {"hardware", "software"} <= header and header & set(COLUMNS):
+        yield from read_measured(path)
+        return
+    found = [make for columns, make in CONVERTERS.items() if columns <= header]
+    if not found:
+        return
+    table = pd.read_csv(path).rename(columns=_rename)
+    for row in table.itertuples(index=False):
+        try:
+            run = found[0](row)
+        except PlanError as error:
+            print(f"{path.name}: left out: {error}")
+            continue
+        if run is not None:
+            yield run
+
+
+def read_folder(folder: Path) -> list[Measured]:
+    return [run for path in sorted(folder.glob("*.csv")) for run in read_file(path)]

@@ -1,0 +1,73 @@
+"""BigScience's tuning runs on V100."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+
+from course_lib.plan import Layout, Model
+from course_lib.plan.machines import cluster, device
+from course_lib.plan.measured import Measured
+from course_lib.plan.stacks import stack_named
+from planner_sources.common import Row
+
+# Depth and width of BigScience's sizes (its job scripts; 32 heads, 1024 tokens, GPT-2 vocabulary).
+BIGSCIENCE = {
+    "7.5B": (36, 4096),
+    "18B": (40, 6144),
+    "25B": (40, 7168),
+    "30B": (48, 7168),
+    "39B": (48, 8192),
+    "52B": (64, 8192),
+    "65B": (64, 9216),
+    "97B": (64, 11264),
+    "116B": (64, 12288),
+    "206B": (64, 16384),
+}
+
+
+def bigscience(row: Row) -> Measured | None:
+    """Megatron-LM and Megatron-DeepSpeed with pipelines, on Jean Zay's V100; runs of other code
+    bases, with offloading, or with a mis-set model (104B) are left out."""
+    label = str(row.size_label)
+    if label == "1.3B":
+        model = Model(label, 24, 2048, 16, 2048, 50257)
+    elif label in BIGSCIENCE and str(row.section).startswith("Megatron"):
+        layers, hidden = BIGSCIENCE[label]
+        model = Model(label, layers, hidden, 32, 1024, 50257)
+    else:
+        return None
+    if pd.isna(row.pp) or pd.isna(row.dp) or pd.isna(row.global_batch_seqs):
+        return None
+    tensor = int(re.match(r"\d+", str(row.tp)).group())  # type: ignore[union-attr]
+    full = "full" in str(row.activation_recompute)
+    layout = Layout(
+        data=int(row.dp),
+        tensor=tensor,
+        pipeline=int(row.pp),
+        micro_batch=int(row.micro_batch),
+        global_batch=int(row.global_batch_seqs),
+        recompute="full" if full else "none",
+        precision="fp16",
+        flash=False,
+        # Not stated for 1.3B; memory shows that the optimizer state is sharded.
+        zero=int(label == "1.3B") if pd.isna(row.zero_stage) else int(row.zero_stage),
+    )
+    if layout.devices != row.n_gpus:
+        return None
+    gib = re.match(r"[\d.]+(?=GB)", str(row.mem_note))
+    machine = cluster("jean-zay-v100", layout.devices)
+    if "16GB" in row.gpu:
+        machine = machine.but(device=device("V100-16GB"))
+    return Measured(
+        "bigscience",
+        model,
+        layout,
+        machine,
+        stack_named("megatron-deepspeed"),
+        None if pd.isna(row.iter_time_s) else float(row.iter_time_s),
+        float(gib.group()) if gib else None,
+        memory_kind="device",
+        overflowed=bool(row.oom) and not gib,
+    )

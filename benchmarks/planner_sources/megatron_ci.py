@@ -1,0 +1,95 @@
+"""Golden values of Megatron-LM's own tests: bytes, to the last one."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from course_lib.plan import Layout, Model
+from course_lib.plan.machines import cluster
+from course_lib.plan.measured import Measured
+from course_lib.plan.stacks import stack_named
+from planner_sources.common import Row
+
+
+def _ci_fused_attention(row: Row) -> bool:
+    """Not in the table; memory shows it: tests that stop and resume and those with context
+    parallelism take the fused kernel, the others, and most on the oldest cluster, do not."""
+    if row.transformer_impl == "local":
+        return False
+    test = str(row.test_case)
+    if row.cp > 1 or "reshard" in test or "memory_speed" in test or "zp_z3" in test:
+        return True
+    return "resume_torch_dist" in test and "dracooci" not in str(row.platform)
+
+
+def _ci_sharding(row: Row) -> int:
+    if row.dp_sharding_strategy == "optim_grads_params":
+        return 3
+    return 1 if row.distributed_optimizer is True else 0
+
+
+NOT_TRAINING = ("inference", "grpo", "fp8", "resume_check")
+
+
+def _ci_virtual(row: Row) -> int:
+    per_stage = str(row.layers_per_virtual_stage)
+    if "stages/rank=" in per_stage:
+        return int(per_stage.rpartition("=")[2])
+    return int(row.n_layers) // int(row.pp) // int(per_stage) if per_stage.isdigit() else 1
+
+
+def _ci_layout(row: Row) -> Layout | None:
+    data = int(row.n_gpus_nominal) // int(row.tp * row.pp * row.cp)
+    if data == 0:
+        return None
+    return Layout(
+        data=data,
+        tensor=int(row.tp),
+        pipeline=int(row.pp),
+        context=int(row.cp),
+        virtual=_ci_virtual(row),
+        micro_batch=int(row.micro_batch),
+        global_batch=int(row.global_batch_seqs),
+        zero=_ci_sharding(row),
+        sequence_parallel=row.sequence_parallel is True and row.tp > 1,
+        recompute="none" if pd.isna(row.recompute_granularity) else str(row.recompute_granularity),
+        precision=str(row.precision),
+        flash=_ci_fused_attention(row),
+    )
+
+
+def megatron_ci(row: Row) -> Measured | None:
+    """Tests of Megatron-LM's core: GPT without experts, trained, on a known number of devices.
+    Their times are of deterministic communication and kernels, so only memory is compared."""
+    test = str(row.test_case)
+    odd = row.suite != "gpt" or any(word in test for word in NOT_TRAINING)
+    unknown = pd.notna(row.n_experts) or pd.isna(row.n_gpus_nominal)
+    if odd or unknown or row.precision not in ("bf16", "fp16"):
+        return None
+    layout = _ci_layout(row)
+    if layout is None:
+        return None
+    model = Model(
+        test,
+        int(row.n_layers),
+        int(row.hidden),
+        int(row.n_heads),
+        int(row.seq_len),
+        50257 if pd.isna(row.vocab) else int(row.vocab),
+        kv_groups=0 if pd.isna(row.n_query_groups) else int(row.n_query_groups),
+        tied=row.untie_embeddings is not True,
+        positions="rotary" if "rope" in test else "learned",
+        activation="swiglu" if row.swiglu is True else "gelu",
+    )
+    name = str(row.platform)
+    machine = "dgx-b200" if "gb200" in name else "dgx-h100" if "h100" in name else "selene"
+    return Measured(
+        "megatron-ci",
+        model,
+        layout,
+        cluster(machine, layout.devices),
+        stack_named("megatron-core"),
+        peak_gib=float(row.mem_max_allocated_bytes) / 2**30,
+        memory_of="last",
+        memory_kind="allocated",
+    )

@@ -1,0 +1,219 @@
+"""The memory trace of a rank: every allocation of the recorded steps, with what it was for.
+
+PyTorch's profiler sees each block that is taken and given back, on CPU and GPU alike. What a block
+was for follows from when it lived: what forward leaves behind until backward is an activation, what
+begins and ends within a phase is temporary. The format is described in CONTRIBUTING.md.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import socket
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from device import memory_limit_bytes
+from torch import Tensor
+
+FORMAT = "course-memory-1"
+CATEGORIES = ["parameters", "gradients", "optimizer", "activations", "temporary"]
+PARAMETERS, GRADIENTS, OPTIMIZER, ACTIVATIONS, TEMPORARY = range(5)
+PHASES = ("forward", "backward", "recompute", "optimizer", "communication", "data")
+
+
+@dataclass
+class Range:
+    """A phase of one step: a range of the profile whose name begins with a phase's."""
+
+    phase: str
+    step: int
+    micro_batch: int | None
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass
+class Block:
+    address: int
+    size_bytes: int
+    begin_ns: int
+    end_ns: int | None = None
+    category: int = TEMPORARY
+
+
+def walk(events: Iterable[Any]) -> Iterator[Any]:
+    stack = list(events)
+    while stack:
+        event = stack.pop()
+        yield event
+        stack.extend(event.children)
+
+
+def read(recording: Any, first_step: int) -> tuple[list[Range], list[tuple[int, int, int]]]:
+    """Ranges, and allocations as (time, address, bytes; negative when given back), by time."""
+    ranges, allocations, steps = [], [], []
+    for event in walk(recording.profiler.kineto_results.experimental_event_tree()):
+        fields = event.typed[1]
+        if hasattr(fields, "alloc_size"):
+            allocations.append((event.start_time_ns, fields.ptr, fields.alloc_size))
+            continue
+        found = re.match(r"(\w+)(?:#| |: |$)(\d+)?", event.name)
+        if found and found[1] == "ProfilerStep":
+            steps.append(event.start_time_ns)
+        elif found and found[1] in PHASES:
+            micro_batch = int(found[2]) if found[2] else None
+            begin, end = event.start_time_ns, event.end_time_ns
+            ranges.append(Range(found[1], 0, micro_batch, begin, end))
+    steps.sort()
+    for one in ranges:
+        one.step = first_step + max(0, sum(begin <= one.begin_ns for begin in steps) - 1)
+    return sorted(ranges, key=lambda r: r.begin_ns), sorted(allocations)
+
+
+def lives(allocations: list[tuple[int, int, int]]) -> list[Block]:
+    """Each block from its allocation to its release; those released only belong to the past."""
+    blocks: list[Block] = []
+    alive: dict[int, Block] = {}
+    for time_ns, address, size in allocations:
+        if size > 0:
+            alive[address] = Block(address, size, time_ns)
+            blocks.append(alive[address])
+        elif address in alive:
+            alive.pop(address).end_ns = time_ns
+    return blocks
+
+
+def classify(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -> None:
+    """`owners` says which category's buffers lie at an address when the recording ends."""
+    outer = [r for r in ranges if r.phase not in ("communication", "recompute")]
+    again = [r for r in ranges if r.phase == "recompute"]
+    for block in blocks:
+        home = _inside(outer, block.begin_ns)
+        if block.end_ns is None and block.address in owners:
+            block.category = owners[block.address]
+        elif home is None:
+            continue
+        elif home.phase in ("forward", "data"):
+            kept = block.end_ns is None or block.end_ns > home.end_ns
+            block.category = ACTIVATIONS if kept else TEMPORARY
+        elif home.phase == "backward":
+            block.category = _in_backward(block, home, _inside(again, block.begin_ns))
+
+
+def _in_backward(block: Block, home: Range, recomputed: Range | None) -> int:
+    outlives = block.end_ns is None or block.end_ns > home.end_ns
+    if recomputed is not None and (outlives or block.end_ns > recomputed.end_ns):
+        return ACTIVATIONS
+    return GRADIENTS if block.end_ns is None else TEMPORARY
+
+
+def _inside(ranges: list[Range], time_ns: int) -> Range | None:
+    """The latest range that holds this moment; ranges of one kind do not overlap."""
+    low, high = 0, len(ranges)
+    while low < high:
+        middle = (low + high) // 2
+        if ranges[middle].begin_ns <= time_ns:
+            low = middle + 1
+        else:
+            high = middle
+    found = ranges[low - 1] if low else None
+    return found if found is not None and time_ns <= found.end_ns else None
+
+
+def lines(
+    standing: list[tuple[int, int]], blocks: list[Block], ranges: list[Range]
+) -> list[list[Any]]:
+    """All lines after the header, by time; `standing` are (bytes, category) from before."""
+    start_ns = min([r.begin_ns for r in ranges] + [b.begin_ns for b in blocks], default=0)
+    order = {"end": 0, "free": 1, "begin": 2, "alloc": 3}
+    found: list[tuple[int, str, list[Any]]] = []
+    for number, (size, category) in enumerate(standing):
+        found.append((start_ns, "alloc", [number, size, category]))
+    for number, block in enumerate(blocks, len(standing)):
+        found.append((block.begin_ns, "alloc", [number, block.size_bytes, block.category]))
+        if block.end_ns is not None:
+            found.append((block.end_ns, "free", [number]))
+    for one in ranges:
+        found.append((one.begin_ns, "begin", [one.phase, one.step, one.micro_batch]))
+        found.append((one.end_ns, "end", [one.phase, one.step, one.micro_batch]))
+    found.sort(key=lambda line: (line[0], order[line[1]]))
+    sizes: dict[int, int] = {}
+    result: list[list[Any]] = []
+    for time_ns, kind, rest in found:
+        time_us = round((time_ns - start_ns) / 1e3, 3)
+        result.append([kind, time_us, *rest])
+        if kind == "alloc":
+            sizes[rest[0]] = rest[1]
+        elif kind == "free":
+            del sizes[rest[0]]
+        elif kind == "end":
+            result.append(["level", time_us, sum(sizes.values())])
+    return result
+
+
+def storages(tensors: Iterable[Tensor]) -> dict[int, int]:
+    """Address and size of the distinct buffers behind these tensors."""
+    found = {}
+    for tensor in tensors:
+        storage = tensor.untyped_storage()
+        found[storage.data_ptr()] = storage.nbytes()
+    return found
+
+
+class MemoryRecorder:
+    """Knows what lives as long as the run, and writes the trace when a recording is finished."""
+
+    def __init__(self, training: Any) -> None:
+        self.training = training
+        self.before: dict[int, tuple[int, int]] = {}
+
+    def begin(self) -> None:
+        self.before = self._standing()
+
+    def _standing(self) -> dict[int, tuple[int, int]]:
+        """Address → (bytes, category) of parameters, gradients and optimizer state."""
+        return {
+            address: (size, CATEGORIES.index(category))
+            for category, tensors in self.training.optimizer.tensors().items()
+            for address, size in storages(tensors).items()
+        }
+
+    def finish(self, recording: Any) -> None:
+        args, layout = self.training.args, self.training.layout
+        owners = {address: category for address, (_, category) in self._standing().items()}
+        header = {
+            "rank": layout.rank,
+            "world_size": layout.grid.world_size,
+            "node": socket.gethostname(),
+            "device": self.training.pipeline.like.device.type,
+            "limit_bytes": memory_limit_bytes(),
+            "layout": layout.sizes,
+            "note": "",
+        }
+        path = Path(args.memory_dir) / f"rank{layout.rank}.jsonl.gz"
+        ranges, allocations = read(recording, args.profile_step_start + 1)
+        blocks = lives(allocations)
+        classify(blocks, ranges, owners)
+        write(path, header, list(self.before.values()), blocks, ranges)
+
+
+def write(
+    path: Path,
+    header: dict[str, Any],
+    standing: list[tuple[int, int]],
+    blocks: list[Block],
+    ranges: list[Range],
+) -> None:
+    """`standing`: (bytes, category) of what lived when the recording began."""
+    start_ns = min([r.begin_ns for r in ranges] + [b.begin_ns for b in blocks], default=0)
+    head = {"format": FORMAT, **header, "start_unix_ns": start_ns, "categories": CATEGORIES}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.tmp")
+    with gzip.open(unfinished, "wt", compresslevel=4) as out:
+        for line in [head, *lines(standing, blocks, ranges)]:
+            out.write(json.dumps(line, separators=(",", ":")) + "\n")
+    unfinished.replace(path)

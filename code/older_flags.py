@@ -1,0 +1,74 @@
+"""Spellings of earlier years, and flags that change nothing here: accepted, with a note."""
+
+from __future__ import annotations
+
+RENAMED = {
+    "--model-parallel-size": "--tensor-model-parallel-size",
+    "--batch-size": "--micro-batch-size",
+    "--activations-checkpoint-method": "--recompute-granularity full --recompute-method",
+    "--activations-checkpoint-num-layers": "--recompute-num-layers",
+    "--checkpoint-activations": "--recompute-granularity full --recompute-method uniform",
+    "--checkpoint-num-layers": "--recompute-num-layers",
+    "--recompute-activations-method": "--recompute-method",
+    "--profile-execution": "--profile",
+    "--warmup": "--lr-warmup-fraction",
+    "--use-checkpoint-lr-scheduler": "",
+    "--log-num-zeros-in-grad": "",
+}
+# Old flag → (how many values it takes, why it is not needed).
+DROPPED = {
+    "--data-impl": (1, "the indexed format is recognised by itself"),
+    "--profile-name": (1, "traces are named by rank in --profile-dir"),
+    "--DDP-impl": (1, "gradients always live in one contiguous buffer"),
+    "--transformer-impl": (1, "there is one implementation"),
+    "--attention-backend": (1, "PyTorch chooses the attention kernel"),
+    "--num-workers": (1, "samples are read from a memory map, without workers"),
+    "--position-embedding-type": (1, "positions are learned"),
+    "--distributed-backend-timeout": (1, "see --distributed-timeout-minutes"),
+    "--ckpt-format": (1, "checkpoints are torch.distributed.checkpoint's"),
+    "--use-mcore-models": (0, "there is one model"),
+    "--use-flash-attn": (0, "scaled_dot_product_attention uses it where it can"),
+    "--no-gradient-accumulation-fusion": (0, "it needs no extension here"),
+    "--no-masked-softmax-fusion": (0, "it needs no extension here"),
+    "--no-bias-gelu-fusion": (0, "it needs no extension here"),
+    "--no-bias-dropout-fusion": (0, "it needs no extension here"),
+    "--no-async-tensor-model-parallel-allreduce": (0, "it is not asynchronous here"),
+    "--overlap-grad-reduce": (0, "gradients are summed in one piece"),
+    "--overlap-param-gather": (0, "parameters are gathered in one piece"),
+    "--log-timers-to-tensorboard": (0, "iteration time is always written"),
+    "--log-validation-ppl-to-tensorboard": (0, "it is always written"),
+    "--log-memory-to-tensorboard": (0, "it is always written"),
+    "--no-query-key-layer-scaling": (0, "there is none"),
+    "--attention-softmax-in-fp32": (0, "it always is"),
+}
+
+
+def _takes_values(argv: list[str], at: int) -> int:
+    """How many values follow the flag at this place."""
+    end = at + 1
+    while end < len(argv) and not argv[end].startswith("--"):
+        end += 1
+    return end - at - 1
+
+
+def translate(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Today's spelling of the arguments, and one note for each that was changed."""
+    today: list[str] = []
+    notes: list[str] = []
+    at = 0
+    while at < len(argv):
+        flag, equals, value = argv[at].partition("=")
+        values = _takes_values(argv, at)
+        if flag in DROPPED:
+            count, reason = DROPPED[flag]
+            notes.append(f"{flag} changes nothing in this program: {reason}")
+            at += 1 + (min(count, values) if not equals else 0)
+            continue
+        if flag in RENAMED:
+            new = RENAMED[flag]
+            notes.append(f"{flag} is called {new} today" if new else f"{flag} changes nothing")
+            today += new.split() + ([value] if equals else [])
+        else:
+            today.append(argv[at])
+        at += 1
+    return today, notes

@@ -1,0 +1,135 @@
+"""JSON lines → tokens in Megatron-LM's indexed format.
+
+    python code/preprocess_data.py --input text.jsonl --output-prefix data/mine \\
+        --vocab-file vocab.json --merge-file merges.txt --append-eod
+
+writes data/mine_text_document.bin and .idx. With --train-vocab-size N instead of the two files, a
+byte-level BPE of N tokens is trained on the text first and its files are written beside the output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from errors import DataError
+from indexed_data import token_type, write_indexed
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+END_OF_DOCUMENT = "<|endoftext|>"
+DOCUMENTS_AT_ONCE = 256
+
+
+def train_tokenizer(texts: Iterator[str], size: int, folder: Path) -> Tokenizer:
+    """A byte-level BPE as GPT-2 has, so that no text is unknown to it."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=[END_OF_DOCUMENT],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.model.save(str(folder))
+    return tokenizer
+
+
+def load_tokenizer(vocab_file: str, merge_file: str) -> Tokenizer:
+    for name in (vocab_file, merge_file):
+        if not Path(name).is_file():
+            raise DataError(f"no file {name}; GPT-2's are called vocab.json and merges.txt")
+    tokenizer = Tokenizer(models.BPE.from_file(vocab_file, merge_file))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def read_texts(path: Path, key: str) -> Iterator[str]:
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                yield json.loads(line)[key]
+            except (ValueError, KeyError, TypeError) as error:
+                raise DataError(
+                    f'{path}, line {number}: expected a JSON object with "{key}", one per line'
+                ) from error
+
+
+def encode(tokenizer: Tokenizer, texts: Iterator[str], end: bool) -> Iterator[np.ndarray]:
+    """Token numbers of each document, in batches that use all cores."""
+    last = [tokenizer.token_to_id(END_OF_DOCUMENT)] if end else []
+    if last == [None]:
+        raise DataError(f"--append-eod needs the token {END_OF_DOCUMENT} in the vocabulary")
+    batch: list[str] = []
+    for text in texts:
+        batch.append(text)
+        if len(batch) == DOCUMENTS_AT_ONCE:
+            yield from (np.array(e.ids + last) for e in tokenizer.encode_batch_fast(batch))
+            batch = []
+    yield from (np.array(e.ids + last) for e in tokenizer.encode_batch_fast(batch))
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--input", required=True, help="a file of JSON lines")
+    parser.add_argument("--output-prefix", required=True)
+    parser.add_argument("--json-keys", default="text", help="where in the object the text is")
+    parser.add_argument(
+        "--tokenizer-type", default="GPT2BPETokenizer", choices=["GPT2BPETokenizer"]
+    )
+    parser.add_argument("--vocab-file")
+    parser.add_argument("--merge-file")
+    parser.add_argument("--train-vocab-size", type=int, help="train a tokenizer of this size")
+    parser.add_argument("--append-eod", action="store_true", help="end each document with a token")
+    parser.add_argument("--workers", type=int, help="cores to use (default: all)")
+    args = parser.parse_args(argv)
+    if args.workers:
+        os.environ["RAYON_NUM_THREADS"] = str(args.workers)
+    started = time.perf_counter()
+    try:
+        tokens, documents = run(args)
+    except (DataError, OSError) as error:
+        print(f"preprocess_data: {error}", file=sys.stderr)
+        return 1
+    seconds = time.perf_counter() - started
+    print(f"{documents} documents, {tokens} tokens in {seconds:.1f} s: {args.output_prefix}")
+    return 0
+
+
+def run(args: argparse.Namespace) -> tuple[int, int]:
+    source, prefix = Path(args.input), Path(args.output_prefix)
+    if args.train_vocab_size:
+        texts = read_texts(source, args.json_keys)
+        tokenizer = train_tokenizer(texts, args.train_vocab_size, prefix.parent)
+    elif args.vocab_file and args.merge_file:
+        tokenizer = load_tokenizer(args.vocab_file, args.merge_file)
+    else:
+        raise DataError("give --vocab-file and --merge-file, or --train-vocab-size")
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    count = 0
+
+    def counted() -> Iterator[np.ndarray]:
+        nonlocal count
+        for tokens in encode(tokenizer, read_texts(source, args.json_keys), args.append_eod):
+            count += 1
+            yield tokens
+
+    target = Path(f"{prefix}_{args.json_keys}_document")
+    return write_indexed(target, counted(), token_type(tokenizer.get_vocab_size())), count
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""Pretrain a GPT on any number of devices, in any parallel layout.
+
+    python code/pretrain_gpt.py --train-iters 20 --log-interval 5              one process
+    torchrun --nproc-per-node 4 code/pretrain_gpt.py \\
+        --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 \\
+        --micro-batch-size 2 --global-batch-size 16                            four
+
+Flags and lines are Megatron-LM's. Read `main` from top to bottom; each import is one file that can
+be read alone: layout.py (who does what), model.py, tensor_parallel.py, context_parallel.py,
+pipeline.py with schedules.py, data_parallel.py, optimizer.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from arguments import parse_arguments
+from checkpoint import Checkpoints, Progress, newest
+from data_parallel import FullySharded, Replicated
+from device import environment_of_rank, limit_memory, run_and_exit, start
+from ending import Ending
+from indexed_data import check_present
+from layout import Grid, Layout, make_layout
+from layout_checks import chunks_per_rank, describe, grid_from, micro_batches
+from memory_trace import MemoryRecorder
+from model import Stage, initialise, piece_of, slice_of, whole_shape
+from optimizer import Optimizer, StepResult, learning_rate
+from pipeline import Pipeline
+from products import WeightWork
+from profiling import Profiler, named
+from reporting import Report, dtype_of
+from samples import DEFAULT_DATA, Loader, make_loaders
+from schedules import steps_of
+from tokenizer_files import padded, vocabulary_size
+from torch import Tensor
+
+
+@dataclass
+class Training:
+    """What a training run consists of."""
+
+    args: argparse.Namespace
+    layout: Layout
+    stages: list[Stage]
+    holder: Replicated | FullySharded
+    optimizer: Optimizer
+    pipeline: Pipeline
+    loaders: dict[str, Loader]
+    micro_batches: int
+    checkpoints: Checkpoints
+    unsaved: bool = False  # the last checkpoint could not be written
+
+
+def prepare(args: argparse.Namespace, grid: Grid) -> None:
+    """What follows from the data: the vocabulary, padded so that tensor ranks share it evenly."""
+    if not args.mock_data:
+        args.data_path = args.data_path or [DEFAULT_DATA]
+        check_present(args.data_path[0])
+    args.vocab_size = vocabulary_size(args)
+    tensor = grid.sizes["tp"]
+    args.padded_vocab_size = padded(args.vocab_size, args.make_vocab_size_divisible_by, tensor)
+
+
+def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Training:
+    """The model's pieces of this rank, and everything that acts on them."""
+    count = micro_batches(args, layout.grid)
+    chunks = chunks_per_rank(args)
+    returned = args.use_torch_fsdp2 or args.torch_compile
+    stages = []
+    for chunk in range(chunks):
+        piece = piece_of(args, layout, chunk, chunks)
+        stage = Stage(args, layout, piece, WeightWork(returned))
+        initialise(stage, args)
+        stages.append(stage.to(device, torch.float64 if args.fp64 else torch.float32))
+    low = dtype_of(args) if args.fp16 or args.bf16 else None
+    places = {
+        name: (whole_shape(p, layout), slice_of(p, layout))
+        for stage in stages
+        for name, p in stage.named_parameters()
+    }
+    holder: Replicated | FullySharded
+    if args.use_torch_fsdp2:
+        holder = FullySharded(stages[0], layout, low)
+    else:
+        wide = torch.float64 if args.fp64 else torch.float32
+        gradient_type = wide if args.accumulate_allreduce_grads_in_fp32 else dtype_of(args)
+        stages = [stage.to(dtype_of(args)) for stage in stages]
+        holder = Replicated(stages, layout, gradient_type, args.use_distributed_optimizer)
+    steps = steps_of(
+        args.pipeline_schedule, layout.pipeline.size, layout.pipeline.index, count, chunks
+    )
+    rows = stages[0].positions.numel() * args.micro_batch_size
+    like = torch.empty(rows, args.hidden_size, dtype=dtype_of(args), device=device)
+    pipeline = Pipeline(layout, stages, steps, like, holder.last_backward)
+    loaders = make_loaders(args, layout, device)
+    optimizer = Optimizer(holder, args)
+    checkpoints = Checkpoints(optimizer, places)
+    return Training(args, layout, stages, holder, optimizer, pipeline, loaders, count, checkpoints)
+
+
+def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResult]:
+    """Forward and backward for every micro-batch, one step of the optimizer."""
+    args, optimizer = training.args, training.optimizer
+    with named("data"):
+        batches = training.loaders["train"].batch(progress.consumed_samples, training.micro_batches)
+    training.holder.zero()
+    tokens = args.global_batch_size * args.seq_length
+    seed = optimizer.loss_scale.scale * training.holder.seed_factor / tokens
+    loss = training.pipeline.train(batches, seed)
+    result = optimizer.step(learning_rate(progress.iteration + 1, args))
+    progress.iteration += 1
+    progress.consumed_samples += args.global_batch_size
+    return loss, result
+
+
+def evaluate(training: Training, name: str) -> float:
+    """Mean loss over --eval-iters batches of the validation or test share."""
+    args, total = training.args, torch.zeros((), dtype=torch.float64)
+    for number in range(args.eval_iters):
+        first = number * args.global_batch_size
+        batches = training.loaders[name].batch(first, training.micro_batches)
+        total += training.pipeline.evaluate(batches).cpu()
+    total = training.layout.sum_of_losses(total.to(training.pipeline.like.device))
+    return total.item() / (args.eval_iters * args.global_batch_size * args.seq_length)
+
+
+def train(training: Training, report: Report, progress: Progress) -> None:
+    """The loop: step, report, evaluate, save, until the steps or the time are used up."""
+    args, ends = training.args, Ending(training.args, training.layout)
+    profiler = Profiler(args, training.layout.rank, MemoryRecorder(training))
+    report.restart()
+    while progress.iteration < args.train_iters:
+        profiler.before_step(progress.iteration)
+        loss, result = train_step(training, progress)
+        profiler.after_step()
+        report.step(progress, loss, result, training.optimizer)
+        if args.eval_iters and progress.iteration % args.eval_interval == 0:
+            with report.paused():
+                loss = evaluate(training, "validation")
+                report.evaluation(f"iteration {progress.iteration}", loss, progress.iteration)
+        why = ends.reason(progress.iteration)
+        if args.save and (why or progress.iteration % args.save_interval == 0):
+            with report.paused():
+                save(training, report, progress)
+        if why:
+            report.first(f"exiting program at iteration {progress.iteration}: {why}")
+            break
+    profiler.stop()
+
+
+def save(training: Training, report: Report, progress: Progress) -> None:
+    where = f"iteration {progress.iteration:7d} to {training.args.save}"
+    report.first(f"saving checkpoint at {where} in torch_dist format")
+    problem = training.checkpoints.save(Path(training.args.save), progress)
+    training.unsaved = problem is not None
+    if problem is None:
+        report.first(f"  successfully saved checkpoint from {where}")
+    else:
+        kept = newest(Path(training.args.save))
+        report.first(
+            f"ERROR: no checkpoint of iteration {progress.iteration}: {problem}. Training goes on; "
+            f"the last good checkpoint is {kept or 'none'}. Make room on the disk: `df -h "
+            f"{training.args.save}` says how much is left"
+        )
+
+
+def load(training: Training, report: Report) -> Progress:
+    args = training.args
+    if not args.load:
+        return Progress()
+    loaded = training.checkpoints.load(Path(args.load), args.finetune or args.no_load_optim)
+    if loaded is None:
+        report.first(
+            f"WARNING: no complete checkpoint in {args.load}: starting from random weights"
+        )
+        return Progress()
+    report.first(f"successfully loaded checkpoint from {args.load} at iteration {loaded.iteration}")
+    return Progress() if args.finetune else loaded
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = parse_arguments(sys.argv[1:] if argv is None else argv)
+    rank, world_size, _ = environment_of_rank()
+    grid = grid_from(args, args.world_size or world_size)
+    if args.dry_run:
+        print(describe(args, grid))
+        return 0
+    prepare(args, grid)
+    device = start(args)
+    layout = make_layout(grid, rank)
+    limit_memory()
+    report = Report(args, layout, device)
+    report.world()
+    training = build(args, layout, device)
+    report.built(training.micro_batches, training.stages)
+    progress = load(training, report)
+    train(training, report, progress)
+    for name in ("validation", "test") if args.eval_iters else ():
+        loss = evaluate(training, name)
+        title = f"iteration {progress.iteration} on {name} set"
+        report.evaluation(title, loss, progress.iteration)
+    report.close()
+    return 1 if training.unsaved else 0
+
+
+if __name__ == "__main__":
+    run_and_exit(main)

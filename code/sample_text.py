@@ -1,0 +1,104 @@
+"""Prepares a text to train on, without internet: the source of Python's own standard library.
+
+    python code/sample_text.py --out data
+
+writes sample.jsonl (one document per module), a byte-level BPE trained on it (vocab.json,
+merges.txt) and sample_text_document.bin and .idx. Prepared once: a second call returns at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import random
+import shutil
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+LEAST_BYTES = 10_000_000
+MOST_BYTES = 16_000_000
+VOCABULARY = 8192
+FILES = ("sample.jsonl", "vocab.json", "merges.txt", "sample_text_document.bin",
+         "sample_text_document.idx")  # fmt: skip
+
+
+def sources(folder: Path) -> Iterator[tuple[str, str]]:
+    """Modules of the standard library, those that teach first, its own tests last."""
+    files = [path for path in folder.rglob("*.py") if "site-packages" not in path.parts]
+    names = sorted((path.relative_to(folder).as_posix(), path) for path in files)
+    names.sort(key=lambda pair: "test" in pair[0].split("/")[0] or "/test" in pair[0])
+    for name, path in names:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (UnicodeDecodeError, OSError):  # some of its tests are damaged on purpose
+            continue
+        if len(text) > 200:
+            yield name, text
+
+
+def documents() -> Iterator[tuple[str, str]]:
+    """At least LEAST_BYTES, where the installation has them; more than MOST_BYTES never."""
+    size = 0
+    for name, text in sources(Path(sysconfig.get_path("stdlib"))):
+        yield name, text
+        size += len(text.encode())
+        if size > MOST_BYTES:
+            return
+    if size < LEAST_BYTES:  # a Python without its tests: what is installed beside it is code too
+        for name, text in sources(Path(sysconfig.get_path("purelib"))):
+            yield name, text
+            size += len(text.encode())
+            if size > LEAST_BYTES:
+                return
+
+
+def prepare(out: Path) -> None:
+    """Everything is made in a folder of its own and moved into place at the end, index last."""
+    import preprocess_data
+
+    with tempfile.TemporaryDirectory(dir=out, prefix=".making-") as making:
+        folder = Path(making)
+        with (folder / "sample.jsonl").open("w", encoding="utf-8") as lines:
+            found = list(documents())
+            random.Random(1).shuffle(found)  # so that each share of --split is of every kind
+            for name, text in found:
+                lines.write(json.dumps({"name": name, "text": text}) + "\n")
+        code = preprocess_data.main(
+            ["--input", f"{folder}/sample.jsonl", "--output-prefix", f"{folder}/sample",
+             "--train-vocab-size", str(VOCABULARY), "--append-eod"]
+        )  # fmt: skip
+        if code:
+            raise SystemExit(code)
+        for name in FILES:
+            (folder / name).replace(out / name)
+
+
+def remove_leftovers(out: Path) -> None:
+    for folder in out.glob(".making-*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", default="data", help="folder (default: data)")
+    out = Path(parser.parse_args(argv).out)
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second call waits for the first, then finds all done
+        if all((out / name).is_file() for name in FILES):
+            print(f"sample text is ready in {out}")
+            return 0
+        remove_leftovers(out)
+        print(f"preparing the sample text in {out} …", flush=True)
+        prepare(out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

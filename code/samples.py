@@ -1,0 +1,94 @@
+"""The samples of a run: which sequences, in which order, and what this rank sees of them."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import torch
+from context_parallel import my_positions
+from errors import DataError
+from indexed_data import IndexedText, split_shares
+from layout import Layout
+from torch import Tensor
+
+DEFAULT_DATA = "data/sample_text_document"
+
+
+class Samples:
+    """Sequences of one more token than the model reads, shuffled anew in every epoch."""
+
+    def __init__(self, tokens: np.ndarray, length: int, seed: int, name: str) -> None:
+        self.tokens, self.length, self.seed = tokens, length, seed
+        self.count = (len(tokens) - 1) // length
+        if self.count < 1:
+            raise DataError(
+                f"the {name} share of the data has {len(tokens)} tokens, fewer than one sample of "
+                f"{length} + 1; give it a larger part of --split"
+            )
+        self.epoch, self.order = -1, np.empty(0)
+
+    def sample(self, number: int) -> np.ndarray:
+        epoch, within = divmod(number, self.count)
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.order = np.random.default_rng([self.seed, epoch]).permutation(self.count)
+        at = int(self.order[within]) * self.length
+        return self.tokens[at : at + self.length + 1]
+
+
+class RandomSamples:
+    """--mock-data: tokens that depend on the sample's number alone."""
+
+    def __init__(self, vocabulary: int, length: int, seed: int) -> None:
+        self.vocabulary, self.length, self.seed = vocabulary, length, seed
+
+    def sample(self, number: int) -> np.ndarray:
+        generator = np.random.default_rng([self.seed, number])
+        return generator.integers(0, self.vocabulary, self.length + 1)
+
+
+class Loader:
+    """Which samples this rank trains on: those of its data rank, at its context rank's positions.
+
+    Sample numbers follow from the number of samples consumed before, so that a run continues where
+    it stopped, on any number of ranks.
+    """
+
+    def __init__(
+        self,
+        samples: Samples | RandomSamples,
+        args: argparse.Namespace,
+        layout: Layout,
+        device: torch.device,
+    ) -> None:
+        self.samples, self.micro, self.device = samples, args.micro_batch_size, device
+        self.data = layout.data
+        self.positions = my_positions(args.seq_length, layout.context)
+
+    def micro_batch(self, first_sample: int, number: int) -> tuple[Tensor, Tensor]:
+        """Tokens and labels, one row per token, by position and then by sample."""
+        start = first_sample + (number * self.data.size + self.data.index) * self.micro
+        rows = np.stack([self.samples.sample(start + n) for n in range(self.micro)], 1)
+        text = torch.from_numpy(rows.astype(np.int64))
+        tokens, labels = text[self.positions], text[self.positions + 1]
+        return tokens.flatten().to(self.device), labels.flatten().to(self.device)
+
+    def batch(self, first_sample: int, micro_batches: int) -> list[tuple[Tensor, Tensor]]:
+        return [self.micro_batch(first_sample, number) for number in range(micro_batches)]
+
+
+def make_loaders(
+    args: argparse.Namespace, layout: Layout, device: torch.device
+) -> dict[str, Loader]:
+    """Training, validation and test; the last two only where they are asked for."""
+    names = ["train", "validation", "test"] if args.eval_iters else ["train"]
+    if args.mock_data:
+        sets = [RandomSamples(args.vocab_size, args.seq_length, args.seed + n) for n in range(3)]
+        return {n: Loader(s, args, layout, device) for n, s in zip(names, sets, strict=False)}
+    text = IndexedText.open(args.data_path[0])
+    found = {}
+    for name, (first, last) in zip(names, split_shares(args.split), strict=False):
+        samples = Samples(text.stretch(first, last), args.seq_length, args.seed, name)
+        found[name] = Loader(samples, args, layout, device)
+    return found

@@ -1,0 +1,90 @@
+"""Which cluster this is: the site file's, the one that answers here, or the box."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_lib.lab import sample_text
+from course_lib.lab import site as sites
+from course_lib.lab.site import Site
+from course_lib.lab.workspace import Workspace, programs_folder
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A site, and why it was chosen."""
+
+    site: Site
+    why: str
+
+
+def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
+    """Fills in where the course lies on this machine, which no site file needs to say."""
+    if isinstance(site, Site):
+        chosen, why = site, f"{site.title or site.name}, as asked"
+    elif site:
+        chosen = sites.preset(site)
+        why = f"{chosen.title}, as asked"
+    elif workspace.site_file.exists():
+        chosen = sites.load(workspace.site_file)
+        why = f"{chosen.title or chosen.name}, as {sites_file_name(workspace)} says"
+    elif slurm_answers():
+        chosen, why = sites.preset("slurm"), "a Slurm cluster answers here"
+    else:
+        chosen = sites.preset("box")
+        why = f"{chosen.title}, because no Slurm cluster answers here"
+    return Choice(placed(chosen, workspace), why)
+
+
+def placed(site: Site, workspace: Workspace) -> Site:
+    path = f"{site.venv}/bin" if site.venv else ""
+    if not path and not site.commands and not site.container:
+        path = str(Path(sys.executable).parent)
+    programs = programs_folder()
+    return site.but(
+        workspace=str(workspace.folder),
+        programs=str(programs),
+        data=str(sample_text.folder(workspace, programs)),
+        path=site.path or path,
+    )
+
+
+def sites_file_name(workspace: Workspace) -> str:
+    return workspace.site_file.name
+
+
+def slurm_answers() -> bool:
+    """Slurm's commands may be installed where there is no cluster; the box's own do not count."""
+    found = shutil.which("sinfo")
+    if found is None or Path(found).resolve().is_relative_to(box_folder()):
+        return False
+    try:
+        done = subprocess.run([found, "--noheader"], capture_output=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def box_folder() -> Path:
+    return Path(__file__).resolve().parent.parent / "box"
+
+
+def box_bin() -> Path:
+    from course_lib.box import bin_dir
+
+    return Path(bin_dir())
+
+
+def put_box_on_path() -> bool:
+    """For this process and all that it starts; False if it was there already."""
+    folder = str(box_bin())
+    parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    if parts[0] == folder:
+        return False
+    os.environ["PATH"] = os.pathsep.join([folder, *(part for part in parts if part != folder)])
+    return True

@@ -1,0 +1,170 @@
+"""Checks of the cluster, by its own commands; what cannot be asked is said to be unknown."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import shutil
+import socket
+from collections.abc import Iterator
+
+from course_lib.lab.doctor.findings import Finding, bad, fair, good
+from course_lib.lab.errors import LabError, SlurmError
+from course_lib.lab.recipes import shell
+from course_lib.lab.script import render
+from course_lib.lab.site import Site
+from course_lib.lab.slurm import UNIT, Slurm, job_environment
+from course_lib.lab.unfinished import Unfinished
+from course_lib.lab.workspace import Workspace
+
+COMMANDS = ("sbatch", "srun", "squeue", "scancel", "sinfo", "scontrol", "sacct")
+USABLE = ("idle", "mix", "alloc", "comp")
+NODES_ASKED = 2
+
+
+def site_file(site: Site, place: Workspace) -> Iterator[Finding]:
+    if site.missing:
+        cure = f"write it into {place.site_file}"
+        if not place.site_file.exists():
+            cure = f"`course site use {site.name}` makes {place.site_file}, where it belongs"
+        yield bad(f"site {site.name}: {', '.join(site.missing)} still to be filled in", cure)
+    elif not site.box:
+        yield good(f"site {site.name} says all that it has to")
+
+
+def commands(site: Site) -> Iterator[Finding]:
+    missing = [name for name in COMMANDS if shutil.which(name) is None]
+    if missing:
+        cure = "log in to a node that has them (`module load slurm` on some clusters)"
+        yield bad(f"not on the PATH: {', '.join(missing)}", cure)
+        return
+    version = Slurm().call("sinfo", "--version").strip()
+    try:
+        Slurm().call("sinfo", "--noheader")
+    except SlurmError as error:
+        yield bad(f"the cluster does not answer: {error.said}", "start it, or try again later")
+    else:
+        yield good(f"the cluster answers ({version})")
+
+
+def nodes(site: Site) -> Iterator[Finding]:
+    """Partition, and whether two nodes of it work and have devices."""
+    rows = node_rows()
+    if not rows:
+        return
+    if site.partition and site.partition not in {row[3] for row in rows}:
+        found = ", ".join(sorted({row[3] for row in rows}))
+        yield bad(f"no partition {site.partition!r} here", f"write one of these into it: {found}")
+        return
+    mine = {row[0]: row for row in rows if row[3] == site.partition or not site.partition}
+    usable = [row for row in mine.values() if row[1].startswith(USABLE)]
+    where = f"partition {site.partition}" if site.partition else "the cluster"
+    text = f"{where}: {len(usable)} of {len(mine)} nodes work"
+    if len(usable) < NODES_ASKED:
+        cure = "the lessons on many nodes need two; `sinfo -R` says why a node is out"
+        yield (bad if not usable else fair)(text, cure)
+    else:
+        yield good(text)
+    per_node = max((_gpus(row[2]) for row in usable), default=0)
+    yield from _devices(site, per_node)
+
+
+def _devices(site: Site, per_node: int) -> Iterator[Finding]:
+    if site.ask == "none":
+        return
+    if per_node == 0:
+        yield bad(
+            "no node offers devices to Slurm (`sinfo -o %G` shows none)",
+            'set ask = "none" in site.toml: processes then run without asking for devices',
+        )
+    elif site.devices_per_node > per_node:
+        cure = f"set devices_per_node = {per_node} in site.toml"
+        yield bad(f"a node has {per_node} devices, the site says {site.devices_per_node}", cure)
+    else:
+        yield good(f"{per_node} devices per node")
+
+
+def permissions(site: Site) -> Iterator[Finding]:
+    """Account, QOS and reservation, where the cluster answers such questions."""
+    if site.reservation:
+        try:
+            Slurm().call("scontrol", "show", "reservation", site.reservation)
+            yield good(f"reservation {site.reservation}")
+        except SlurmError as error:
+            cure = "leave `reservation` out of site.toml if it is over"
+            yield bad(f"reservation {site.reservation}: {error.said}", cure)
+    if not (site.account or site.qos) or shutil.which("sacctmgr") is None:
+        return
+    try:
+        text = Slurm().call(
+            "sacctmgr", "-n", "-P", "show", "associations", f"user={getpass.getuser()}",
+            "format=account,qos",
+        )  # fmt: skip
+    except SlurmError:
+        yield fair("this cluster does not say which accounts are yours")
+        return
+    yield from _associations(site, text)
+
+
+def _associations(site: Site, text: str) -> Iterator[Finding]:
+    rows = [line.split("|") for line in text.splitlines() if "|" in line]
+    accounts = sorted({row[0] for row in rows})
+    qualities = sorted({name for row in rows for name in row[1].split(",") if name})
+    for what, chosen, yours in (("account", site.account, accounts), ("qos", site.qos, qualities)):
+        if not chosen or not yours:
+            continue
+        if chosen.lower() not in yours:
+            cure = f"write one of these into site.toml: {', '.join(yours)}"
+            yield bad(f"{what} {chosen!r} is not yours", cure)
+        else:
+            yield good(f"{what} {chosen}")
+
+
+def names(site: Site) -> Iterator[Finding]:
+    """Whether nodes are found by name, with the suffix of the fast network. On the box that is
+    so inside a job only, where the test job looks."""
+    if site.box:
+        return
+    unknown = []
+    for row in node_rows()[:NODES_ASKED]:
+        host = f"{row[0]}{site.host_suffix}"
+        try:
+            socket.getaddrinfo(host, None)
+        except OSError:
+            unknown.append(host)
+    if unknown:
+        yield fair(
+            f"from this machine, {', '.join(unknown)} cannot be found by name",
+            "it matters only between the nodes; `course doctor --run` asks there",
+        )
+
+
+def would_run(site: Site) -> Iterator[Finding]:
+    """Slurm's own judgement of a job such as the lessons send."""
+    devices = 1 if site.ask != "none" else 0
+    wanted = min(NODES_ASKED, site.max_nodes or NODES_ASKED)
+    recipe = shell.recipe("doctor", "true", nodes=wanted, gpus_per_node=devices)
+    assert not isinstance(recipe, Unfinished)
+    try:
+        text = render(recipe, site).text
+        Slurm().call("sbatch", "--test-only", stdin=text, environment=job_environment(os.environ))
+    except LabError as error:
+        yield bad(f"the cluster would refuse a job: {error}", "")
+    else:
+        yield good(f"the cluster would take a job on {wanted} nodes")
+
+
+def node_rows() -> list[list[str]]:
+    """Name, state, devices and partition of every node, one row per partition."""
+    try:
+        text = Slurm().call("sinfo", "-h", "-N", "-o", UNIT.join(["%N", "%T", "%G", "%R"]))
+    except SlurmError:
+        return []
+    rows = (line.split(UNIT) for line in text.splitlines())
+    return [[part.strip() for part in row] for row in rows if len(row) == 4]
+
+
+def _gpus(gres: str) -> int:
+    """`gpu:a100:4(S:0-1),shard:8` → 4."""
+    return sum(int(count) for count in re.findall(r"\bgpu(?::[^:,()]+)?:(\d+)", gres))

@@ -1,0 +1,64 @@
+"""A small job that looks at the cluster from inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from course_lib.lab.doctor.findings import Finding, bad, good
+from course_lib.lab.errors import StillRunningError
+from course_lib.lab.lab import Lab
+from course_lib.lab.recipes import shell
+from course_lib.lab.run import Run
+from course_lib.lab.site import Site
+
+PATIENCE_S = 300.0
+LOOK = """\
+srun bash -c '
+    for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do
+        getent hosts "$host@SUFFIX@" >/dev/null || echo "FAULT name $host@SUFFIX@ on $(hostname)"
+    done
+    touch "$COURSE_RUN_DIR/seen-by-$SLURM_NODEID" || echo "FAULT folder on $(hostname)"
+    python -c "import torch" || echo "FAULT torch on $(hostname)"
+    echo "HERE $(hostname)"'
+"""
+CURES = {
+    "name": "nodes do not find each other by this name; set host_suffix in site.toml, or ask the "
+    "administrators",
+    "folder": "the workspace must lie on a file system that all nodes share; set COURSE_WORKSPACE",
+    "torch": "load the software in site.toml: [setup] commands, venv or container",
+}
+
+
+def job(site: Site) -> Iterator[Finding]:
+    nodes = min(2, site.max_nodes or 2)
+    devices = 1 if site.ask != "none" else 0
+    recipe = shell.recipe(
+        "doctor", LOOK.replace("@SUFFIX@", site.host_suffix), nodes=nodes, gpus_per_node=devices
+    )
+    lab = Lab(site=site, quiet=True)
+    run = lab.submit(recipe, again=True)
+    assert isinstance(run, Run)
+    try:
+        run.wait(PATIENCE_S)
+    except StillRunningError as error:
+        yield bad(str(error), f"`course log {run.job_id} -f` follows it; `course queue` says why")
+        return
+    yield from _judge(run, nodes)
+    lab.clean(run, yes=True)
+
+
+def _judge(run: Run, nodes: int) -> Iterator[Finding]:
+    faults = sorted({line for line in run.text.splitlines() if line.startswith("FAULT")})
+    for line in faults:
+        _, kind, *rest = line.split()
+        yield bad(f"in a job: {kind} {' '.join(rest)}", CURES.get(kind, ""))
+    here = [line for line in run.text.splitlines() if line.startswith("HERE")]
+    seen = [run.folder / f"seen-by-{number}" for number in range(nodes)]
+    if not all(path.exists() for path in seen) and not faults:
+        yield bad(f"the files of only {sum(p.exists() for p in seen)} nodes are seen here",
+                  CURES["folder"])  # fmt: skip
+    elif not run.ok:
+        yield bad(f"the test job: {run.reason}\n{run.tail(5)}", "see its lines above")
+    elif not faults:
+        hosts = ", ".join(line.split()[1] for line in here)
+        yield good(f"a job ran on {hosts}: names, shared folder and torch are in order")

@@ -1,0 +1,1 @@
+"""Recipes of the programs that the lessons run: `gpt`, `links` and `shell`."""

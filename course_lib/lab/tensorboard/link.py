@@ -1,0 +1,48 @@
+"""The cell that opens TensorBoard from a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from course_lib.lab.tensorboard import served
+
+TABS = {"scalars": "timeseries", "profiler": "pytorch_profiler"}
+
+
+@dataclass(frozen=True)
+class Link:
+    """`url` is a path on the Jupyter server, or "" where no server started this kernel."""
+
+    url: str
+    title: str = "TensorBoard"
+
+    def __str__(self) -> str:
+        if self.url:
+            return f"{self.title}: {self.url} on the address of your Jupyter server"
+        return f"{self.title}: open this notebook in JupyterLab, whose launcher shows it too"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        if not self.url:
+            return {"text/plain": str(self)}
+        anchor = (
+            f'<a href="{escape(self.url)}" target="_blank" rel="noopener">'
+            f"{escape(self.title)}</a> opens in a new tab; the first time it takes some seconds."
+        )
+        return {"text/plain": str(self), "text/html": anchor}
+
+
+def tensorboard(runs: str | Path, tab: str = "") -> Link:
+    """A link to TensorBoard over the folder `runs`; `tab` is "scalars" or "profiler"."""
+    if tab and tab not in TABS:
+        raise ValueError(f"TensorBoard has no tab {tab!r} here; use one of {', '.join(TABS)}")
+    base = served.base_url()
+    if not base:
+        return Link("")
+    served.want(Path(runs).absolute())
+    fragment = f"#{TABS[tab]}" if tab else ""
+    return Link(f"{base}tensorboard/{fragment}")

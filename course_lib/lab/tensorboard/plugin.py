@@ -1,0 +1,128 @@
+"""torch-tb-profiler 0.4.3, mended at launch: without internet, without orphans, and following
+folders that are still being written.
+
+What is changed, each where its name says: the processes that it starts (`mortal`), the two
+scripts that it loads from the web (`static_file_route`), when it reads traces (`_monitor_runs`),
+and what becomes of a run whose traces cannot be read (`_load_run`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch_tb_profiler
+import torch_tb_profiler.multiprocessing as profiler_processes
+import werkzeug
+from werkzeug.exceptions import NotFound
+
+from course_lib.lab.tensorboard import mortal
+
+# The modules imported below copy these names, so they are replaced first.
+profiler_processes.Process = mortal.MortalProcess
+profiler_processes.Manager = mortal.mortal_manager
+
+from torch_tb_profiler import utils  # noqa: E402
+from torch_tb_profiler.plugin import TorchProfilerPlugin  # noqa: E402
+from torch_tb_profiler.profiler import RunLoader  # noqa: E402
+
+warnings.filterwarnings("ignore", message="The copy keyword is deprecated")
+
+STATIC = Path(torch_tb_profiler.__file__).with_name("static")
+OURS = Path(__file__).with_name("web")
+GOOGLE_CHARTS = "https://www.gstatic.com/charts/loader.js"
+WEBCOMPONENTS = "https://cdnjs.cloudflare.com/ajax/libs/webcomponentsjs/0.7.24/webcomponents.min.js"
+RESCAN_S = 2.0
+SETTLED_S = 4.0
+Traces = tuple[tuple[str, int, float], ...]
+"""Name, bytes and time of writing of every trace in a folder."""
+
+
+def webcomponents_file() -> Path | None:
+    """Installed by set-up where npm is there (deploy/webcomponents)."""
+    root = os.environ.get("COURSE_WEBCOMPONENTS") or f"{sys.prefix}/share/course/webcomponents"
+    file = Path(root) / "node_modules/webcomponents.js/webcomponents.min.js"
+    return file if file.is_file() else None
+
+
+class OfflineProfilerPlugin(TorchProfilerPlugin):  # type: ignore[misc]
+    def get_plugin_apps(self) -> dict[str, Any]:
+        ours = ("/course_charts.js", "/course_trace_help.js", "/course_webcomponents.js")
+        return {**super().get_plugin_apps(), **dict.fromkeys(ours, self.static_file_route)}
+
+    def static_file_route(self, environ: Any, start_response: Any) -> Iterable[bytes]:
+        name = str(environ.get("PATH_INFO", "")).rsplit("/", 1)[-1]
+        kinds = {".html": "text/html", ".js": "text/javascript"}
+        try:
+            content = _static(name)
+        except FileNotFoundError:
+            return NotFound(f"no such file: {name}")(environ, start_response)
+        kind = kinds.get(Path(name).suffix, "application/octet-stream")
+        response = werkzeug.Response(content, content_type=kind, headers=self.headers)
+        return response(environ, start_response)
+
+    def _monitor_runs(self) -> None:
+        """Reads a folder when its traces have not been written to for a while, and again when
+        others have joined them: the ranks of a job do not finish writing together."""
+        loaded: dict[str, Traces] = {}
+        while True:
+            for folder in set(self._get_run_dirs()):
+                try:
+                    state = _traces(folder)
+                except OSError:  # removed meanwhile
+                    continue
+                age_s = time.time() - max((written_s for _, _, written_s in state), default=0.0)
+                if state and state != loaded.get(folder) and not 0 <= age_s < SETTLED_S:
+                    loaded[folder] = state
+                    self._start_loading(folder)
+            time.sleep(RESCAN_S)
+
+    def _start_loading(self, folder: str) -> None:
+        thread = threading.Thread(target=self._load_run, args=(folder,), daemon=True)
+        with self._load_lock:
+            self._load_threads.append(thread)
+        thread.start()
+
+    def _load_run(self, folder: str) -> None:
+        name = self._get_run_name(folder)
+        try:
+            run = RunLoader(name, folder, self._cache).load()
+            if run.profiles:
+                self._queue.put(run)
+            else:
+                print(f"tensorboard: no trace in {folder} could be read", file=sys.stderr)
+        finally:
+            with self._load_lock:
+                self._load_threads.remove(threading.current_thread())
+
+
+def _static(name: str) -> bytes:
+    if name == "course_webcomponents.js":
+        file = webcomponents_file()
+        if file is None:
+            raise FileNotFoundError(name)
+        return file.read_bytes()
+    if name == "course_charts.js":  # one scope for all, so that no name of ours leaks
+        parts = sorted((OURS / "charts").glob("*.js"))
+        return b"(() => {\n" + b"\n".join(part.read_bytes() for part in parts) + b"})();\n"
+    if name.startswith("course_"):
+        return (OURS / name.removeprefix("course_")).read_bytes()
+    content = (STATIC / name).read_bytes()
+    if name == "index.html":
+        return content.replace(GOOGLE_CHARTS.encode(), b"course_charts.js")
+    if name == "trace_embedding.html":
+        script = "course_webcomponents.js" if webcomponents_file() else "course_trace_help.js"
+        return content.replace(WEBCOMPONENTS.encode(), script.encode())
+    return content
+
+
+def _traces(folder: str) -> Traces:
+    with os.scandir(folder) as entries:
+        found = [(e.name, e.stat()) for e in entries if utils.is_chrome_trace_file(e.name)]
+    return tuple(sorted((name, facts.st_size, facts.st_mtime) for name, facts in found))

@@ -1,0 +1,58 @@
+"""Efficiency constants of the model that belong to no single machine or program.
+
+Each line: value, unit, where it comes from. Those marked "fitted" were set by hand to one
+significant figure on published runs (`benchmarks/planner.py` prints the errors that remain).
+"""
+
+from __future__ import annotations
+
+# Share of the peak that the best measured matrix product reaches, where nobody measured (the
+# measured ones, in machines.py, lie between 0.51 and 0.87).
+UNMEASURED_ACHIEVABLE_SHARE = 0.78
+
+# Share of that best rate which lasts through training, by family: power and clock limits.
+# Fitted: A100 on Megatron-LM's runs of 2021, H100 on nanotron's and llm-foundry's.
+# An H100 held to 500 W instead of 700 keeps about (500 / 700) ** 0.5 of its rate.
+SUSTAINED_SHARE = {"V100": 0.93, "A100": 0.92, "H100": 0.73, "H100 at 500 W": 0.62}
+UNMEASURED_SUSTAINED_SHARE = 0.80
+
+# Inner length at which a matrix product reaches half its rate: filling the pipeline of a tile.
+MATMUL_RAMP_LENGTH = 200
+
+# Share of the memory bandwidth on the data sheet that streaming kernels reach: 0.8 to 0.9 in
+# published STREAM-like measurements.
+MEMORY_SHARE = 0.80
+
+# Share of the peak that fused attention reaches on long sequences, forward; by kernel and family
+# (FlashAttention-2, arXiv 2307.08691, Fig. 4-7; FlashAttention-3, arXiv 2407.08608, Fig. 5).
+FLASH_SHARE = {
+    ("flash1", "A100"): 0.35,
+    ("flash1", "H100"): 0.20,
+    ("flash2", "A100"): 0.55,
+    ("flash2", "H100"): 0.34,
+    ("flash3", "H100"): 0.60,
+    ("flash2", "H100 at 500 W"): 0.30,
+}
+UNMEASURED_FLASH_SHARE = 0.30
+
+# Sequence at which fused attention reaches half of that (same figures).
+FLASH_RAMP_SEQUENCE = 256
+
+# The backward pass of fused attention recomputes the scores: five products against two.
+FLASH_BACKWARD_FACTOR = 2.5
+
+# How sharply launching and computing take the maximum of the two; 1 would add them.
+LAUNCH_SHARPNESS = 6
+
+# Launching the head costs this many layers' worth.
+HEAD_LAUNCH_LAYERS = 0.5
+
+# Every doubling of the number of nodes makes all wait this share longer for the slowest.
+STRAGGLER_SHARE = 0.005
+
+# Context of driver and kernels, and buffers of the communication library, in GiB: 0.5 to 2 and
+# 1 to 2 in the ml-engineering book; the lower ends, as large runs report them.
+CONTEXT_GIB = 1.5
+
+# Share of the memory on the label that a program can have: 79.1 of 80 GiB on an A100.
+USABLE_MEMORY_SHARE = 0.99

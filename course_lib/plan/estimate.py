@@ -1,0 +1,187 @@
+"""The answers: what a run needs and how long it takes, of what parts, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from course_lib.plan import flops
+from course_lib.plan.checks import PlanError
+from course_lib.plan.constants import CONTEXT_GIB, USABLE_MEMORY_SHARE
+from course_lib.plan.hardware import Cluster
+from course_lib.plan.intervals import Interval, memory_interval, time_interval
+from course_lib.plan.iteration import iteration_parts
+from course_lib.plan.layout import Layout
+from course_lib.plan.memory import StageMemory, memory_of_stages, peak_stage
+from course_lib.plan.model import Model
+from course_lib.plan.stacks import STACKS, Stack, stack_named
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GIB = 2**30
+DAY_S = 86_400
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What `predict` says of one run. Times are of one iteration unless the name says otherwise."""
+
+    model: Model
+    layout: Layout
+    cluster: Cluster
+    stack: Stack
+
+    @cached_property
+    def parts(self) -> dict[str, float]:
+        """Seconds by part; they add up to `seconds`."""
+        found = iteration_parts(self.model, self.layout, self.cluster, self.stack)
+        return {name: seconds for name, seconds in found.items() if seconds > 0}
+
+    @cached_property
+    def seconds(self) -> float:
+        return sum(self.parts.values())
+
+    @property
+    def interval(self) -> Interval:
+        """Seconds between which four of five measured runs of this kind lie."""
+        return time_interval(self.seconds, self.layout, self.cluster, self.stack)
+
+    @cached_property
+    def stages(self) -> tuple[StageMemory, ...]:
+        return memory_of_stages(self.model, self.layout, self.stack)
+
+    @cached_property
+    def fullest(self) -> StageMemory:
+        return peak_stage(self.model, self.layout, self.stack)
+
+    @property
+    def allocated_gib(self) -> float:
+        """Peak of the fullest stage as the program's allocator counts it."""
+        return self.fullest.allocated / GIB
+
+    @property
+    def device_gib(self) -> float:
+        """Peak as nvidia-smi would show it: with what the allocator cannot use, and the context
+        of driver and communication library."""
+        return self.fullest.reserved(self.stack) / GIB + CONTEXT_GIB
+
+    @property
+    def memory_interval_gib(self) -> Interval:
+        return memory_interval(self.device_gib, self.layout, self.stack)
+
+    @property
+    def capacity_gib(self) -> float:
+        return self.cluster.device.need("memory_gib") * USABLE_MEMORY_SHARE
+
+    @property
+    def fits(self) -> bool:
+        return self.device_gib <= self.capacity_gib
+
+    @property
+    def verdict(self) -> str:
+        """ "fits", "tight" (the interval reaches past the device) or "overflows"."""
+        if not self.fits:
+            return "overflows"
+        return "tight" if self.memory_interval_gib.high > self.capacity_gib else "fits"
+
+    @property
+    def tokens(self) -> int:
+        return self.layout.global_batch * self.model.sequence
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.tokens / self.seconds
+
+    @property
+    def tflops_per_device(self) -> float:
+        """Model FLOPs: recomputation is not counted as work."""
+        work = flops.of_iteration(self.model, self.layout).model
+        return work / self.seconds / self.layout.devices / 1e12
+
+    @property
+    def hardware_tflops_per_device(self) -> float:
+        work = flops.of_iteration(self.model, self.layout).hardware
+        return work / self.seconds / self.layout.devices / 1e12
+
+    @property
+    def mfu(self) -> float:
+        return self.tflops_per_device / self.cluster.device.peak_tflops(self.layout.precision)
+
+    @property
+    def hfu(self) -> float:
+        peak = self.cluster.device.peak_tflops(self.layout.precision)
+        return self.hardware_tflops_per_device / peak
+
+    def seconds_for(self, tokens: float) -> float:
+        """Time to train on so many tokens (the benchmark's "time to report" is that of 20 M)."""
+        return tokens / self.tokens_per_s
+
+    def days(self, tokens: float) -> float:
+        return self.seconds_for(tokens) / DAY_S
+
+    def device_hours(self, tokens: float) -> float:
+        return self.seconds_for(tokens) / 3600 * self.layout.devices
+
+    def energy_mwh(self, tokens: float) -> float:
+        """Of the devices alone, at the power on their data sheet; hosts, network and cooling add
+        a third to a half."""
+        watt = self.cluster.device.need("power_watt")
+        return self.device_hours(tokens) * watt / 1e6
+
+    def table(self) -> pd.DataFrame:
+        """Time by part, memory of the fullest stage by part: each adds up to its total."""
+        import pandas as pd
+
+        rows = [("time", name, value, "s") for name, value in self.parts.items()]
+        rows.append(("time", "total", self.seconds, "s"))
+        memory = {name: value / GIB for name, value in self.fullest.parts.items() if value > 0}
+        memory["allocator"] = (self.fullest.reserved(self.stack) - self.fullest.allocated) / GIB
+        memory["context"] = CONTEXT_GIB
+        rows += [("memory", name, value, "GiB") for name, value in memory.items()]
+        rows.append(("memory", "total", self.device_gib, "GiB"))
+        return pd.DataFrame(rows, columns=["of", "part", "value", "unit"])
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return (
+            f"{self.model.name} on {self.layout.devices} × {self.cluster.device.name}: "
+            f"{self.seconds:.4g} s per iteration (80 % between {low:.4g} and {high:.4g}), "
+            f"{self.tokens_per_s:,.0f} tokens/s, MFU {self.mfu:.1%}; "
+            f"{self.device_gib:.1f} of {self.capacity_gib:.1f} GiB: {self.verdict}"
+        )
+
+
+def predict(
+    model: Model, layout: Layout, cluster: Cluster, stack: Stack | str = "megatron-core"
+) -> Estimate:
+    """A run of this model, laid out so, on this cluster, by this code base."""
+    chosen = stack_named(stack) if isinstance(stack, str) else stack
+    if layout.devices > cluster.devices:
+        raise PlanError(
+            f"the layout needs {layout.devices} devices and {cluster.name} has "
+            f"{cluster.nodes} nodes × {cluster.devices_per_node} = {cluster.devices}; use "
+            f"cluster.but(nodes={-(-layout.devices // cluster.devices_per_node)})"
+        )
+    layout.check(model)
+    return Estimate(model, layout, cluster, chosen)
+
+
+def largest_micro_batch(
+    model: Model, layout: Layout, cluster: Cluster, stack: Stack | str = "megatron-core"
+) -> int:
+    """The largest micro-batch that fits (0: not even one), micro-batches per step unchanged."""
+    chosen = STACKS[stack] if isinstance(stack, str) else stack
+    best, step = 0, 1
+    while step:
+        tried = best + step
+        batch = layout.micro_batches * layout.data * tried
+        estimate = Estimate(
+            model, layout.but(micro_batch=tried, global_batch=batch), cluster, chosen
+        )
+        if estimate.fits:
+            best, step = tried, step * 2
+        else:
+            step //= 2
+    return best

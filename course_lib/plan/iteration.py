@@ -1,0 +1,132 @@
+"""Seconds of one iteration, in parts that add up."""
+
+from __future__ import annotations
+
+from math import log2
+
+from course_lib.plan import constants as c
+from course_lib.plan import parameters
+from course_lib.plan.communication import Group, all_gather_s, all_reduce_s, group_of, send_s
+from course_lib.plan.flops import recomputed_layers
+from course_lib.plan.hardware import Cluster
+from course_lib.plan.kernels import ELEMENT_BYTES, memory_s
+from course_lib.plan.layer_time import Pass, Setting, head_passes, layer_passes, setting
+from course_lib.plan.layout import Layout
+from course_lib.plan.model import Model
+from course_lib.plan.parameters import on_rank
+from course_lib.plan.pipeline import idle_s, sends
+from course_lib.plan.ranks import stride
+from course_lib.plan.stacks import Stack
+from course_lib.plan.stages import head_rank, layers_of_stages
+
+KINDS = ("matmul", "attention", "memory", "tensor", "context", "launch")
+PARTS = (*KINDS, "recompute", "bubble", "pipeline", "data", "optimizer", "loop", "straggler")
+
+
+def iteration_parts(
+    model: Model, layout: Layout, cluster: Cluster, stack: Stack
+) -> dict[str, float]:
+    """Seconds by part, on the critical path: what the busiest stage does, what it waits for, and
+    what comes after the last micro-batch."""
+    s = setting(model, layout, cluster, stack)
+    parts = dict.fromkeys(PARTS, 0.0)
+    stage_s = _stages(s, model, layout, stack, parts)
+    parts["bubble"] = idle_s(layout, stage_s)
+    parts["pipeline"] = _pipeline(s, layout, cluster, stack)
+    busy = layout.micro_batches * max(stage_s)
+    held = _largest_stage(model, layout, stack)
+    parts["data"] = _data(layout, cluster, stack, held, busy)
+    parts["optimizer"] = _optimizer(layout, cluster, stack, held)
+    parts["loop"] = stack.iteration_ms / 1e3
+    nodes = -(-layout.devices // cluster.devices_per_node)
+    parts["straggler"] = c.STRAGGLER_SHARE * log2(nodes) * sum(parts.values())
+    return parts
+
+
+def _stages(
+    s: Setting, model: Model, layout: Layout, stack: Stack, parts: dict[str, float]
+) -> list[float]:
+    """Seconds of each stage for one micro-batch; enters the busiest one's parts."""
+    layer, head = layer_passes(s), head_passes(s)
+    again = _recompute(layer[0], model, layout)
+    layers = layers_of_stages(model, layout.pipeline, stack.stage_rule)
+    last = head_rank(model, layout.pipeline, stack.stage_rule)
+    one = layer[0].total + layer[1].total + again
+    ends = head[0].total + head[1].total
+    adding = _accumulation(s)
+    one += adding[0]
+    ends += adding[1]
+    seconds = [count * one + (ends if rank == last else 0.0) for rank, count in enumerate(layers)]
+    busiest = seconds.index(max(seconds))
+    for kind in KINDS:
+        value = layers[busiest] * sum(float(getattr(p, kind)) for p in layer)
+        if busiest == last:
+            value += sum(float(getattr(p, kind)) for p in head)
+        parts[kind] = value * layout.micro_batches
+    added = layers[busiest] * adding[0] + (adding[1] if busiest == last else 0.0)
+    parts["memory"] += added * layout.micro_batches
+    parts["recompute"] = layers[busiest] * again * layout.micro_batches
+    return seconds
+
+
+def _accumulation(s: Setting) -> tuple[float, float]:
+    """Adding a layer's and the head's gradients of one micro-batch to their sums."""
+    moved = s.stack.accumulated_bytes
+    if moved == 0:
+        return 0.0, 0.0
+    tensor, device = s.layout.tensor, s.cluster.device
+    own_layer = memory_s(device, parameters.layer(s.model, tensor).total * moved)
+    return own_layer, memory_s(device, parameters.head(s.model, tensor) * moved)
+
+
+def _recompute(forward: Pass, model: Model, layout: Layout) -> float:
+    if layout.recompute == "selective":
+        return 0.0 if layout.flash else forward.attention
+    return forward.total * recomputed_layers(model, layout) / model.layers
+
+
+def _pipeline(s: Setting, layout: Layout, cluster: Cluster, stack: Stack) -> float:
+    if layout.pipeline == 1:
+        return 0.0
+    size = s.tokens * s.model.hidden * s.element_bytes
+    if layout.sequence_parallel or stack.scattered_sends:
+        size //= layout.tensor
+    crosses = stride(layout, "pp") * layout.pipeline > cluster.devices_per_node
+    turns = 2 if layout.pipeline > 2 else 1
+    one = send_s(cluster, crosses, size) * (1 - stack.pipeline_overlap)
+    return sends(layout) * (one + turns * cluster.stall_ms / 1e3)
+
+
+def _largest_stage(model: Model, layout: Layout, stack: Stack) -> int:
+    last = head_rank(model, layout.pipeline, stack.stage_rule)
+    return max(on_rank(model, layout, stage, stack.stage_rule).total for stage in {0, last})
+
+
+def _data_group(layout: Layout, cluster: Cluster) -> Group:
+    """Gradients are summed over data and context ranks."""
+    data, context = group_of(layout, cluster, "dp"), group_of(layout, cluster, "cp")
+    reach = max(data.reach, context.reach)
+    return Group(data.size * context.size, data.per_node * context.per_node, reach)
+
+
+def _data(layout: Layout, cluster: Cluster, stack: Stack, held: int, busy: float) -> float:
+    group = _data_group(layout, cluster)
+    if group.size == 1:
+        return 0.0
+    gradients = held * stack.gradient_sent_bytes
+    weights = float(held * ELEMENT_BYTES[layout.precision])
+    behind = stack.data_overlap * busy
+    if layout.zero == 3:
+        # Gathered for each pass of each micro-batch, and gradients scattered as often.
+        both = 2 * all_gather_s(cluster, group, weights) + all_gather_s(cluster, group, gradients)
+        return max(layout.micro_batches * both - behind, 0.0)
+    last_backward = behind * 2 / 3 / layout.micro_batches
+    if layout.zero == 0:
+        return max(all_reduce_s(cluster, group, gradients) - last_backward, 0.0)
+    scattered = max(all_gather_s(cluster, group, gradients) - last_backward, 0.0)
+    return scattered + stack.gather_slowness * all_gather_s(cluster, group, weights)
+
+
+def _optimizer(layout: Layout, cluster: Cluster, stack: Stack, held: int) -> float:
+    own = held / (layout.data * layout.context if layout.zero else 1)
+    return memory_s(cluster.device, own * stack.optimizer_moved_bytes)

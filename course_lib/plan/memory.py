@@ -1,0 +1,133 @@
+"""Bytes on one rank of each pipeline stage, in parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from course_lib.plan.flops import recomputed_layers
+from course_lib.plan.kernels import ELEMENT_BYTES
+from course_lib.plan.layout import Layout
+from course_lib.plan.model import Model
+from course_lib.plan.parameters import layer, on_rank
+from course_lib.plan.pipeline import alive
+from course_lib.plan.stacks import Stack
+from course_lib.plan.stages import head_rank, layers_of_stages
+
+
+@dataclass(frozen=True)
+class StageMemory:
+    """Bytes that the program has allocated at the peak of one iteration, by part."""
+
+    stage: int
+    parameters: float
+    gradients: float
+    optimizer: float
+    activations: float
+    logits: float
+    temporary: float
+
+    @property
+    def allocated(self) -> float:
+        named = self.parameters + self.gradients + self.optimizer
+        return named + self.activations + self.logits + self.temporary
+
+    def reserved(self, stack: Stack) -> float:
+        """What the caching allocator holds: more than is allocated, as blocks do not fit."""
+        return self.allocated * (1 + stack.reserve_share)
+
+    @property
+    def parts(self) -> dict[str, float]:
+        names = ("parameters", "gradients", "optimizer", "activations", "logits", "temporary")
+        return {name: float(getattr(self, name)) for name in names}
+
+
+def memory_of_stages(model: Model, layout: Layout, stack: Stack) -> tuple[StageMemory, ...]:
+    """One entry per pipeline rank."""
+    return tuple(memory_of_stage(model, layout, stack, s) for s in range(layout.pipeline))
+
+
+def peak_stage(model: Model, layout: Layout, stack: Stack) -> StageMemory:
+    """The fullest stage: the first holds most micro-batches, the last the logits; a rank in
+    between only counts where the layers are dealt unevenly."""
+    last = head_rank(model, layout.pipeline, stack.stage_rule)
+    layers = layers_of_stages(model, layout.pipeline, stack.stage_rule)
+    stages = {0, last, layers.index(max(layers))}
+    found = [memory_of_stage(model, layout, stack, stage) for stage in sorted(stages)]
+    return max(found, key=lambda stage: stage.allocated)
+
+
+def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMemory:
+    held = float(on_rank(model, layout, stage, stack.stage_rule).total)
+    layers = layers_of_stages(model, layout.pipeline, stack.stage_rule)[stage]
+    is_last = stage == head_rank(model, layout.pipeline, stack.stage_rule)
+    tokens = layout.micro_batch * model.sequence // layout.context
+    sharers = layout.data * layout.context
+    element = ELEMENT_BYTES[layout.precision]
+    whole = tokens * model.hidden * element
+    unsharded = 0.0
+    if layout.zero == 3:
+        # Two layers are gathered at a time: the one at work and the next.
+        unsharded = min(2, layers) * layer(model, layout.tensor).total * element
+    kept, working = _activations(model, layout, stack, layers)
+    return StageMemory(
+        stage=stage,
+        parameters=held * stack.weight_bytes / (sharers if layout.zero == 3 else 1),
+        gradients=held * stack.gradient_bytes / (sharers if layout.zero >= 2 else 1),
+        optimizer=held * stack.optimizer_bytes / (sharers if layout.zero else 1),
+        activations=alive(layout, stage) * kept,
+        logits=_logits(model, layout, stack, tokens) if is_last else 0.0,
+        temporary=unsharded + working + stack.working_widths * whole + stack.workspace_gib * 2**30,
+    )
+
+
+def _logits(model: Model, layout: Layout, stack: Stack, tokens: int) -> float:
+    if model.patches is not None:
+        values = model.patches.out_channels * model.patches.size**2
+        return 3.0 * tokens * values * ELEMENT_BYTES[layout.precision]
+    rows = model.padded_vocabulary(layout.tensor) // layout.tensor
+    return float(tokens) * rows * stack.logit_bytes
+
+
+def _activations(model: Model, layout: Layout, stack: Stack, layers: int) -> tuple[float, float]:
+    """Bytes that one micro-batch keeps on this stage from forward to backward, and bytes that
+    recomputation brings back for a while."""
+    full = layer_activations(model, layout, stack)
+    tokens = layout.micro_batch * model.sequence // layout.context
+    sharded = layout.tensor if layout.sequence_parallel else 1
+    entry = tokens * model.hidden * ELEMENT_BYTES[layout.precision] / sharded
+    embedded = entry * 0.5 if stack.dropout else 0.0
+    if layout.recompute != "full":
+        return layers * full + embedded, 0.0
+    again = round(layers * recomputed_layers(model, layout) / model.layers)
+    if layout.recompute_method == "block":
+        return again * entry + (layers - again) * full + embedded, full
+    groups = -(-layers // layout.recompute_layers)
+    return groups * entry + embedded, min(layers, layout.recompute_layers) * full
+
+
+def layer_activations(model: Model, layout: Layout, stack: Stack) -> float:
+    """Bytes that one layer saves for its backward pass, one micro-batch. Inputs and outputs of
+    the norms (and dropout's masks) are whole on every tensor rank, unless the sequence is split;
+    the rest is divided among them (arXiv 2205.05198, section 4)."""
+    tokens = layout.micro_batch * model.sequence // layout.context
+    element = ELEMENT_BYTES[layout.precision]
+    mask = 2 if stack.dropout else 0
+    path = float(tokens * model.hidden * (4 * element + mask))
+    whole_share = 0.0 if layout.sequence_parallel else stack.whole_share
+    widths = 2 * model.query_width + 2 * model.kv_width + stack.copied_widths * model.hidden
+    widths += model.ffn * (3 if model.activation == "swiglu" else 2)
+    split = (tokens * widths * element + (1 - whole_share) * path) / layout.tensor
+    return whole_share * path + split + _scores(model, layout, stack, tokens)
+
+
+def _scores(model: Model, layout: Layout, stack: Stack, tokens: int) -> float:
+    """What attention keeps: the softmax (and dropout's mask and output), or with a fused kernel
+    one number per row; nothing if it is recomputed."""
+    heads = model.heads / layout.tensor
+    if layout.flash:
+        return tokens * heads * 4
+    if layout.recompute == "selective":
+        return 0.0
+    element = ELEMENT_BYTES[layout.precision]
+    cell_bytes = 2 * element + 1 if stack.dropout else element
+    return tokens * model.sequence * heads * cell_bytes

@@ -1,0 +1,190 @@
+"""Single lines of NCCL's log, from 2.2 to today, and of nccl-tests."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+THREAD = re.compile(rb"([\w.\-]{1,100}):(\d{1,9}):(\d{1,9}) \[(-?\d{1,5})\]")
+VERSION = re.compile(rb"\bN?R?CCL version ?:? ?(\d+\.\d+[\w.+:\-]{0,60})")
+CHANNEL_LINK = re.compile(
+    rb"(\d{1,7})(?:\[(\w{1,20})\])? -> (\d{1,7})(?:\[(\w{1,20})\])?"
+    rb"(?: \[(send|receive)\])? via (.{1,200})"
+)
+CHANNEL_ORDER = re.compile(rb"(?:\s*\d{1,7}\b){1,5000}\s*$")
+RING_STEP = re.compile(rb"Ring 0*(\d{1,4}) : (-?\d{1,7}) -> (-?\d{1,7}) -> (-?\d{1,7})")
+COMM = re.compile(rb"comm (0x\w{1,20}) rank (\d{1,7}) n[rR]anks (\d{1,7})(.{0,300})")
+_COMM_PART = re.compile(rb"(cudaDev|nvmlDev|busId|commId|nNodes|localRanks|localRank) (\w{1,20})")
+TREE_PART = re.compile(
+    rb"\[(\d{1,4})\] (-?\d{1,7}(?:/-?\d{1,7}){0,3})->(-?\d{1,7})->(-?\d{1,7}(?:/-?\d{1,7}){0,3})"
+)
+TREE_STEP = re.compile(
+    rb"Tree 0*(\d{1,4}) : (-?\d{1,7}) -> (-?\d{1,7}) -> (-?\d{1,7}(?:/-?\d{1,7}){0,3})"
+)
+CHOSEN = re.compile(rb"(\w{1,40}): (\d{1,20}) Bytes -> Algo (\w{1,20}) proto (\w{1,20})")
+CHANNEL_COUNTS = re.compile(
+    rb"(\d{1,6}) coll channels, (?:\d{1,6} collnet channels, )?(?:(\d{1,6}) nvls channels, )?"
+    rb"(\d{1,6}) p2p channels"
+)
+NETWORK = re.compile(rb"NET/(Socket|IB)\s{0,3}: Using ")
+SETTING = re.compile(rb"\b(N?R?CCL_[A-Z0-9_]{1,60}) set (?:by environment )?to:? ?(.{0,200})")
+TEST_RANK = re.compile(
+    rb"# +Rank +(\d{1,7})(?: Group +\d{1,7})? Pid +(\d{1,9}) on +(\S{1,100}) device +(\d{1,5}) "
+    rb"\[(?:0000:)?([0-9a-fx:.]{1,20})\] ?(.{0,80})"
+)
+AVERAGE = re.compile(rb"# Avg bus bandwidth +: +([\d.]{1,20})")
+TEST_TOKEN = re.compile(
+    rb"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|N/A|none|float|double|half|bfloat16|u?int\d{0,2}|sum|prod|"
+    rb"max|min|avg|mulsum"
+)
+_NIC = re.compile(r"(\d{1,4})(?:\((\d{1,7})\))?$")
+
+ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT")
+PROTOCOLS = ("LL", "LL128", "SIMPLE")
+
+
+@dataclass(frozen=True)
+class Link:
+    """The part of a channel line after its colon."""
+
+    source: int
+    destination: int
+    source_device: str | None
+    destination_device: str | None
+    direction: str | None
+    raw: str
+    transport: str
+    nic: int | None
+    gdrdma: bool
+    through: int | None
+
+
+def link_of(text: bytes) -> Link | None:
+    match = CHANNEL_LINK.match(text)
+    if match is None:
+        return None
+    raw = match[6].decode("utf-8", "replace").strip()
+    transport, nic, through = transport_of(raw)
+    return Link(
+        source=int(match[1]),
+        destination=int(match[3]),
+        source_device=match[2].decode() if match[2] else None,
+        destination_device=match[4].decode() if match[4] else None,
+        direction=match[5].decode() if match[5] else None,
+        raw=raw,
+        transport=transport,
+        nic=nic,
+        gdrdma="GDRDMA" in raw,
+        through=through,
+    )
+
+
+def transport_of(raw: str) -> tuple[str, int | None, int | None]:
+    """(transport, network interface, rank through which it is reached) of a text after `via`."""
+    parts = raw.split("/")
+    first = parts[0].strip()
+    if first == "P2P":
+        kind = parts[1].split(" ")[0].split("[")[0] if len(parts) > 1 else "direct"
+        return f"P2P/{kind}", None, None
+    if first in ("NET", "COLLNET", "CollNet", "COLLNET_NET"):
+        name = parts[1] if len(parts) > 1 else ""
+        nic = next((found for part in parts[1:] if (found := _NIC.fullmatch(part.strip()))), None)
+        family = "NET" if first == "NET" else "CollNet"
+        through = int(nic[2]) if nic and nic[2] else None
+        return f"{family}/{name}".rstrip("/"), int(nic[1]) if nic else None, through
+    if first.startswith(("SHM", "direct shared memory", "shared memory")):
+        return "SHM", None, None
+    if first.startswith("NVLS"):
+        return "NVLS", None, None
+    return first[:40] or "unknown", None, None
+
+
+@dataclass(frozen=True)
+class Comm:
+    """A line about one rank of a communicator."""
+
+    pointer: str
+    rank: int
+    size: int
+    parts: dict[str, str]
+    state: str | None
+
+
+def comm_of(text: bytes) -> Comm | None:
+    match = COMM.search(text)
+    if match is None:
+        return None
+    found = {part[1].decode(): part[2].decode() for part in _COMM_PART.finditer(match[4])}
+    state = next(
+        (name for name in ("START", "COMPLETE") if f"Init {name}".encode() in match[4]), None
+    )
+    if b"Destroy" in match[4] or b"Abort" in match[4]:
+        return None
+    return Comm(match[1].decode(), int(match[2]), int(match[3]), found, state)
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    channel: int
+    rank: int
+    parent: int | None
+    children: tuple[int, ...]
+
+
+def trees_of(text: bytes) -> list[TreeNode]:
+    """`Trees [0] children->rank->parent`; before 2.7 the other way round."""
+    if match := TREE_STEP.search(text):
+        return [_node(int(match[1]), int(match[3]), match[2], match[4])]
+    nodes = []
+    for match in TREE_PART.finditer(text):
+        down_first = b"/" in match[2]
+        up, down = (match[4], match[2]) if down_first else (match[2], match[4])
+        nodes.append(_node(int(match[1]), int(match[3]), up, down))
+    return nodes
+
+
+def _node(channel: int, rank: int, up: bytes, down: bytes) -> TreeNode:
+    parent = int(up.split(b"/")[0])
+    children = tuple(int(part) for part in down.split(b"/") if not part.startswith(b"-"))
+    return TreeNode(channel, rank, parent if parent >= 0 else None, children)
+
+
+MEANINGS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
+    (re.compile(pattern), severity, meaning)
+    for pattern, severity, meaning in (
+        ("ibvwrap|libibverbs", "warning", "no InfiniBand library: NCCL uses another network"),
+        ("iommu=pt", "warning", "a kernel setting that may cost stability, not a failure"),
+        ("Cannot initialize CollNet", "warning", "no in-network reduction: point-to-point is used"),
+        ("Duplicate GPU", "error", "two ranks were bound to the same device"),
+        (
+            "Call to connect|Connection timed out|Connection refused",
+            "error",
+            "a peer does not answer",
+        ),
+        ("closed by remote peer|Connection reset", "error", "the other side ended first"),
+        ("neither AF_INET", "error", "the network interface has no usable address"),
+        ("[Nn]o (socket )?interface found", "error", "no network interface matches the setting"),
+        ("out of memory|Cuda failure 2", "error", "a device has no memory left for NCCL's buffers"),
+        (
+            "Cuda failure|CUDA failure",
+            "error",
+            "a CUDA call failed before NCCL could use the device",
+        ),
+        ("Mismatched|mismatch", "error", "ranks disagree about version or settings"),
+        (
+            "invalid (usage|argument)|Invalid",
+            "error",
+            "the caller gave NCCL something it cannot use",
+        ),
+        ("Internal check failed|[Ii]nternal error", "error", "see the line that follows it"),
+        ("Got completion|transport retry", "error", "the InfiniBand link broke"),
+    )
+)
+
+
+def meaning_of(text: str) -> tuple[str, str]:
+    """(severity, meaning) of a warning."""
+    for pattern, severity, meaning in MEANINGS:
+        if pattern.search(text):
+            return severity, meaning
+    return "warning", ""

@@ -1,0 +1,63 @@
+"""Rows that a reader collects, with a limit: a hostile log must not fill the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_ROWS = 2_000_000
+
+
+class Rows:
+    """A list of dictionaries that becomes a table with fixed first columns."""
+
+    def __init__(
+        self,
+        columns: Iterable[str],
+        integers: Iterable[str] = (),
+        rows: list[dict[str, Any]] | None = None,
+    ) -> None:
+        self.columns = tuple(columns)
+        self.integers = tuple(integers)
+        self.rows: list[dict[str, Any]] = [] if rows is None else rows
+        self.dropped = 0
+
+    def add(self, **values: Any) -> None:
+        if len(self.rows) < MOST_ROWS:
+            self.rows.append(values)
+        else:
+            self.dropped += 1
+
+    def table(self) -> pd.DataFrame:
+        import pandas as pd
+
+        table = pd.DataFrame.from_records(self.rows)
+        extra = [name for name in table.columns if name not in self.columns]
+        table = table.reindex(columns=[*self.columns, *extra])
+        for name in table.columns:
+            if name in self.integers:
+                table[name] = as_integers(table[name])
+            elif table[name].dtype == object and _numeric(table[name]):
+                table[name] = pd.to_numeric(table[name], errors="coerce")
+        return table
+
+
+def _numeric(column: pd.Series[Any]) -> bool:
+    """Holds numbers and unknowns only."""
+    return bool(column.map(lambda value: value is None or isinstance(value, int | float)).all())
+
+
+def as_integers(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Nullable integers; what is no whole number (or too large) becomes unknown."""
+    import pandas as pd
+
+    numbers = pd.to_numeric(column, errors="coerce")
+    if numbers.dtype.kind == "f":
+        numbers = numbers.where(numbers.abs() < 2**62).round()
+    try:
+        return numbers.astype("Int64")
+    except (TypeError, ValueError, OverflowError):
+        return pd.Series(pd.NA, index=column.index, dtype="Int64")

@@ -1,0 +1,84 @@
+"""Which ranks belong together: one square a rank, coloured by group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from course_lib.show.picture import Picture
+from course_lib.show.style import PAPER, SERIES, bare, listed, readable_on, sheet
+
+Groups = Sequence[Sequence[int]]
+_HATCHES = ("", "//", "..", "xx", "\\\\")
+
+
+def ranks(groups: Mapping[str, Groups] | Groups, devices_per_node: int | None = None) -> Picture:
+    """`groups` is one kind ([[0, 1], [2, 3]]) or several by name ({"tensor": …, "data": …})."""
+    kinds = dict(groups) if isinstance(groups, Mapping) else {"groups": groups}
+    for kind, members in kinds.items():
+        _check(kind, members)
+    world = 1 + max(rank for members in kinds.values() for group in members for rank in group)
+    columns = devices_per_node or (8 if world % 8 == 0 else world if world <= 12 else 8)
+    rows = -(-world // columns)
+    across = 1 if columns > 8 or len(kinds) == 1 else min(len(kinds), 2 if columns > 4 else 3)
+    down = -(-len(kinds) // across)
+    cell_in = min(8.0 / across / (columns + 0.6), 0.8)
+    with sheet(height_in=max(down * (rows * cell_in + 0.75), 1.6)) as page:
+        for axes, (kind, members) in zip(page.panels(down, across), kinds.items(), strict=False):
+            _panel(axes, kind, members, (world, rows, columns), nodes=bool(devices_per_node))
+        for axes in page.figure.axes[len(kinds) :]:
+            axes.set_visible(False)
+        return page.picture(
+            " ".join(
+                f"{kind}: {listed('-'.join(map(str, group)) for group in members[:12])}"
+                + (f" and {len(members) - 12} more." if len(members) > 12 else ".")
+                for kind, members in kinds.items()
+            )
+        )
+
+
+def _check(kind: str, members: Groups) -> None:
+    seen: set[int] = set()
+    for group in members:
+        twice = seen & set(group)
+        if twice:
+            raise ValueError(
+                f"rank {min(twice)} is in two {kind} groups; every rank is in exactly one"
+            )
+        seen |= set(group)
+    if not seen:
+        raise ValueError(f"there is no rank in the {kind} groups")
+
+
+def _panel(
+    axes: Axes, kind: str, members: Groups, shape: tuple[int, int, int], *, nodes: bool
+) -> None:
+    world, rows, columns = shape
+    group_of = {rank: number for number, group in enumerate(members) for rank in group}
+    size = f"{len(members)} × {max(map(len, members))}"
+    bare(axes).set_title(f"{kind} ({size})", pad=4)
+    for rank in range(world):
+        row, column = divmod(rank, columns)
+        _square(axes, column, rows - 1 - row, rank, group_of.get(rank))
+        if nodes and column == 0:
+            axes.text(-0.12, rows - 0.5 - row, f"node {row}", ha="right", va="center", fontsize=9)
+    axes.set_xlim(-0.9 if nodes else -0.05, columns + 0.05)
+    axes.set_ylim(-0.05, rows + 0.05)
+    axes.set_aspect("equal")
+
+
+def _square(axes: Axes, x: float, y: float, rank: int, group: int | None) -> Any:
+    """Colours repeat after eight groups; the hatching then tells them apart."""
+    paint = "#eeeeee" if group is None else SERIES[group % len(SERIES)]
+    hatch = "" if group is None else _HATCHES[group // len(SERIES) % len(_HATCHES)]
+    box = Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, fc=paint, hatch=hatch, ec=PAPER, lw=0)
+    axes.add_patch(box)
+    ground = {"facecolor": paint, "edgecolor": "none", "pad": 1.5}
+    text = str(rank) if group is None else f"{rank}"
+    axes.text(
+        x + 0.5, y + 0.5, text, ha="center", va="center", fontweight="bold",
+        color=readable_on(paint), bbox=ground,
+    )  # fmt: skip

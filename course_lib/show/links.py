@@ -1,0 +1,142 @@
+"""The roads between the devices: what NCCL chose, and how fast they were measured to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from course_lib.show import tables
+from course_lib.show.picture import Picture
+from course_lib.show.style import (
+    FAINT,
+    SERIES,
+    legend_below,
+    plain_ticks,
+    readable_on,
+    sheet,
+    shorten,
+)
+
+HEAT_LABELLED = 16
+
+
+def link_heat(matrix: pd.DataFrame, unit: str = "GB/s", title: str = "") -> Picture:
+    """One number for every pair, source down, destination across.
+
+    A larger bandwidth and a smaller latency are both drawn darker: dark is good.
+    """
+    values = matrix.apply(tables.numbers).to_numpy(dtype=float).copy()
+    if values.shape[0] == values.shape[1]:
+        np.fill_diagonal(values, np.nan)
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        raise ValueError("this link matrix holds no number; did measure_links.py finish?")
+    time_like = unit.endswith("s") and "/" not in unit
+    with sheet(height_in=5.2, width_in=6.6) as page:
+        axes = page.axes("destination rank", "source rank", title or _heat_title(time_like))
+        shade = axes.imshow(values, cmap="cividis_r" if not time_like else "cividis")
+        axes.set_facecolor(FAINT)
+        axes.grid(False)
+        for set_ticks, names in (
+            (axes.set_xticks, matrix.columns),
+            (axes.set_yticks, matrix.index),
+        ):
+            every = max(1, -(-len(names) // HEAT_LABELLED))
+            set_ticks(range(0, len(names), every), [shorten(n, 8) for n in names[::every]])
+        if max(values.shape) <= 12:
+            _number_cells(axes, values, shade)
+        page.figure.colorbar(shade, ax=axes, label=unit, shrink=0.85)
+        low, high = (tables.quantity(float(f(finite)), unit) for f in (np.min, np.max))
+        return page.picture(
+            f"Heat map of {unit} between {values.shape[0]} ranks: lowest {low}, highest {high}, "
+            f"a spread of {finite.max() / max(finite.min(), 1e-12):.1f} times."
+        )
+
+
+def _heat_title(time_like: bool) -> str:
+    return "Latency between ranks" if time_like else "Bandwidth between ranks"
+
+
+def _number_cells(axes: Axes, values: Any, shade: Any) -> None:
+    for (row, column), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            paint = readable_on(shade.cmap(shade.norm(value))[:3])
+            text = tables.quantity(float(value))
+            axes.text(column, row, text, ha="center", va="center", color=paint, fontsize=9.5)
+
+
+def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -> Picture:
+    """Time against size of single transfers, and the fitted line time = α + size / β.
+
+    `pairs` names the pairs to draw; without it, the slowest and the fastest are drawn.
+    """
+    samples, fits = links.samples, links.fits
+    tables.require(
+        samples, ["kind", "source", "destination", "size_bytes", "time_us"], "link_curve"
+    )
+    single = samples[samples["kind"] == "point_to_point"]
+    chosen = dict(pairs or _extremes(fits))
+    said = []
+    with sheet(height_in=4.0) as page:
+        axes = page.axes("size of the message (bytes)", "time (µs)", "Time = α + size / β")
+        for position, (name, (source, destination)) in enumerate(chosen.items()):
+            mine = single[(single["source"] == source) & (single["destination"] == destination)]
+            if mine.empty:
+                raise ValueError(f"no measurement from rank {source} to rank {destination}")
+            paint = SERIES[position % len(SERIES)]
+            x, y = tables.numbers(mine["size_bytes"]), tables.numbers(mine["time_us"])
+            axes.plot(x, y, "os^Dv"[position % 5], color=paint, ms=5, alpha=0.7)
+            said.append(_fitted(axes, fits, (source, destination), x, name=name, colour=paint))
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        plain_ticks(axes.yaxis)
+        _size_ticks(axes, tables.numbers(single["size_bytes"]))
+        legend_below(axes)
+        return page.picture(f"Transfer time against message size. {'; '.join(said)}.")
+
+
+def _extremes(fits: pd.DataFrame) -> dict[str, tuple[int, int]]:
+    single = fits[fits["kind"] == "point_to_point"].sort_values("beta_gb_s")
+    if single.empty:
+        raise ValueError("these links hold no fitted pair; measure more than one size")
+    ends = {"slowest": single.iloc[0], "fastest": single.iloc[-1]}
+    return {
+        f"{name} ({int(row.source)} → {int(row.destination)})": (
+            int(row.source),
+            int(row.destination),
+        )
+        for name, row in ends.items()
+    }
+
+
+def _fitted(
+    axes: Axes, fits: pd.DataFrame, pair: tuple[int, int], x: Any, *, name: str, colour: str
+) -> str:
+    row = fits[
+        (fits["kind"] == "point_to_point")
+        & (fits["source"] == pair[0])
+        & (fits["destination"] == pair[1])
+    ]
+    if row.empty:
+        axes.plot([], [], color=colour, label=name)
+        return f"{name} has no fit"
+    alpha_us, beta_gb_s = float(row["alpha_us"].iloc[0]), float(row["beta_gb_s"].iloc[0])
+    sizes = np.geomspace(x.min(), x.max(), 60)
+    words = f"α {tables.quantity(alpha_us, 'µs')}, β {tables.quantity(beta_gb_s, 'GB/s')}"
+    label = f"{name}: {words}"
+    axes.plot(sizes, alpha_us + sizes / (beta_gb_s * 1e3), color=colour, label=label)
+    return f"{name} has {words}"
+
+
+def _size_ticks(axes: Axes, sizes: Any) -> None:
+    powers = range(int(np.log2(max(sizes.min(), 1))), int(np.log2(sizes.max())) + 1, 2)
+    names = []
+    for power in powers:
+        scale, unit = tables.byte_scale(2.0**power)
+        names.append(f"{2**power / scale:.0f} {unit}")
+    axes.set_xticks([2.0**power for power in powers], names, fontsize=9)
+    axes.minorticks_off()

@@ -1,0 +1,263 @@
+"""Memory over time: one rank in detail, ranks beside each other, runs over each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+
+from course_lib.show import tables
+from course_lib.show.picture import Picture
+from course_lib.show.style import (
+    DASHES,
+    INK,
+    PHASE_TINT,
+    SERIES,
+    colour,
+    legend_below,
+    readable_on,
+    sheet,
+)
+
+POINTS = 1200
+
+
+def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
+    """One rank: what is in use, by category, over the phases of its steps."""
+    line = _timeline(timeline)
+    limit = limit_bytes or line.limit_bytes
+    with sheet(height_in=4.2) as page:
+        axes = page.axes()
+        scale, unit = _stack(axes, line)
+        _phases(axes, line, named=True)
+        _limit(axes, limit, scale)
+        _peak(axes, line, scale, unit)
+        axes.set_title(f"Memory of rank {line.rank} · {line.device}", pad=24)
+        axes.set_ylim(0, _top(line, limit) / scale)
+        legend_below(axes)
+        return page.picture(f"Stacked area chart of memory over time. {_said(line)}")
+
+
+def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
+    """Ranks side by side on one scale, so that an uneven layout is seen."""
+    lines = [line for line in _timelines(memory) if ranks is None or line.rank in ranks]
+    if not lines:
+        raise ValueError(f"no rank of {ranks} is in this memory trace")
+    shown = lines[:8]
+    columns = min(len(shown), 4)
+    rows = -(-len(shown) // columns)
+    top = max(_top(line, line.limit_bytes) for line in shown)
+    with sheet(height_in=2.6 * rows + 0.9) as page:
+        panels = page.panels(rows, columns, sharey=True)
+        for place, (axes, line) in enumerate(zip(panels, shown, strict=False)):
+            scale, unit = _stack(axes, line, unit_for_bytes=top)
+            _phases(axes, line, named=False)
+            _limit(axes, line.limit_bytes, scale, named=place == 0)
+            axes.set_title(f"rank {line.rank}: {tables.quantity(line.peak_bytes / scale, unit)}")
+            axes.set_ylim(0, top / scale)
+            if place % columns:
+                axes.set_ylabel("")
+        for axes in panels[len(shown) :]:
+            axes.set_visible(False)
+        legend_below(panels[0], _phase_key(shown))
+        rest = f" {len(lines) - 8} more ranks are not drawn." if len(lines) > 8 else ""
+        return page.picture(
+            "Memory over time of several ranks side by side. "
+            + " ".join(_said(line) for line in shown)
+            + rest
+        )
+
+
+def memory_compare(runs: Mapping[str, Any], rank: int = 0) -> Picture:
+    """Runs over each other, each from its own zero: with and without checkpointing, say."""
+    lines = {name: _timeline(source, rank) for name, source in runs.items()}
+    scale, unit = tables.byte_scale(max(line.peak_bytes for line in lines.values()))
+    divisor, time_unit = tables.time_scale(max(_span(line) for line in lines.values()))
+    with sheet(height_in=3.9) as page:
+        axes = page.axes(f"time ({time_unit})", f"memory in use ({unit})", f"Memory of rank {rank}")
+        for position, (name, line) in enumerate(lines.items()):
+            time_us, by_category = _points(line)
+            look = {"color": SERIES[position % 8], "ls": DASHES[position % len(DASHES)]}
+            total = by_category.sum(axis=1) / scale
+            axes.step((time_us - _zero(line)) / divisor, total, where="post", label=name, **look)
+            axes.axhline(line.peak_bytes / scale, color=look["color"], lw=0.9, ls=":")
+        limits = [line.limit_bytes for line in lines.values() if line.limit_bytes]
+        _limit(axes, min(limits) if limits else None, scale)
+        axes.set_ylim(bottom=0)
+        legend_below(axes)
+        return page.picture(
+            "Memory over time of several runs. "
+            + " ".join(f"{name}: {_said(line)}" for name, line in lines.items())
+        )
+
+
+def memory_parts(
+    predicted: Mapping[str, float],
+    measured: Mapping[str, float],
+    limit_bytes: float | None = None,
+    names: tuple[str, str] = ("predicted", "measured"),
+) -> Picture:
+    """What the peak is made of, predicted beside measured; both in bytes by part."""
+    both = (predicted, measured)
+    scale, unit = tables.byte_scale(max(sum(parts.values()) for parts in both))
+    parts = list(dict.fromkeys([*predicted, *measured]))
+    with sheet(height_in=3.0) as page:
+        axes = page.axes(f"memory at the peak ({unit})", "", "What the peak is made of")
+        left = np.zeros(2)
+        for position, part in enumerate(parts):
+            width = np.array([mapping.get(part, 0.0) for mapping in both]) / scale
+            bars = axes.barh(names, width, left=left, color=colour(part, position), label=part)
+            _number_bars(axes, bars, width, left, sum(predicted.values()) / scale)
+            left += width
+        for row, total in enumerate(left):
+            axes.text(total, row, f"  {tables.quantity(total, unit)}", va="center")
+        _limit(axes, limit_bytes, scale, vertical=True)
+        axes.invert_yaxis()
+        axes.margins(x=0.16)
+        axes.grid(axis="y", visible=False)
+        legend_below(axes)
+        totals = [tables.quantity(value, unit) for value in left]
+        return page.picture(
+            f"Stacked bars of the memory peak: {names[0]} {totals[0]}, {names[1]} {totals[1]}. "
+            + "; ".join(f"{part} {_pair(both, part, scale, unit)}" for part in parts)
+        )
+
+
+def _pair(both: Any, part: str, scale: float, unit: str) -> str:
+    return " against ".join(tables.quantity(each.get(part, 0.0) / scale, unit) for each in both)
+
+
+def _number_bars(axes: Axes, bars: Any, width: Any, left: Any, whole: float) -> None:
+    for row, bar in enumerate(bars):
+        if width[row] > 0.07 * whole:
+            axes.text(
+                left[row] + width[row] / 2, row, tables.quantity(width[row]), ha="center",
+                va="center", fontsize=9.5, color=readable_on(bar.get_facecolor()),
+            )  # fmt: skip
+
+
+def _timelines(memory: Any) -> list[Any]:
+    ranks = getattr(memory, "ranks", None)
+    if ranks is None:
+        ranks = getattr(getattr(memory, "memory", None), "ranks", None)
+    found = list(ranks) if isinstance(ranks, tuple | list) else [memory]
+    for line in found:
+        if not hasattr(line, "bytes_by_category"):
+            raise TypeError(
+                f"a memory figure was given {type(line).__name__}; it takes what read.memory "
+                "returned, or one rank of it"
+            )
+    if not found:
+        raise ValueError("this memory trace holds no rank: did the job write memory/rank0…?")
+    return found
+
+
+def _timeline(source: Any, rank: int | None = None) -> Any:
+    lines = _timelines(source)
+    if rank is None or len(lines) == 1:
+        return lines[0]
+    wanted = [line for line in lines if line.rank == rank]
+    if not wanted:
+        there = ", ".join(str(line.rank) for line in lines)
+        raise ValueError(f"rank {rank} is not in this memory trace; it has {there}")
+    return wanted[0]
+
+
+def _points(line: Any) -> tuple[Any, Any]:
+    time_us, by_category = line.downsample(POINTS)
+    return np.asarray(time_us, dtype=float), np.asarray(by_category, dtype=float)
+
+
+def _zero(line: Any) -> float:
+    return float(line.time_us[0]) if len(line.time_us) else 0.0
+
+
+def _span(line: Any) -> float:
+    return float(line.time_us[-1] - line.time_us[0]) if len(line.time_us) else 0.0
+
+
+def _stack(axes: Axes, line: Any, unit_for_bytes: float | None = None) -> tuple[float, str]:
+    time_us, by_category = _points(line)
+    scale, unit = tables.byte_scale(unit_for_bytes or line.peak_bytes)
+    divisor, time_unit = tables.time_scale(_span(line))
+    used = [i for i in range(len(line.categories)) if by_category.size and by_category[:, i].any()]
+    axes.stackplot(
+        (time_us - _zero(line)) / divisor,
+        *[by_category[:, i] / scale for i in used],
+        labels=[line.categories[i] for i in used],
+        colors=[colour(line.categories[i], i) for i in used],
+        step="post", lw=0,
+    )  # fmt: skip
+    axes.set(xlabel=f"time ({time_unit})", ylabel=f"memory in use ({unit})")
+    axes.margins(x=0)
+    return scale, unit
+
+
+def _phases(axes: Axes, line: Any, named: bool) -> None:
+    """Tinted bands behind the areas; the phases' names above them where there is room."""
+    phases = line.phases if isinstance(line.phases, pd.DataFrame) else pd.DataFrame()
+    divisor, _ = tables.time_scale(_span(line))
+    whole = max(_span(line), 1e-9)
+    for _, row in phases.head(200).iterrows():
+        begin, end = float(row["begin_us"]) - _zero(line), float(row["end_us"]) - _zero(line)
+        tint = PHASE_TINT.get(str(row["phase"]), "#f4f4f4")
+        axes.axvspan(begin / divisor, end / divisor, color=tint, lw=0, zorder=0)
+        if named and (end - begin) / whole > 0.018 * len(str(row["phase"])):
+            middle = (begin + end) / 2 / divisor
+            axes.text(
+                middle, 1.0, str(row["phase"]), ha="center", va="bottom", fontsize=9,
+                color=INK, transform=axes.get_xaxis_transform(),
+            )  # fmt: skip
+
+
+def _phase_key(lines: Sequence[Any]) -> list[Patch]:
+    """For panels too narrow to hold the phases' names."""
+    seen = {str(phase) for line in lines if len(line.phases) for phase in line.phases["phase"]}
+    return [
+        Patch(color=tint, label=f"{name} phase")
+        for name, tint in PHASE_TINT.items()
+        if name in seen
+    ]
+
+
+def _limit(
+    axes: Axes, limit: float | None, scale: float, vertical: bool = False, named: bool = True
+) -> None:
+    if limit:
+        draw = axes.axvline if vertical else axes.axhline
+        text = "limit of the device" if named else None
+        draw(limit / scale, color=INK, lw=2.0, ls=(0, (4, 2)), label=text)
+
+
+def _peak(axes: Axes, line: Any, scale: float, unit: str) -> None:
+    divisor, _ = tables.time_scale(_span(line))
+    at, height = (line.peak_time_us - _zero(line)) / divisor, line.peak_bytes / scale
+    axes.plot([at], [height], "v", color=INK, ms=8, zorder=5)
+    late = line.peak_time_us - _zero(line) > 0.6 * _span(line)
+    axes.annotate(
+        f"peak {tables.quantity(height, unit)}", (at, height), xytext=(-8 if late else 8, 8),
+        textcoords="offset points", ha="right" if late else "left", fontweight="bold",
+    )  # fmt: skip
+
+
+def _top(line: Any, limit: float | None) -> float:
+    """Room for the label of the peak; a limit far above the data would flatten them."""
+    most = 1.18 * float(line.peak_bytes) or 1.0
+    return max(most, 1.06 * limit) if limit and limit < 3 * line.peak_bytes else most
+
+
+def _said(line: Any) -> str:
+    scale, unit = tables.byte_scale(line.peak_bytes)
+    divisor, time_unit = tables.time_scale(_span(line))
+    at = tables.quantity((line.peak_time_us - _zero(line)) / divisor, time_unit)
+    made_of = ", ".join(
+        f"{name} {tables.quantity(part / scale, unit)}"
+        for name, part in line.peak_composition.items()
+        if part
+    )
+    peak = tables.quantity(line.peak_bytes / scale, unit)
+    return f"Rank {line.rank} peaks at {peak} after {at} ({made_of})."

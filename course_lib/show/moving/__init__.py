@@ -1,0 +1,22 @@
+"""Diagrams that move. Each is a small simulator with a state for every frame, and its drawing."""
+
+from __future__ import annotations
+
+from course_lib.show.moving.collective_frames import collective
+from course_lib.show.moving.ddp import ddp_step
+from course_lib.show.moving.fsdp import fsdp_step
+from course_lib.show.moving.loss_scaler import loss_scaling
+from course_lib.show.moving.pipeline_frames import pipeline
+from course_lib.show.moving.story import Frame, Story
+from course_lib.show.moving.tensor_mlp import tensor_parallel_mlp
+
+__all__ = [
+    "Frame",
+    "Story",
+    "collective",
+    "ddp_step",
+    "fsdp_step",
+    "loss_scaling",
+    "pipeline",
+    "tensor_parallel_mlp",
+]

@@ -1,0 +1,115 @@
+"""Dynamic loss scaling, iteration by iteration: what 16 bits can hold, and where gradients lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from course_lib.show.moving.scene import Cell, Scene, Words
+from course_lib.show.moving.story import Frame, Story
+from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, QUIET, VERMILION
+
+LARGEST = 65504.0
+SMALLEST_POWER = -24
+"""fp16 holds 2⁻²⁴ as its smallest (subnormal) number, and 65504 as its largest."""
+GRADIENTS = {-38: 3, -34: 7, -30: 12, -26: 16, -22: 19, -18: 17, -14: 13, -10: 8, -6: 4, 2.6: 1}
+"""Share in per cent of gradients of about 2^power: the usual long tail to the small side."""
+
+
+@dataclass(frozen=True)
+class State:
+    iteration: int
+    scale: float
+    overflow: bool
+    skipped: int
+    """So far, this iteration included."""
+    lost_percent: float
+    """Gradients that became zero because even scaled they are too small."""
+    good_in_a_row: int
+
+
+def simulate(
+    iterations: int,
+    start_power: int = 23,
+    window: int = 1000,
+    bursts: Sequence[int] = (),
+) -> list[State]:
+    """The scale halves with every overflow, which is skipped; it doubles after `window` good
+    iterations. In `bursts` the largest gradient is 64 times its usual size."""
+    scale, skipped, good = 2.0**start_power, 0, 0
+    states = []
+    for iteration in range(1, iterations + 1):
+        largest = 2.0 ** max(GRADIENTS) * (64 if iteration in bursts else 1)
+        overflow = largest * scale > LARGEST
+        skipped += overflow
+        lost = sum(
+            share for power, share in GRADIENTS.items() if 2.0**power * scale < 2.0**SMALLEST_POWER
+        )
+        good = 0 if overflow else good + 1
+        states.append(State(iteration, scale, overflow, skipped, float(lost), good))
+        if overflow:
+            scale = max(scale / 2, 1.0)
+        elif good == window:
+            scale, good = scale * 2, 0
+    return states
+
+
+def loss_scaling(iterations: int = 14, start_power: int = 23, window: int = 1000) -> Story:
+    states = simulate(iterations, start_power, window)
+    frames = tuple(_frame(state) for state in states)
+    return Story("Dynamic loss scaling in 16 bits", frames)
+
+
+def two_to(power: int) -> str:
+    return "2" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _frame(state: State) -> Frame:
+    power = round(math.log2(state.scale))
+    if state.overflow:
+        text = (
+            f"Scaled by {two_to(power)}, the largest gradients exceed {LARGEST:.0f} and become "
+            "infinite: the iteration is skipped and the scale halved."
+        )
+        title = f"iteration {state.iteration}: overflow, skipped"
+    else:
+        text = f"Scaled by {two_to(power)}, all gradients are finite: the step is taken."
+        title = f"iteration {state.iteration}: step taken"
+    text += (
+        f" {state.lost_percent:.0f} % are too small and become zero; without scaling it would be "
+    )
+    unscaled = sum(share for p, share in GRADIENTS.items() if p < SMALLEST_POWER)
+    text += f"{unscaled} %. Skipped so far: {state.skipped}."
+    return Frame(title, text, _scene(state, power))
+
+
+def _scene(state: State, power: int) -> Scene:
+    """Powers of two from left to right; the window of fp16 stays, the gradients move."""
+    low, high = -40, 30
+    step = 11.0 / (high - low)
+    x0 = 0.5
+
+    def x(value: float) -> float:
+        return x0 + (min(max(value, low), high) - low) * step
+
+    edges = (x(SMALLEST_POWER), x(16))
+    middle = (edges[0] + edges[1]) / 2
+    things: list[Cell | Words] = [
+        Cell(middle, 1.75, "", "#e3f2ea", edges[1] - edges[0], 2.5),
+        Words(middle, 3.25, "what fp16 can hold", 10.5, paint=GREEN, bold=True),
+        Words((x0 + edges[0]) / 2, 3.25, "becomes zero", 10.5, paint=QUIET),
+        Words((edges[1] + 11.5) / 2, 3.25, "becomes infinite", 10.5, paint=VERMILION),
+        Words(6.0, 3.75, f"loss scale {two_to(power)} = {state.scale:,.0f}", 12, bold=True),
+    ]
+    for exponent, share in GRADIENTS.items():
+        place = exponent + power
+        infinite = 2.0**place > LARGEST
+        lost = place < SMALLEST_POWER
+        paint = VERMILION if infinite else ORANGE if lost else BLUE
+        height = 0.1 + 2.1 * share / max(GRADIENTS.values())
+        things.append(Cell(x(place), 0.55 + height / 2, "", paint, 0.36, height, strong=infinite))
+    things.append(Cell(6.0, 0.52, "", FAINT, 11.2, 0.05))
+    for tick in range(-40, 31, 10):
+        things.append(Words(x(tick), 0.25, two_to(tick), 9, paint=QUIET))
+    return Scene(tuple(things), 12.0, 4.0)

@@ -1,0 +1,119 @@
+"""A pipeline moment by moment: who works on which micro-batch, who waits, who holds what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from course_lib.show.moving.scene import Cell, Scene, Words
+from course_lib.show.moving.story import Frame, Story
+from course_lib.show.schedules import bubble, orders, timed
+from course_lib.show.style import CATEGORY, FAINT, INK, QUIET, listed
+
+TIME_WIDTH = 9.0
+MOST_FRAMES = 80
+
+
+@dataclass(frozen=True)
+class State:
+    time: float
+    busy: tuple[tuple[str, int] | None, ...]
+    """Phase and micro-batch by stage; None where a stage waits."""
+    holds: tuple[int, ...]
+    """Micro-batches by stage whose forward has begun and whose backward has not ended."""
+
+
+def simulate(table: pd.DataFrame) -> list[State]:
+    """One state for every moment at which some work begins or ends."""
+    stages = int(table["stage"].max()) + 1
+    moments = sorted({*table["start"], *table["end"]})
+    states = []
+    for moment in moments[:-1]:
+        now = table[(table["start"] <= moment) & (table["end"] > moment)]
+        busy: list[tuple[str, int] | None] = [None] * stages
+        for work in now.to_dict("records"):
+            busy[int(work["stage"])] = (str(work["phase"]), int(work["micro_batch"]))
+        begun = table[(table["phase"] == "forward") & (table["start"] <= moment)]
+        freed = table[table["phase"].isin(["backward", "weight"]) & (table["end"] <= moment)]
+        holds = tuple(
+            int((begun["stage"] == stage).sum() - (freed["stage"] == stage).sum())
+            for stage in range(stages)
+        )
+        states.append(State(float(moment), tuple(busy), holds))
+    return states
+
+
+def pipeline(stages: int = 4, micro_batches: int = 4, schedule: str = "gpipe") -> Story:
+    """`schedule` "naive" sends the whole batch as one; the others cut it into micro-batches."""
+    whole = schedule == "naive"
+    count = 1 if whole else micro_batches
+    size = float(micro_batches) if whole else 1.0
+    durations = {"forward": size, "backward": 2 * size, "input": size, "weight": size}
+    table = timed(orders(schedule, stages, count), durations)
+    states = simulate(table)
+    if len(states) > MOST_FRAMES:
+        raise ValueError(
+            f"{stages} stages × {micro_batches} micro-batches make {len(states)} frames; "
+            f"nobody steps through more than {MOST_FRAMES}, use fewer micro-batches"
+        )
+    share = 100 * bubble(table)
+    frames = tuple(_frame(table, state, share, last=state is states[-1]) for state in states)
+    cut = "the whole batch at once" if whole else f"{micro_batches} micro-batches"
+    return Story(f"Pipeline of {stages} stages, {schedule}, {cut}", frames)
+
+
+def _frame(table: pd.DataFrame, state: State, share: float, last: bool) -> Frame:
+    working = [
+        f"stage {stage} does the {work[0]} of micro-batch {work[1]}"
+        for stage, work in enumerate(state.busy)
+        if work
+    ]
+    waiting = sum(work is None for work in state.busy)
+    text = f"{listed(working)}.".capitalize()
+    if waiting:
+        text += f" {waiting} of {len(state.busy)} stages wait."
+    text += f" The fullest stage holds the activations of {max(state.holds)} micro-batches."
+    if last:
+        text += f" In all, {share:.0f} % of the stages' time was spent waiting."
+    return Frame(f"time {state.time:g}", text, _scene(table, state))
+
+
+def _scene(table: pd.DataFrame, state: State) -> Scene:
+    stages = len(state.busy)
+    end = float(table["end"].max())
+    height = stages * 1.0 + 0.9
+    left, scale = 4.4, TIME_WIDTH / end
+    things: list[Cell | Words] = [Words(2.1, height - 0.3, "now", 10.5, bold=True)]
+    for stage, work in enumerate(state.busy):
+        y = (stages - stage - 0.5) * 1.0
+        things.append(Words(0.05, y, f"stage {stage}", 10.5, align="left", bold=True))
+        text = f"{work[0]} {work[1]}" if work else "waits"
+        paint = CATEGORY[work[0]] if work else FAINT
+        things.append(
+            Cell(
+                2.1,
+                y,
+                text,
+                paint,
+                1.7,
+                0.62,
+                strong=bool(work),
+                hatch="" if work else "//",
+                size=9.5,
+            )
+        )
+        things.append(Words(3.1, y, f"holds {state.holds[stage]}", 9, align="left", paint=QUIET))
+        things.append(Cell(left + TIME_WIDTH / 2, y, "", "#f1f3f4", TIME_WIDTH, 0.62))
+    for row in table[table["start"] <= state.time].to_dict("records"):
+        y = (stages - int(row["stage"]) - 0.5) * 1.0
+        width = (row["end"] - row["start"]) * scale
+        x = left + row["start"] * scale + width / 2
+        label = str(int(row["micro_batch"])) if width > 0.22 else ""
+        now = state.time < row["end"]
+        things.append(
+            Cell(x, y, label, CATEGORY[str(row["phase"])], width, 0.62, strong=now, size=9)
+        )
+    x = left + state.time * scale
+    things.append(Cell(x, height / 2 - 0.4, "", INK, 0.05, height - 0.7))
+    return Scene(tuple(things), left + TIME_WIDTH + 0.2, height)

@@ -1,0 +1,124 @@
+"""What a frame of a moving diagram consists of: cells, arrows, words. Knows no matplotlib until
+it is drawn, so that simulators and their tests stay pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from course_lib.show.style import FAINT, INK, PAPER, QUIET, bare, readable_on
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A box; x and y are its middle. `strong` marks what this frame is about."""
+
+    x: float
+    y: float
+    text: str = ""
+    paint: str = FAINT
+    width: float = 1.0
+    height: float = 0.8
+    strong: bool = False
+    hatch: str = ""
+    size: float = 10.5
+
+
+@dataclass(frozen=True)
+class Arrow:
+    x: float
+    y: float
+    to_x: float
+    to_y: float
+    text: str = ""
+    paint: str = INK
+    bend: float = 0.0
+
+
+@dataclass(frozen=True)
+class Words:
+    x: float
+    y: float
+    text: str
+    size: float = 10.5
+    align: str = "center"
+    paint: str = INK
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class Scene:
+    things: tuple[Cell | Arrow | Words, ...]
+    width: float
+    height: float
+
+
+POINTS_AS_GIVEN_IN = 0.64
+"""At so many inches a unit, sizes of type are as the scene says."""
+
+
+def draw(axes: Axes, scene: Scene) -> None:
+    """Type shrinks with the boxes it stands in, so that what fits in a stepper fits in a strip."""
+    bare(axes)
+    figure = axes.get_figure()
+    assert figure is not None
+    box = axes.get_position()
+    width_in, height_in = figure.get_size_inches()  # type: ignore[union-attr]
+    unit_in = min(box.width * width_in / scene.width, box.height * height_in / scene.height)
+    zoom = min(unit_in / POINTS_AS_GIVEN_IN, 1.15)
+    for thing in scene.things:
+        if isinstance(thing, Cell):
+            _cell(axes, thing, zoom)
+        elif isinstance(thing, Arrow):
+            _arrow(axes, thing, zoom)
+        else:
+            axes.text(
+                thing.x, thing.y, thing.text, ha=thing.align, va="center", color=thing.paint,
+                fontsize=thing.size * zoom, fontweight="bold" if thing.bold else "normal",
+            )  # fmt: skip
+    axes.set_xlim(-0.1, scene.width + 0.1)
+    axes.set_ylim(-0.1, scene.height + 0.1)
+    axes.set_aspect("equal")
+
+
+def _cell(axes: Axes, cell: Cell, zoom: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    corner = (cell.x - cell.width / 2, cell.y - cell.height / 2)
+    box = Rectangle(
+        corner, cell.width, cell.height, fc=cell.paint, ec=INK if cell.strong else PAPER,
+        lw=(2.4 if cell.strong else 1.0) * max(zoom, 0.5), zorder=3 if cell.strong else 2,
+    )  # fmt: skip
+    if cell.hatch:
+        box.set_hatch(cell.hatch)
+    axes.add_patch(box)
+    if cell.text:
+        axes.text(
+            cell.x, cell.y, cell.text, ha="center", va="center", zorder=4,
+            fontsize=cell.size * zoom, color=readable_on(cell.paint),
+        )  # fmt: skip
+
+
+def _arrow(axes: Axes, arrow: Arrow, zoom: float) -> None:
+    from matplotlib.patches import FancyArrowPatch
+
+    start, end = (arrow.x, arrow.y), (arrow.to_x, arrow.to_y)
+    axes.add_patch(
+        FancyArrowPatch(
+            start, end, connectionstyle=f"arc3,rad={arrow.bend}", arrowstyle="-|>",
+            mutation_scale=15 * zoom, color=arrow.paint, lw=2.2 * zoom, zorder=5,
+            shrinkA=0, shrinkB=0,
+        )
+    )  # fmt: skip
+    if arrow.text:
+        dx, dy = end[0] - start[0], end[1] - start[1]
+        x = (start[0] + end[0] + arrow.bend * dy) / 2
+        y = (start[1] + end[1] - arrow.bend * dx) / 2
+        ground = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.0}
+        axes.text(
+            x, y, arrow.text, ha="center", va="center", zorder=6, fontsize=9.5 * zoom,
+            color=arrow.paint if arrow.paint != FAINT else QUIET, bbox=ground,
+        )  # fmt: skip

@@ -1,0 +1,44 @@
+"""Buttons, a slider and a play button over the frames of a story."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course_lib.show.moving.story import Story
+
+FRAME_MS = 1400
+
+
+def stepper(story: Story) -> Any:
+    import ipywidgets as widgets
+
+    last = len(story) - 1
+    slider = widgets.IntSlider(
+        value=0, min=0, max=last, readout=False, description="frame",
+        layout=widgets.Layout(flex="1 1 auto", width="auto"),
+    )  # fmt: skip
+    play = widgets.Play(value=0, min=0, max=last, interval=FRAME_MS, show_repeat=False)
+    back = widgets.Button(icon="step-backward", tooltip="one frame back")
+    on = widgets.Button(icon="step-forward", tooltip="one frame on")
+    for button in (back, on):
+        button.layout = widgets.Layout(width="3em")
+    picture, caption = widgets.HTML(), widgets.HTML()
+
+    def show(_: Any = None) -> None:
+        picture.value = story[slider.value].html()
+        caption.value = (
+            f'<div aria-live="polite" style="line-height:1.5">{story.caption(slider.value)}</div>'
+        )
+        back.disabled, on.disabled = slider.value == 0, slider.value == last
+
+    def move(step: int) -> None:
+        slider.value = min(max(slider.value + step, 0), last)
+
+    slider.observe(show, "value")
+    back.on_click(lambda _: move(-1))
+    on.on_click(lambda _: move(1))
+    widgets.link((play, "value"), (slider, "value"))
+    show()
+    row = widgets.HBox([back, on, play, slider], layout=widgets.Layout(align_items="center"))
+    title = widgets.HTML(f"<b>{story.title}</b>")
+    return widgets.VBox([title, row, picture, caption], layout=widgets.Layout(max_width="820px"))

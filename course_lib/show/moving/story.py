@@ -1,0 +1,117 @@
+"""A moving diagram: frames to step through in a notebook, a strip of them everywhere else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from course_lib.show.moving.scene import Scene, draw
+from course_lib.show.picture import Picture
+from course_lib.show.style import Sheet, sheet
+
+STRIP_FRAMES = 12
+
+
+@dataclass(frozen=True)
+class Frame:
+    title: str
+    text: str
+    scene: Scene
+
+
+@dataclass(frozen=True)
+class Story:
+    """`story[3]` is the fourth frame as a picture; shown at the end of a cell, it can be stepped
+    through. In tests, on GitHub and in exported pages it is a strip of frames."""
+
+    title: str
+    frames: tuple[Frame, ...] = field(repr=False)
+    _drawn: dict[int, Picture] = field(default_factory=dict, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def __getitem__(self, number: int) -> Picture:
+        number = range(len(self.frames))[number]
+        if number not in self._drawn:
+            frame = self.frames[number]
+            height_in = min(max(8.0 * frame.scene.height / frame.scene.width, 1.6), 4.4)
+            with sheet(height_in, layout="none") as page:
+                draw(_canvas(page, 1, 1)[0], frame.scene)
+                self._drawn[number] = page.picture(self._words(number))
+        return self._drawn[number]
+
+    def strip(self, columns: int = 0, most: int = STRIP_FRAMES) -> Picture:
+        """Frames side by side; of a long story some, always the first and the last."""
+        chosen = _spread(len(self.frames), most)
+        widest = max(frame.scene.width for frame in self.frames)
+        columns = min(columns or (3 if widest <= 7.5 else 2), len(chosen))
+        rows = -(-len(chosen) // columns)
+        shape = max(self.frames[n].scene.height / self.frames[n].scene.width for n in chosen)
+        with sheet(min(rows * (8.0 / columns * shape + 0.42), 13.0), layout="none") as page:
+            panels = _canvas(page, rows, columns)
+            for axes, number in zip(panels, chosen, strict=False):
+                frame = self.frames[number]
+                draw(axes, frame.scene)
+                axes.set_title(f"{number + 1}. {frame.title}", fontsize=10, pad=3)
+            for axes in panels[len(chosen) :]:
+                axes.set_visible(False)
+            left_out = len(self.frames) - len(chosen)
+            some = f" ({left_out} frames left out)" if left_out else ""
+            said = " ".join(self._words(number) for number in chosen)
+            return page.picture(f"{self.title}, {len(self.frames)} frames{some}. {said}")
+
+    def _words(self, number: int) -> str:
+        frame = self.frames[number]
+        return f"{number + 1}. {frame.title}: {frame.text}"
+
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        data, metadata = self.strip()._repr_mimebundle_()
+        if interactive():
+            from course_lib.show.moving.stepper import stepper
+
+            widget: dict[str, Any] = stepper(self)._repr_mimebundle_()
+            view = "application/vnd.jupyter.widget-view+json"
+            data = {view: widget[view], **data}
+        return data, metadata
+
+    def caption(self, number: int) -> str:
+        frame = self.frames[number]
+        where = f"{number + 1} of {len(self.frames)}"
+        return f"<b>{where}. {escape(frame.title)}</b><br>{escape(frame.text)}"
+
+
+def _canvas(page: Sheet, rows: int, columns: int) -> list[Axes]:
+    """Scenes have no ticks or labels to make room for, and laying out is half of the time."""
+    row = 1 / rows
+    title = 0.3 / page.figure.get_figheight() if rows * columns > 1 else 0.0
+    size = (1 / columns - 0.02, row - title - 0.01)
+    return [
+        page.figure.add_axes((column / columns + 0.01, 1 - (line + 1) * row + 0.005, *size))
+        for line in range(rows)
+        for column in range(columns)
+    ]
+
+
+def interactive() -> bool:
+    """A kernel with somebody in front of it; a test run (COURSE_PLAIN, pytest) has nobody."""
+    plain = os.environ.get("COURSE_PLAIN", "1" if "PYTEST_VERSION" in os.environ else "0")
+    if plain not in ("", "0"):
+        return False
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def _spread(count: int, most: int) -> Sequence[int]:
+    if count <= most:
+        return range(count)
+    return sorted({round(index * (count - 1) / (most - 1)) for index in range(most)})

@@ -1,0 +1,153 @@
+"""Pipeline schedules as they are planned, and as they were measured; the bubble marked."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch, Rectangle
+
+from course_lib.show import tables
+from course_lib.show.picture import Picture
+from course_lib.show.schedules import COLUMNS, bubble, orders, timed
+from course_lib.show.style import CATEGORY, FAINT, PAPER, QUIET, readable_on, sheet
+
+_NUMBER = re.compile(r"\d+")
+_LIGHT = {"forward": "#7fb8dc", "backward": "#f4cd7e", "input": "#a9d8f3", "weight": "#7cc4b2"}
+
+
+def schedule(
+    name: str, stages: int = 4, micro_batches: int = 8, backward: float = 2.0, send: float = 0.0
+) -> Picture:
+    """Draws "naive", "gpipe", "1f1b", "interleaved" or "zero-bubble"; a forward takes 1."""
+    durations = {"backward": backward, "input": backward / 2, "weight": backward / 2}
+    table = timed(orders(name, stages, micro_batches), durations, send)
+    return pipeline(table, title=f"{name}, {stages} stages, {micro_batches} micro-batches")
+
+
+def pipeline(source: Any, title: str = "", unit: str = "forward passes") -> Picture:
+    """One row a stage. `source` is a table of start, end, stage, micro_batch, chunk, phase."""
+    if not isinstance(source, pd.DataFrame):
+        source = timed(source)
+    tables.require(source, ["start", "end", "stage", "micro_batch", "phase"], "pipeline")
+    table = source.reindex(columns=COLUMNS).fillna({"chunk": 0})
+    if table.empty:
+        raise ValueError("this schedule holds no work to draw")
+    table[["start", "end"]] -= table["start"].min()
+    share = 100 * bubble(table)
+    stages = sorted(table["stage"].unique())
+    with sheet(height_in=1.5 + 0.42 * len(stages)) as page:
+        axes = page.axes(f"time ({unit})", "", f"{title or 'Pipeline'}: bubble {share:.0f} %")
+        end = float(table["end"].max())
+        for row, stage in enumerate(stages):
+            ground = Rectangle((0, row - 0.4), end, 0.8, fc=FAINT, hatch="///", ec=PAPER, lw=0)
+            axes.add_patch(ground)
+            _row(axes, table[table["stage"] == stage], row, end)
+        axes.set_yticks(range(len(stages)), [f"stage {stage}" for stage in stages])
+        axes.set_xlim(0, end)
+        axes.set_ylim(len(stages) - 0.45, -0.55)
+        axes.grid(False)
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        _key(page.figure, table)
+        return page.picture(
+            f"Pipeline schedule {title} of {len(stages)} stages and "
+            f"{table['micro_batch'].nunique()} micro-batches over {tables.quantity(end, unit)}; "
+            f"{share:.1f} % of the devices' time is bubble."
+        )
+
+
+def pipeline_measured(source: Any, step: int | None = None) -> Picture:
+    """The schedule as the memory trace or the profiler recorded it, in milliseconds."""
+    table = measured(source, step)
+    chosen = "" if step is None else f", step {step}"
+    return pipeline(table, title=f"Measured pipeline{chosen}", unit="ms")
+
+
+def measured(source: Any, step: int | None = None) -> pd.DataFrame:
+    """Table for `pipeline` from what read.memory or read.profile returned, or their tables."""
+    rows = pd.concat([_phases(source), _spans(source)], ignore_index=True)
+    rows = rows.dropna(subset=["micro_batch"])
+    rows = rows[rows["phase"].isin(list(CATEGORY))]
+    if step is None and rows["step"].notna().any():
+        step = int(rows["step"].dropna().iloc[-1])
+    if step is not None:
+        rows = rows[rows["step"] == step]
+    if rows.empty:
+        raise ValueError(
+            "no forward or backward of a micro-batch was recorded"
+            + (f" in step {step}" if step is not None else "")
+            + "; run the job with the profiler or the memory trace on"
+        )
+    return rows.reindex(columns=COLUMNS).reset_index(drop=True)
+
+
+def _phases(source: Any) -> pd.DataFrame:
+    """Memory traces of several ranks have clocks of their own; their headers align them."""
+    parts = []
+    ranks = getattr(source, "ranks", ())
+    ranks = ranks if isinstance(ranks, tuple | list) else ()
+    first_ns = min((int(line.start_unix_ns or 0) for line in ranks), default=0)
+    for line in ranks:
+        shift_us = (int(line.start_unix_ns or 0) - first_ns) / 1000
+        phases = line.phases
+        parts.append(
+            pd.DataFrame(
+                {
+                    "start": (tables.numbers(phases["begin_us"]) + shift_us) / 1000,
+                    "end": (tables.numbers(phases["end_us"]) + shift_us) / 1000,
+                    "stage": line.rank,
+                    "micro_batch": tables.numbers(phases["micro_batch"]),
+                    "phase": phases["phase"].astype(str),
+                    "step": tables.numbers(phases["step"]),
+                }
+            )
+        )
+    return pd.concat(parts) if parts else pd.DataFrame(columns=[*COLUMNS, "step"])
+
+
+def _spans(source: Any) -> pd.DataFrame:
+    spans = source if isinstance(source, pd.DataFrame) else getattr(source, "spans", None)
+    if not isinstance(spans, pd.DataFrame) or not {"rank", "name", "begin_us"} <= set(spans):
+        return pd.DataFrame(columns=[*COLUMNS, "step"])
+    names = spans["name"].astype(str).str.lower()
+    first = names.str.extract(r"(forward|backward|input|weight)", expand=False)
+    number = names.map(lambda name: float(m.group()) if (m := _NUMBER.search(name)) else np.nan)
+    return pd.DataFrame(
+        {
+            "start": tables.numbers(spans["begin_us"]) / 1000,
+            "end": tables.numbers(spans["end_us"]) / 1000,
+            "stage": spans["rank"].to_numpy(),
+            "micro_batch": number.to_numpy(),
+            "phase": first.to_numpy(),
+            "step": tables.numbers(spans["step"]) if "step" in spans else np.nan,
+        }
+    )
+
+
+def _row(axes: Axes, table: pd.DataFrame, row: int, whole: float) -> None:
+    for work in table.to_dict("records"):
+        paints = _LIGHT if int(work["chunk"]) % 2 else CATEGORY
+        paint = paints.get(str(work["phase"]), "#888888")
+        start, width = float(work["start"]), float(work["end"] - work["start"])
+        box = Rectangle((start, row - 0.4), width, 0.8, fc=paint, ec=PAPER, lw=0.8)
+        axes.add_patch(box)
+        if width / whole > 0.013:
+            axes.text(
+                start + width / 2, row, f"{int(work['micro_batch'])}", ha="center", va="center",
+                fontsize=9.5 if width / whole > 0.02 else 7.5, color=readable_on(paint),
+                clip_on=True,
+            )  # fmt: skip
+
+
+def _key(figure: Any, table: pd.DataFrame) -> None:
+    names = {"input": "backward, inputs", "weight": "backward, weights"}
+    present = [phase for phase in _LIGHT if (table["phase"] == phase).any()]
+    handles = [Patch(fc=CATEGORY[phase], label=names.get(phase, phase)) for phase in present]
+    if (table["chunk"] > 0).any():
+        handles.append(Patch(fc=_LIGHT["forward"], ec=QUIET, label="paler: second chunk"))
+    handles.append(Patch(fc=FAINT, hatch="///", ec=PAPER, label="bubble"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))

@@ -1,0 +1,203 @@
+"""One style for every figure: colours that colour-blind readers tell apart, opaque white
+(so that a dark JupyterLab shows the same picture), type that survives a projector and a printer.
+
+Nothing here or elsewhere in this room touches pyplot, and matplotlib's settings are put back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import matplotlib.style
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from course_lib.show.picture import CSS_PX_PER_INCH, Picture
+
+WIDTH_IN = 8.0
+"""800 CSS pixels: fits the cell of a JupyterLab 1280 pixels wide with its file browser open."""
+
+INK, QUIET, FAINT, PAPER = "#1b1b1b", "#5f6368", "#d9dce0", "#ffffff"
+BLUE, VERMILION, GREEN, PURPLE = "#0072b2", "#d55e00", "#00846b", "#b5588f"
+ORANGE, SKY, GREY, BROWN = "#e69f00", "#56b4e9", "#8a8d91", "#7a4e2d"
+
+SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BROWN, INK)
+"""After Okabe and Ito; green and purple darkened to a contrast of 4.5 on white or near it."""
+
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)))
+"""A second sign beside the colour, for prints in black and white."""
+
+CATEGORY = {
+    "parameters": BLUE,
+    "gradients": VERMILION,
+    "optimizer": GREEN,
+    "activations": SKY,
+    "temporary": GREY,
+    "unknown": FAINT,
+    "compute": BLUE,
+    "kernel": BLUE,
+    "communication": VERMILION,
+    "exposed_communication": VERMILION,
+    "overlapped": PURPLE,
+    "data": ORANGE,
+    "dataloader": ORANGE,
+    "memcpy": GREEN,
+    "memset": PURPLE,
+    "runtime": SKY,
+    "cpu": BROWN,
+    "idle": FAINT,
+    "other": GREY,
+    "forward": BLUE,
+    "backward": ORANGE,
+    "input": SKY,
+    "weight": GREEN,
+    "bubble": FAINT,
+}
+PHASE_TINT = {
+    "forward": "#dcebf7",
+    "backward": "#fde8d3",
+    "optimizer": "#d9f0e6",
+    "communication": "#f3dfec",
+    "data": "#ececec",
+}
+
+_SETTINGS: dict[str, Any] = {
+    "font.size": 11.0,
+    "axes.titlesize": 12.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 10.0,
+    "axes.labelsize": 11.0,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": QUIET,
+    "axes.linewidth": 0.9,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.formatter.useoffset": False,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.7,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "text.color": INK,
+    "text.parse_math": False,
+    "lines.linewidth": 2.0,
+    "legend.frameon": False,
+    "legend.fontsize": 10.5,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "figure.constrained_layout.w_pad": 0.1,
+    "figure.constrained_layout.h_pad": 0.08,
+    "hatch.linewidth": 0.6,
+    "hatch.color": PAPER,
+}
+_LOCK = threading.RLock()
+
+
+@cache
+def _families() -> tuple[str, ...]:
+    """DejaVu comes with matplotlib; a font for Korean only where the machine has one."""
+    wanted = ("Noto Sans CJK KR", "Noto Sans CJK JP", "NanumGothic", "AppleGothic")
+    installed = {font.name for font in fontManager.ttflist}
+    return ("DejaVu Sans", *(name for name in wanted if name in installed))
+
+
+def colour(name: str, position: int = 0) -> str:
+    """The colour that a category has in every figure, else one by position."""
+    return CATEGORY.get(name, SERIES[position % len(SERIES)])
+
+
+class Sheet:
+    """One figure while it is drawn."""
+
+    def __init__(self, height_in: float, width_in: float, layout: str) -> None:
+        size = (width_in, height_in)
+        self.figure = Figure(figsize=size, dpi=CSS_PX_PER_INCH, layout=layout)  # type: ignore[arg-type]
+
+    def axes(self, x: str = "", y: str = "", title: str = "") -> Axes:
+        axes: Axes = self.figure.add_subplot()
+        return label(axes, x, y, title)
+
+    def panels(self, rows: int, columns: int, **options: Any) -> list[Axes]:
+        return list(self.figure.subplots(rows, columns, squeeze=False, **options).flat)
+
+    def picture(self, alt: str) -> Picture:
+        return Picture.of(self.figure, alt)
+
+
+@contextmanager
+def sheet(
+    height_in: float = 3.8, width_in: float = WIDTH_IN, layout: str = "constrained"
+) -> Iterator[Sheet]:
+    """Everything drawn within has the style; a reader's own matplotlib settings have no say."""
+    settings = {**_SETTINGS, "font.family": list(_families())}
+    with _LOCK, matplotlib.style.context(["default", settings]):
+        yield Sheet(height_in, width_in, layout)
+
+
+def label(axes: Axes, x: str = "", y: str = "", title: str = "") -> Axes:
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    if title:
+        axes.set_title(title)
+    return axes
+
+
+def legend_below(axes: Axes, extra: Sequence[Artist] = ()) -> None:
+    """Under the axes, where it hides no data; as many columns as the names leave room for."""
+    handles, names = axes.get_legend_handles_labels()
+    handles, names = [*handles, *extra], [*names, *(str(artist.get_label()) for artist in extra)]
+    kept = dict(zip(names, handles, strict=True))
+    lines_last = sorted(kept, key=lambda name: isinstance(kept[name], Line2D))
+    figure = axes.get_figure()
+    if not kept or figure is None:
+        return
+    room = int(12 * figure.get_figwidth() / (max(map(len, kept)) + 6))  # type: ignore[union-attr]
+    figure.legend(
+        [kept[name] for name in lines_last], lines_last, loc="outside lower center",
+        ncols=max(1, min(room, len(kept))), columnspacing=1.4, handlelength=1.8,
+    )  # fmt: skip
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Numbers written out on a logarithmic axis; matplotlib would typeset them as formulas."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def readable_on(background: Any) -> str:
+    """Ink or paper, whichever stands out."""
+    red, green, blue = to_rgb(background)
+    return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else PAPER
+
+
+def bare(axes: Axes) -> Axes:
+    """For diagrams that have no axes."""
+    axes.set_axis_off()
+    axes.grid(False)
+    return axes
+
+
+def shorten(text: object, length: int = 28) -> str:
+    text = " ".join(str(text).split())
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def listed(names: Iterable[object]) -> str:
+    """ "a, b and c", for alternative texts."""
+    items = [str(name) for name in names]
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

@@ -1,0 +1,192 @@
+"""Turns `lessons/NN_name.py` into `notebooks/` (with gaps) and `solutions/` (with answers).
+
+An answer stands between `### BEGIN SOLUTION` and `### END SOLUTION`. Lines in it that begin with
+`### GAP ` are what the learner finds in its place; without any, the learner finds `...`.
+Cells tagged `solution` are left out of the learner's notebook, cells tagged `exercise-only` out of
+the solution. Lines that begin with `#> ` at the end of a code cell are what it prints on every
+machine: they become its stored output, and nbval compares it. The same source gives the same bytes
+everywhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from itertools import groupby
+from pathlib import Path
+
+from course_lib.teach.source import Cell, Lesson, LessonError, read_lesson
+
+BEGIN = "### BEGIN SOLUTION"
+END = "### END SOLUTION"
+GAP = "### GAP"
+PRINTS = "#> "
+COMPARED = "nbval-check-output"
+DEFAULT_GAP = "...  # your answer"
+SOURCE_ONLY_TAGS = {"solution", "exercise-only"}
+NOTEBOOK_METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def build_text(lesson: Lesson, *, with_answers: bool) -> str:
+    """The notebook as the text of its file."""
+    left_out = "exercise-only" if with_answers else "solution"
+    cells = [
+        _notebook_cell(lesson, cell, with_answers)
+        for cell in lesson.cells
+        if left_out not in cell.tags
+    ]
+    notebook = {"cells": cells, "metadata": NOTEBOOK_METADATA, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def _notebook_cell(lesson: Lesson, cell: Cell, with_answers: bool) -> dict[str, object]:
+    where = f"{lesson.path}:{cell.line}"
+    text = answered(cell.text, where) if with_answers else with_gaps(cell.text, where)
+    source, printed = _split_printed(text)
+    tags = [tag for tag in cell.tags if tag not in SOURCE_ONLY_TAGS]
+    if printed:
+        tags.append(COMPARED)
+    fields: dict[str, object] = {
+        "cell_type": cell.kind,
+        "id": cell.id,
+        "metadata": {"tags": tags} if tags else {},
+        "source": source.splitlines(keepends=True),
+    }
+    if cell.kind == "code":
+        stored = {"name": "stdout", "output_type": "stream", "text": printed}
+        # nbval compares only cells that carry an execution count
+        fields |= {
+            "execution_count": 1 if printed else None,
+            "outputs": [stored] if printed else [],
+        }
+    return fields
+
+
+def _split_printed(text: str) -> tuple[str, list[str]]:
+    lines = text.split("\n")
+    printed = [line.removeprefix(PRINTS) + "\n" for line in lines if line.startswith(PRINTS)]
+    source = "\n".join(line for line in lines if not line.startswith(PRINTS))
+    return source.rstrip("\n") if printed else source, printed
+
+
+def answered(text: str, where: str) -> str:
+    """The cell with its answers and without the marks."""
+    return "\n".join(line for line, _ in _marked(text, where) if not _is_gap(line))
+
+
+def with_gaps(text: str, where: str) -> str:
+    """The cell as the learner finds it."""
+    kept: list[str] = []
+    for is_answer, run in groupby(_marked(text, where), key=lambda marked: marked[1]):
+        lines = [line for line, _ in run]
+        kept += _gap_for(lines) if is_answer else lines
+    return "\n".join(kept)
+
+
+def _gap_for(answer: list[str]) -> list[str]:
+    told = [re.sub(rf"^(\s*){GAP} ?", r"\1", line) for line in answer if _is_gap(line)]
+    indent = re.match(r"\s*", answer[0])
+    return told or [(indent[0] if indent else "") + DEFAULT_GAP]
+
+
+def answer_lines(lesson: Lesson) -> list[str]:
+    """Every line that must not be in the learner's notebook (for the test against leaks)."""
+    answers: set[str] = set()
+    for cell in lesson.cells:
+        where = f"{lesson.path}:{cell.line}"
+        lines = set(answered(cell.text, where).split("\n"))
+        if "solution" not in cell.tags:  # what the gap itself tells is no secret
+            lines -= set(with_gaps(cell.text, where).split("\n"))
+        answers |= lines
+    return sorted({line.strip() for line in answers if line.strip() and not _is_gap(line)})
+
+
+def _is_gap(line: str) -> bool:
+    return line.lstrip().startswith(GAP)
+
+
+def _marked(text: str, where: str) -> list[tuple[str, bool]]:
+    """Each line but the marks, with whether it stands inside an answer."""
+    inside = False
+    lines = []
+    for line in text.split("\n"):
+        mark = line.strip()
+        if mark in (BEGIN, END):
+            if inside == (mark == BEGIN):
+                raise LessonError(f"{where}: {mark!r} where the other mark was due")
+            inside = mark == BEGIN
+        else:
+            lines.append((line, inside))
+    if inside:
+        raise LessonError(f"{where}: {BEGIN!r} without {END!r}")
+    return lines
+
+
+def outputs(repository: Path) -> dict[Path, str]:
+    """Every file that a build writes, with its text."""
+    files: dict[Path, str] = {}
+    for path in sorted((repository / "lessons").glob("[0-9][0-9]_*.py")):
+        lesson = read_lesson(path)
+        files[repository / "notebooks" / f"{lesson.name}.ipynb"] = build_text(
+            lesson, with_answers=False
+        )
+        files[repository / "solutions" / f"{lesson.name}.ipynb"] = build_text(
+            lesson, with_answers=True
+        )
+    return files
+
+
+def differing(repository: Path) -> list[str]:
+    """What a build would change: files that differ, are missing, or have no lesson any more."""
+    wanted = outputs(repository)
+    found = {*repository.glob("notebooks/*.ipynb"), *repository.glob("solutions/*.ipynb")}
+    changed = [
+        path
+        for path, text in wanted.items()
+        if not path.is_file() or path.read_bytes() != text.encode()
+    ]
+    return sorted(str(path.relative_to(repository)) for path in {*changed, *(found - set(wanted))})
+
+
+def write(repository: Path) -> list[str]:
+    changed = differing(repository)
+    wanted = outputs(repository)
+    for name in changed:
+        path = repository / name
+        if path in wanted:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(wanted[path].encode())
+        else:
+            path.unlink()
+    return changed
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="course build", description="writes notebooks/ and solutions/ from lessons/"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 on a difference"
+    )
+    options = parser.parse_args(argv)
+    repository = Path(__file__).resolve().parents[2]
+    if not (repository / "lessons").is_dir():
+        print("course build: there is no lessons/ here; it works in a clone only", file=sys.stderr)
+        return 2
+    try:
+        changed = differing(repository) if options.check else write(repository)
+    except LessonError as error:
+        print(f"course build: {error}", file=sys.stderr)
+        return 2
+    for name in changed:
+        print(f"{name}: {'differs from its lesson' if options.check else 'written'}")
+    if not changed:
+        print("notebooks and solutions are what the lessons say")
+    elif options.check:
+        print("course build: run `course build` and commit what it writes", file=sys.stderr)
+    return int(options.check and bool(changed))

@@ -1,0 +1,23 @@
+"""`check.ex00_local(run)`: the checks of all lessons under one name, each found in its module."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import Any
+
+NAME = re.compile(r"ex(\d\d)_\w+")
+
+
+def __getattr__(name: str) -> Any:
+    found = NAME.fullmatch(name)
+    if found:
+        try:
+            lesson = import_module(f"course_lib.teach.checks.lesson{found[1]}")
+        except ModuleNotFoundError:
+            raise AttributeError(f"lesson {found[1]} has no checks") from None
+        if hasattr(lesson, name):
+            return getattr(lesson, name)
+        known = ", ".join(sorted(key for key in vars(lesson) if NAME.fullmatch(key)))
+        raise AttributeError(f"no check {name}; lesson {found[1]} has {known}")
+    raise AttributeError(f"no check {name!r}; they are called check.ex<lesson>_<exercise>")

@@ -1,0 +1,132 @@
+"""Runs the course headless: every solution notebook from top to bottom, one table at the end."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+CELL_TIMEOUT_S = 900
+ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Result:
+    lesson: str
+    failure: str
+    """Empty where the lesson ran through; else the cell and the last line of its error."""
+    seconds: float
+    jobs: int
+
+
+def run_lesson(path: Path, workspace: Path) -> Result:
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_TIMEOUT_S,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    jobs_before = _job_folders(workspace)
+    started = time.monotonic()
+    failure = ""
+    with _environment(COURSE_WORKSPACE=str(workspace)):
+        try:
+            client.execute()
+        except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+            last_line = ANSI_COLOUR.sub("", str(error)).strip().splitlines()[-1]
+            failure = f"{_where(notebook)}: {last_line}"
+    seconds = time.monotonic() - started
+    _keep_executed(notebook, path, workspace)
+    return Result(path.stem, failure, seconds, len(_job_folders(workspace) - jobs_before))
+
+
+def _where(notebook: object) -> str:
+    """The id of the first cell that shows an error, else of the first that never ran."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]  # type: ignore[attr-defined]
+    for cell in cells:
+        if any(output.output_type == "error" for output in cell.outputs):
+            return f"cell {cell.id}"
+    unrun = next((cell.id for cell in cells if cell.execution_count is None), "?")
+    return f"cell {unrun}"
+
+
+def _keep_executed(notebook: object, path: Path, workspace: Path) -> None:
+    import nbformat
+
+    folder = workspace / ".course" / "executed"
+    folder.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, folder / path.name)
+
+
+def _job_folders(workspace: Path) -> set[str]:
+    return {path.parent.name for path in workspace.glob("runs/*/job.sbatch")}
+
+
+@contextlib.contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def table(results: list[Result]) -> str:
+    width = max([len("lesson"), *(len(result.lesson) for result in results)])
+    lines = [f"{'lesson':{width}}  result  seconds  jobs"]
+    for result in results:
+        verdict = "FAILED" if result.failure else "passed"
+        lines.append(f"{result.lesson:{width}}  {verdict}  {result.seconds:7.1f}  {result.jobs:4d}")
+    lines += [f"\n{result.lesson}: {result.failure}" for result in results if result.failure]
+    return "\n".join(lines)
+
+
+def chosen(folder: Path, wanted: list[str]) -> list[Path]:
+    """The notebooks whose name begins with one of `wanted`; all where none is named."""
+    found = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
+    return [path for path in found if not wanted or path.name.startswith(tuple(wanted))]
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="course run",
+        description="runs every solution notebook from top to bottom, with its real jobs",
+    )
+    parser.add_argument("lessons", nargs="*", help="numbers, such as 00 03; default: all")
+    parser.add_argument(
+        "--workspace",
+        type=Path,
+        help="where the runs go, on a cluster a folder that all nodes see; default: a new folder",
+    )
+    options = parser.parse_args(argv)
+    folder = Path(__file__).resolve().parents[2] / "solutions"
+    paths = chosen(folder, options.lessons)
+    if not paths:
+        print(f"course run: no notebook in {folder} begins so", file=sys.stderr)
+        return 2
+    workspace = options.workspace or Path(tempfile.mkdtemp(prefix="course-run-", dir=Path.cwd()))
+    workspace.mkdir(parents=True, exist_ok=True)
+    results = []
+    for path in paths:
+        print(f"{path.stem} …", file=sys.stderr, flush=True)
+        results.append(run_lesson(path, workspace.resolve()))
+    print(table(results))
+    print(f"\nruns and executed notebooks are in {workspace}")
+    return int(any(result.failure for result in results))

@@ -1,0 +1,316 @@
+# %% [markdown] id="title"
+# # 00 The lab
+#
+# A cluster is many machines behind one queue. Nobody logs in to the machine that will do the work.
+# You write down what you want and hand it in; some time later it runs, and what it printed lies in a
+# file. This lesson is the first half hour with that way of working.
+#
+# | | |
+# |---|---|
+# | You will be able to | look at a cluster, submit a job, follow it through the queue, read its log, cancel it, and find out why it failed |
+# | Minutes | 30 |
+# | Devices | 2 nodes with 2 devices each: those of your cluster, or those that the course brings |
+# | Before | you have trained a model on one device; you need not have seen a cluster |
+#
+# Cells that begin with `!` are commands of the shell. Everything that they do you can also type into
+# a terminal (*File → New → Terminal*, then `course shell`).
+
+# %% id="begin"
+from course_lib import Lab, check, links, progress, shell, show
+
+lab = Lab()
+lab
+
+# %% [markdown] id="where"
+# The line above says where you are. If your machine has the commands of Slurm, the queue that most of
+# the world's large computers use, the course speaks to that. If it has not, the course brings **the
+# box**: two small nodes inside this very machine, each with a network of its own, and commands with
+# the same names that answer in the same way. The cells below are the same in both places, and so is
+# what you learn from them.
+
+# %% [markdown] id="sinfo-idea"
+# ## What is there?
+#
+# `sinfo` lists the nodes by *partition*, that is, by the queue that they belong to.
+
+# %% id="sinfo"
+# !sinfo
+
+# %% [markdown] id="sinfo-explain"
+# | column | says |
+# |---|---|
+# | `PARTITION` | the name of a queue; the one with a `*` is used if you name none |
+# | `AVAIL` | whether it takes jobs |
+# | `TIMELIMIT` | how long one job may run there, `days-hours:minutes:seconds` |
+# | `NODES`, `NODELIST` | how many machines, and which; `node[1-2]` is short for `node1,node2` |
+# | `STATE` | `idle`: nobody uses it; `alloc`: all of it is taken; `mix`: a part is; `down`, `drain`: out of service |
+#
+# A node is one machine. What is in it? `scontrol show node` tells everything; four of its fields
+# matter here.
+
+# %% id="nodes"
+# !sinfo --Node --format="%N %c %m %G %t" | column -t
+
+# %% [markdown] id="nodes-explain"
+# The columns are the node's name, its processors (`CPUS`), its memory in MB, its *generic resources*
+# (`GRES`), which is where Slurm keeps count of GPUs, and its state.
+#
+# In this course a GPU, or whatever stands in for one, is called a **device slot**. On a laptop without
+# GPUs a slot is one process on the processor with a fixed share of the memory. It is slow, but it runs
+# out of memory, waits for its neighbours and talks over a network just as a GPU does.
+
+# %% [markdown] id="first-idea"
+# ## The first job
+#
+# A job is a shell script with a heading. The lines of the heading begin with `#SBATCH` and say what
+# the job needs; the shell takes them for comments. The library writes such scripts for you, and always
+# shows you what it will hand in.
+
+# %% id="first-script"
+hello = shell.recipe(
+    "hello",
+    """
+echo "the script runs on $(hostname)"
+srun bash -c 'echo "task $SLURM_PROCID runs on $(hostname)"'
+""",
+    nodes=2,
+    directives={"ntasks-per-node": 2},
+)
+lab.script(hello)
+
+# %% [markdown] id="first-predict"
+# **Predict.** The script asks for two nodes and two *tasks* on each. It has two commands: a plain
+# `echo`, and one that stands behind `srun`. How many lines will the two commands print together?
+
+# %% id="first-guess"
+guess_lines = 4  # change it to your own guess
+
+# %% id="first-run"
+first = lab.submit(hello)
+first.wait()
+print(first.text)
+
+# %% id="first-see"
+printed_lines = [line for line in first.text.splitlines() if " runs on " in line]
+print(f"you guessed {guess_lines} lines, the job printed {len(printed_lines)}")
+
+# %% [markdown] id="first-explain"
+# **Explain.** The likely wrong thought is that a job on two nodes runs its script on both. It does
+# not. The *script* runs once, on the first node of the job. The other nodes are reserved and do
+# nothing until the script itself starts something there. That is what `srun` does: it starts the
+# command behind it once per **task**, and tells each copy its number in `SLURM_PROCID`. So there is one
+# line from the script and four from the tasks.
+#
+# Tasks print when they like. Their lines come in any order, and in another order next time.
+#
+# | word | means |
+# |---|---|
+# | node | one machine with one network address |
+# | task | one process that `srun` starts; later there will be one task per node, or one per device |
+# | device slot | a GPU or its stand-in; a task may own several |
+# | job | what you hand in: a script and what it needs |
+# | step | one `srun` inside a job |
+
+# %% [markdown] id="queue-idea"
+# ## The queue
+#
+# So far you had the cluster to yourself. Now three jobs want all of it at the same time. Each asks for
+# both nodes with both devices of each, and sleeps for some seconds.
+
+# %% id="queue-run"
+sleepers = [
+    lab.submit(shell.recipe(f"sleep{number}", "sleep 4", nodes=2, gpus_per_node=2))
+    for number in (1, 2, 3)
+]
+
+# %% id="queue-look"
+# !sleep 2; squeue --me
+
+# %% [markdown] id="queue-explain"
+# `ST` is the state: `R` runs, `PD` is pending. The last column says on which nodes a job runs, or, in
+# brackets, why it does not run yet. `(Resources)`: it is the next in line and waits for nodes to become
+# free. `(Priority)`: another job stands before it. `(None)`: Slurm has not looked at it yet. (If the table is
+# empty you were slow, and they are done.)
+#
+# Nothing of this needs you. Close the notebook, shut the laptop's lid, come back tomorrow: jobs belong
+# to the queue, not to the window from which they came.
+
+# %% id="queue-wait"
+for sleeper in sleepers:
+    sleeper.wait()
+lab.runs()
+
+# %% [markdown] id="accounting"
+# A job that is over disappears from `squeue`. Slurm's memory of it is asked with `sacct`. Look at when
+# each of the three began: the second when the first was over, the third when the second was.
+
+# %% id="sacct"
+ids = ",".join(str(sleeper.job_id) for sleeper in sleepers)
+# !sacct -X -j {ids} --format=JobID,JobName,Submit,Start,Elapsed,State,ExitCode
+
+# %% [markdown] id="cancel-idea"
+# ## Taking it back
+#
+# You see that a job is wrong as soon as it runs, and it asked for an hour. Cancel it: the devices are
+# free for the next in line, and nobody pays for the rest of the hour.
+
+# %% id="cancel"
+long_one = lab.submit(shell.recipe("too-long", "echo started; sleep 3500", time_limit_minutes=60))
+# !sleep 1; squeue --me
+
+# %% id="cancel-do"
+lab.cancel(long_one)
+print(long_one.wait())
+print(long_one.text)
+
+# %% [markdown] id="cancel-explain"
+# The library called `scancel` with the job's number. Slurm sent every process of the job a signal, and
+# wrote into the log who ended it and when. It cancels only what the course submitted: `lab.cancel` knows
+# your own runs and nothing else.
+
+# %% [markdown] id="error-idea"
+# ## An error on purpose
+#
+# Jobs fail far from your eyes. What remains is a state, an exit code and a log; reading them is the
+# most useful habit of all. Here is a job with a spelling mistake.
+
+# %% id="error-run"
+typo = lab.submit(shell.recipe("typo", "pyhton --version"))
+typo.wait()
+print(typo.state, typo.exit_code)
+print(typo.text)
+
+# %% [markdown] id="error-explain"
+# Three things to look at, always in this order:
+#
+# 1. **The state.** `FAILED` means that the script ended with an exit code other than 0. Other endings have
+#    other names: `TIMEOUT`, `OUT_OF_MEMORY`, `CANCELLED`, `NODE_FAIL`.
+# 2. **The exit code.** `0` is success. Everything else is the program's own word for what went wrong, except
+#    a few that the shell and Slurm give.
+# 3. **The log, from its first error on.** Later errors are often only the echo of the first.
+#
+# Some mistakes do not even get as far as the queue. Slurm refuses what can never run:
+
+# %% id="refused"
+# !sbatch --nodes=5000 --wrap="hostname"; echo "exit code $?"
+
+# %% [markdown] id="link-idea"
+# ## What lies between the nodes
+#
+# A node's devices exchange data through the node's own memory. Two nodes exchange data over a **link**.
+# How different are these two roads? The next job starts one process per device slot and sends messages
+# of growing size between all pairs.
+#
+# **Predict.** How many times faster is the road inside a node than the link between the nodes?
+
+# %% id="link-guess"
+guess_ratio = 2  # change it to your own guess
+
+# %% id="link-run"
+roads = lab.submit(links.recipe("first-links", nodes=2, gpus_per_node=2))
+roads.wait()
+roads.links.roads
+
+# %% id="link-see"
+measured = roads.links.roads.set_index("road")["bandwidth_gb_s"]
+show.guess(guess_ratio, measured["inside a node"] / measured["between the nodes"], unit="times")
+
+# %% [markdown] id="link-explain"
+# **Explain.** Latency is the time that the smallest message takes; bandwidth is how many bytes follow per
+# second once they flow. Inside a node both are good, because "sending" means copying from one place in
+# memory to another. Between nodes every byte goes through the network.
+#
+# Most of what you will do in this course follows from this one table. Training on many devices is
+# arithmetic that waits for data from elsewhere, and where "elsewhere" is decides how long it waits.
+
+# %% [markdown] id="differs"
+# ## What is different on a big cluster
+#
+# | here | there |
+# |---|---|
+# | you are alone | you wait, sometimes for days; ask for what you need and no more |
+# | two nodes | thousands; some of them broken at any time |
+# | jobs cost nothing | device-hours are counted against your *account* (`--account`) |
+# | your files are everywhere | home, project and scratch differ in size, speed and life time |
+# | programs are there | `module load` or a container brings them |
+# | compute nodes have no internet | the same: fetch data before the job |
+#
+# What a site wants is written down once, in `site.toml`; `course site list` shows the presets, and
+# `course doctor` tells what is still missing. No cell changes.
+
+# %% [markdown] id="ex1" tags=["exercise"]
+# ## Exercises
+#
+# > **Exercise 00.1** — Make a job that starts **three** tasks on each of two nodes and lets every task print
+# > its number *within its node*, as a line `local 0`, `local 1` or `local 2`. Fill the gaps, and repair the
+# > command: the variable in it counts over the whole job. (Slurm calls the other one `SLURM_LOCALID`.)
+
+# %% id="ex1-gap" tags=["exercise"]
+### BEGIN SOLUTION
+### GAP local = shell.recipe(
+### GAP     "local",
+### GAP     "srun bash -c 'echo local $SLURM_PROCID'",
+### GAP     nodes=...,
+### GAP     directives={"ntasks-per-node": ...},
+### GAP )
+local = shell.recipe(
+    "local",
+    "srun bash -c 'echo local $SLURM_LOCALID'",
+    nodes=2,
+    directives={"ntasks-per-node": 3},
+)
+### END SOLUTION
+local_run = lab.submit(local)
+
+# %% id="ex1-check" tags=["check"]
+check.ex00_local(local_run)
+
+# %% [markdown] id="ex1-why" tags=["solution"]
+# Six tasks, three on each node, and each node prints `local 0` to `local 2`: the number counts within the
+# node, while `SLURM_PROCID` counts over the whole job. Programs choose their device by the local number and
+# their part of the data by the global one. Mixing them up puts all processes on one device.
+
+# %% [markdown] id="ex2" tags=["exercise"]
+# > **Exercise 00.2** — Which exit code did the job with the spelling mistake have? Every shell gives this
+# > number when it cannot find a command, so you will meet it again.
+
+# %% id="ex2-gap" tags=["exercise"]
+### BEGIN SOLUTION
+### GAP exit_code = ...
+exit_code = 127
+### END SOLUTION
+
+# %% id="ex2-check" tags=["check"]
+check.ex00_exit_code(exit_code, typo)
+
+# %% [markdown] id="ex2-why" tags=["solution"]
+# `sacct` shows it as `127:0`: the code of the program, a colon, and the number of the signal that ended it,
+# if one did. 126 is a file that is there but cannot be executed; 128 + *n* is how a shell reports that a
+# program was ended by signal *n*: 137 is 128 + 9, killed, and often means that the memory was gone.
+
+# %% [markdown] id="challenge" tags=["exercise"]
+# > **For the quick** — Submit two jobs at once so that the second starts only if the first *fails*.
+# > (`man sbatch` or `sbatch --help`: look for `--dependency`.) What does `squeue` say of the second one if the
+# > first succeeds, and how do you get rid of it?
+
+# %% [markdown] id="home"
+# ## To take home
+#
+# - The script runs once, on the first node. `srun` starts tasks, on all of them.
+# - `squeue` shows what waits and runs, and why it waits. `sacct` shows what is over.
+# - State, exit code, first error in the log: in this order.
+# - The road between nodes is much slower than the road inside one.
+#
+# Lesson 03 sends a training program over that road. What you have solved so far:
+
+# %% id="progress"
+progress()
+
+# %% [markdown] id="clean-idea"
+# ## Cleaning up
+#
+# Every run left a folder in `runs/`. This removes those of this lesson that you need no more, and nothing
+# else.
+
+# %% id="clean"
+lab.clean("hello", "sleep1", "sleep2", "sleep3", "too-long", yes=True)

@@ -1,0 +1,21 @@
+"""The programs of code/ are run and imported as a job would: from their own flat folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+for folder in ("code", "benchmarks", "tests/code"):
+    sys.path.insert(0, str(REPOSITORY / folder))
+
+
+@pytest.fixture(scope="session")
+def worlds():
+    """`worlds(4)` is a process group of four ranks that lives until the tests end."""
+    from worlds import Worlds
+
+    with Worlds() as made:
+        yield made

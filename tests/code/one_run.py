@@ -1,0 +1,105 @@
+"""What a rank does in the tests: build the program's training, take gradients, train a little."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+MODEL = [
+    *[
+        "--mock-data",
+        "--vocab-size",
+        "250",
+        "--make-vocab-size-divisible-by",
+        "32",
+        "--num-layers",
+        "4",
+    ],
+    *[
+        "--hidden-size",
+        "32",
+        "--num-attention-heads",
+        "4",
+        "--seq-length",
+        "16",
+        "--micro-batch-size",
+        "1",
+    ],
+    *[
+        "--global-batch-size",
+        "8",
+        "--train-iters",
+        "20",
+        "--lr",
+        "1e-2",
+        "--lr-decay-style",
+        "cosine",
+    ],
+    *["--min-lr", "1e-3", "--weight-decay", "0.1", "--clip-grad", "1.0"],
+]
+
+
+def make(argv: list[str]) -> Any:
+    """The program's own steps from flags to a training."""
+    from arguments import parse_arguments
+    from layout import make_layout
+    from layout_checks import grid_from
+    from pretrain_gpt import build, prepare
+
+    args = parse_arguments(argv)
+    grid = grid_from(args, dist.get_world_size())
+    prepare(args, grid)
+    layout = make_layout(grid, dist.get_rank())
+    return build(args, layout, torch.device("cpu"))
+
+
+def whole_gradients(training: Any) -> dict[str, np.ndarray]:
+    """This rank's gradients after all sums, as they are in the parameter's own shape."""
+    from data_parallel import FullySharded
+
+    holder = training.holder
+    if not isinstance(holder, FullySharded) and holder.sharded:
+        dist.all_gather_single(
+            holder.gradients, holder.reduced, group=training.layout.copies.handle
+        )
+    found = {}
+    for stage in training.stages:
+        for name, parameter in stage.named_parameters():
+            if isinstance(holder, FullySharded):
+                gradient = parameter.grad.full_tensor()
+            else:
+                gradient = parameter.main_grad
+            found[name] = gradient.numpy().copy()
+    return found
+
+
+def run(argv: list[str], steps: int) -> dict[str, Any]:
+    """Gradients of the first step with the place of each in the whole, then some steps' losses."""
+    from checkpoint import Progress
+    from pretrain_gpt import train_step
+
+    training = make(argv)
+    args = training.args
+    tokens = args.global_batch_size * args.seq_length
+    training.holder.zero()
+    batches = training.loaders["train"].batch(0, training.micro_batches)
+    training.pipeline.train(batches, training.holder.seed_factor / tokens)
+    training.holder.reduce()
+    gradients = whole_gradients(training)
+    losses, norms = [], []
+    progress = Progress()
+    for _ in range(steps):
+        loss, result = train_step(training, progress)
+        total = loss.double() / training.layout.tensor.size
+        dist.all_reduce(total)
+        losses.append(total.item() / tokens)
+        norms.append(result.norm.item())
+    return {
+        "gradients": gradients,
+        "place": {name: place for name, (_, place) in training.checkpoints.wholes.items()},
+        "losses": losses,
+        "norms": norms,
+    }

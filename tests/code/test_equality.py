@@ -1,0 +1,156 @@
+"""Every layout computes what the plain model computes: losses and gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import one_run
+import pytest
+import torch
+from plain_gpt import PlainGPT, Shape
+
+STEPS = 5
+SP, ZERO, FSDP = "--sequence-parallel", "--use-distributed-optimizer", "--use-torch-fsdp2"
+
+
+def sizes(tensor=1, pipeline=1, context=1):
+    return (
+        f"--tensor-model-parallel-size {tensor} --pipeline-model-parallel-size {pipeline} "
+        f"--context-parallel-size {context}"
+    )
+
+
+UNIFORM = "--recompute-granularity full --recompute-method uniform --recompute-num-layers"
+BLOCK = "--recompute-granularity full --recompute-method block --recompute-num-layers"
+SELECTIVE = "--recompute-granularity selective"
+INTERLEAVED = "--num-layers-per-virtual-pipeline-stage 1"
+LAYOUTS = [
+    (1, ""),
+    (1, "--micro-batch-size 4"),
+    (1, f"{UNIFORM} 3"),
+    (1, f"{BLOCK} 2"),
+    (1, SELECTIVE),
+    (1, FSDP),
+    (1, ZERO),
+    (1, "--untie-embeddings-and-output-weights"),
+    (2, ""),
+    (2, ZERO),
+    (2, FSDP),
+    (2, f"{FSDP} {UNIFORM} 1"),
+    (2, f"{FSDP} {UNIFORM} 2"),
+    (2, sizes(tensor=2)),
+    (2, f"{sizes(tensor=2)} {SP}"),
+    (2, f"{sizes(tensor=2)} {SP} {SELECTIVE}"),
+    (2, sizes(context=2)),
+    (2, f"{sizes(context=2)} {UNIFORM} 1"),
+    (2, sizes(pipeline=2)),
+    (2, f"{sizes(pipeline=2)} --pipeline-schedule gpipe"),
+    (2, f"{sizes(pipeline=2)} --pipeline-schedule zero-bubble"),
+    (2, f"{sizes(pipeline=2)} {INTERLEAVED}"),
+    (2, f"{sizes(pipeline=2)} --untie-embeddings-and-output-weights"),
+    (4, "--micro-batch-size 2"),
+    (4, f"{ZERO} --micro-batch-size 2"),
+    (4, sizes(tensor=4)),
+    (4, f"{sizes(tensor=2)} {ZERO}"),
+    (4, f"{sizes(tensor=2)} {SP} {FSDP}"),
+    (4, f"{sizes(tensor=2, pipeline=2)} {SP}"),
+    (4, f"{sizes(tensor=2, pipeline=2)} {BLOCK} 1 --pipeline-schedule zero-bubble"),
+    (4, f"{sizes(tensor=2, context=2)} {SP}"),
+    (4, f"{sizes(context=2)} {ZERO}"),
+    (4, f"{sizes(context=2)} {FSDP}"),
+    (4, f"{sizes(context=4)} --rank-order cp-tp-dp-pp"),
+    (4, sizes(pipeline=4)),
+    (4, f"{sizes(pipeline=2)} {INTERLEAVED} {ZERO}"),
+    (4, f"{sizes(pipeline=4)} --pipeline-schedule zero-bubble"),
+    (8, ""),
+    (8, f"{sizes(tensor=2, pipeline=2)} {ZERO}"),
+    (8, f"{sizes(tensor=2, pipeline=2, context=2)} {SP} {UNIFORM} 1"),
+    (8, f"{sizes(pipeline=2, context=2)} {INTERLEAVED} {ZERO} --rank-order pp-dp-cp-tp"),
+    (8, f"{sizes(tensor=4, pipeline=2)} {SP} --use-tp-pp-dp-mapping"),
+]
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """The plain model's losses and gradients, by precision and tying."""
+    made = {}
+
+    def train(worlds, argv):
+        untied = "--untie-embeddings-and-output-weights" in argv
+        key = ("--fp64" in argv, untied)
+        if key not in made:
+            made[key] = plain_run(one_run.MODEL, *key)
+        return made[key]
+
+    return train
+
+
+def plain_run(argv, double, untied):
+    from arguments import parse_arguments
+    from layout import Grid, Group, Layout
+    from model import Piece, Stage, initialise
+    from optimizer import learning_rate
+    from products import WeightWork
+    from samples import RandomSamples
+
+    args = parse_arguments(argv + ["--untie-embeddings-and-output-weights"] * untied)
+    args.padded_vocab_size = 256
+    alone = Group([0], 0)
+    layout = Layout(Grid({"tp": 1, "cp": 1, "dp": 1, "pp": 1}, "tp-cp-dp-pp"), 0, *[alone] * 8)
+    stage = Stage(args, layout, Piece(0, args.num_layers, True, True), WeightWork())
+    initialise(stage, args)
+    model = PlainGPT(
+        Shape(
+            args.num_layers,
+            args.hidden_size,
+            args.num_attention_heads,
+            args.seq_length,
+            args.padded_vocab_size,
+            tied=not untied,
+        )
+    )
+    model.load_state_dict(stage.state_dict(), strict=untied)
+    model = model.double() if double else model
+    adam = torch.optim.AdamW(model.groups(args.weight_decay), betas=(0.9, 0.999), eps=1e-8)
+    samples = RandomSamples(args.vocab_size, args.seq_length, args.seed)
+    losses, norms, gradients = [], [], {}
+    for step in range(STEPS):
+        first = step * args.global_batch_size
+        text = torch.tensor(
+            np.stack([samples.sample(first + n) for n in range(args.global_batch_size)])
+        )
+        model.zero_grad()
+        loss = model(text[:, :-1], text[:, 1:])
+        loss.backward()
+        if step == 0:
+            gradients = {n: p.grad.numpy().copy() for n, p in model.named_parameters()}
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), args.clip_grad).item())
+        for group in adam.param_groups:
+            group["lr"] = learning_rate(step + 1, args)
+        adam.step()
+        losses.append(loss.item())
+    return {"losses": losses, "norms": norms, "gradients": gradients}
+
+
+def difference(got, wanted):
+    """Largest deviation, relative to the size of what is wanted."""
+    got, wanted = np.asarray(got, np.float64), np.asarray(wanted, np.float64)
+    largest = np.abs(got - wanted).max() / np.abs(wanted).max()
+    return max(largest, np.linalg.norm(got - wanted) / np.linalg.norm(wanted))
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize(("ranks", "flags"), LAYOUTS, ids=[f"{n} {f}" for n, f in LAYOUTS])
+def test_a_layout_equals_the_plain_model(worlds, plain, ranks, flags, precision):
+    argv = one_run.MODEL + flags.split() + ["--fp64"] * (precision == "float64")
+    allowed = 1e-10 if precision == "float64" else 1e-5
+    wanted = plain(worlds, argv)
+    answers = worlds(ranks).run(one_run.run, argv, STEPS)
+    seen = set()
+    for answer in answers:
+        assert difference(answer["losses"], wanted["losses"]) <= allowed
+        assert difference(answer["norms"], wanted["norms"]) <= allowed
+        for name, gradient in answer["gradients"].items():
+            whole = wanted["gradients"][name]
+            assert difference(gradient, whole[answer["place"][name]]) <= allowed, name
+            seen.add(name)
+    assert seen == set(wanted["gradients"])

@@ -1,0 +1,92 @@
+"""A cluster for the tests of the lab: the box, in a state folder of its own.
+
+With COURSE_TEST_CLUSTER=slurm in the environment the same tests run on the real Slurm that
+SLURM_CONF names.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from course_lib.lab.clusters import box_bin
+from course_lib.lab.lab import Lab
+from course_lib.lab.recipes import shell
+
+PATIENCE_S = 60
+HOSTILE = """we ird'"é$(touch pwned)%j;&"""
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    """The name of the site that the tests run on; its commands are on the PATH from here on."""
+    if os.environ.get("COURSE_TEST_CLUSTER") == "slurm":
+        yield "slurm"
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COURSE_BOX_HOME", str(tmp_path_factory.mktemp("box")))
+        patch.setenv("COURSE_BOX_WARM", "0")  # shell jobs gain nothing from a process with torch
+        patch.setenv("PATH", f"{box_bin()}{os.pathsep}{os.environ['PATH']}")
+        yield "box"
+
+
+@pytest.fixture
+def lab(cluster, tmp_path):
+    """An empty workspace; jobs that a test leaves behind are ended."""
+    lab = Lab(tmp_path / "workspace", site=cluster, quiet=True)
+    yield lab
+    left = [record for record in lab.registry.all() if record.status is None]
+    if left:
+        lab.slurm.cancel([record.job_id for record in left])
+
+
+@pytest.fixture
+def done(lab):
+    """A run that has completed."""
+    run = lab.submit(shell.recipe("done", "echo one line"))
+    assert run.wait(PATIENCE_S) == "COMPLETED"
+    return run
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """`fake("sbatch", "echo 12")` puts a command of this name, a line of shell, on the PATH."""
+    folder = tmp_path / "fake-bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_CALLS", str(folder / "calls"))
+
+    def make(name: str, line: str) -> Path:
+        path = folder / name
+        path.write_text(f'#!/bin/sh\necho "{name} $*" >>"$FAKE_CALLS"\n{line}\n')
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return folder / "calls"
+
+    return make
+
+
+@pytest.fixture
+def fake_slurm(fake):
+    """A scheduler that says what a test writes into it, for states that no cluster shows on
+    demand: `fake_slurm(queue=[…], accounts=[…])` with the fields of the client's formats."""
+
+    def make(queue=(), accounts=(), sbatch="cat >/dev/null; echo 7"):
+        calls = fake("sbatch", sbatch)
+        for name in ("scancel", "sinfo"):
+            fake(name, ":")
+        fake("scontrol", '[ "$1" = show ] && echo "ClusterName = fake" || :')
+        fake("squeue", "".join(f"printf '%s\\n' '{row}'\n" for row in queue))
+        fake("sacct", "".join(f"printf '%s\\n' '{row}'\n" for row in accounts))
+        return calls
+
+    return make
+
+
+@pytest.fixture
+def quiet_python():
+    """A Python in a child process that sees this checkout."""
+    return [sys.executable, "-W", "ignore"]

@@ -1,0 +1,87 @@
+"""Starting a Jupyter server for the tests of its TensorBoard."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+
+def wait_until(what, limit_s: float = 90.0):
+    """The first true answer of `what`; fails at the limit, which no working run comes near."""
+    until_s = time.monotonic() + limit_s
+    while time.monotonic() < until_s:
+        if found := what():
+            return found
+        time.sleep(0.2)
+    raise AssertionError(f"not within {limit_s} s: {what}")
+
+
+@dataclass
+class Server:
+    process: subprocess.Popen
+    url: str
+    folder: Path
+    log: Path
+
+    @property
+    def runs(self) -> Path:
+        return self.folder / "runs"
+
+    def board_processes(self) -> list[psutil.Process]:
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        return [child for child in children if "tensorboard" in " ".join(child.cmdline())]
+
+
+@contextlib.contextmanager
+def jupyter(folder: Path) -> Iterator[Server]:
+    """Under a base URL as JupyterHub gives one, with its runtime files kept apart."""
+    log = folder / "jupyter.log"
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("JPY_", "JUPYTERHUB_"))},
+        "JUPYTER_TOKEN": "secret",
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        "COURSE_WORKSPACE": str(folder),
+    }
+    options = [
+        "--no-browser", "--allow-root", "--port=0", "--ServerApp.base_url=/user/x/",
+        f"--ServerApp.root_dir={folder}", "--ip=127.0.0.1", "--LabApp.news_url=",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]  # fmt: skip
+    with log.open("w") as file:
+        command = [sys.executable, "-m", "jupyterlab", *options]
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=file, stderr=subprocess.STDOUT
+        )
+    try:
+        url = wait_until(lambda: _address(folder / "runtime", process))
+        yield Server(process, url, folder, log)
+    finally:
+        everyone = psutil.Process(process.pid).children(recursive=True) if _alive(process) else []
+        process.send_signal(signal.SIGTERM)
+        _, left = psutil.wait_procs([*everyone, process], timeout=20)
+        for one in left:
+            one.kill()
+
+
+def _alive(process: subprocess.Popen) -> bool:
+    return process.poll() is None
+
+
+def _address(runtime: Path, process: subprocess.Popen) -> str:
+    assert _alive(process), "the Jupyter server ended"
+    for file in runtime.glob("jpserver-*.json"):
+        with contextlib.suppress(ValueError):
+            return json.loads(file.read_text())["url"]
+    return ""

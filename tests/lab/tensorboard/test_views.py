@@ -1,0 +1,192 @@
+"""TensorBoard from JupyterLab, and every view of its profiler tab: in a real browser, offline."""
+
+from __future__ import annotations
+
+import os
+
+import nbformat
+import pytest
+from board import wait_until
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+RUNS = ("gpu-4/profile", "narrow-1/profile", "two-3/profile", "wide-2/profile")
+
+
+@pytest.fixture
+def tab(visit, server):
+    """The tab's own page, once all traces are read."""
+    page = visit.page
+    plugin = f"{server.url}tensorboard/data/plugin/pytorch_profiler/"
+
+    def read() -> bool:
+        answer = page.request.get(f"{plugin}runs")
+        if not answer.ok:  # still loading
+            return False
+        facts = answer.json()
+        return set(RUNS) <= set(facts["runs"]) and not facts["loading"]
+
+    wait_until(read)
+    page.goto(f"{plugin}index.html")
+    return page
+
+
+def choose(page, place: int, name: str = "") -> None:
+    """In the menu at the left: 0 is the run, 1 the view, 2 the worker."""
+    page.locator(".MuiSelect-select").nth(place).click()
+    options = page.locator("li[role=option]")
+    (options.filter(has_text=name) if name else options).first.click()
+    page.locator("li[role=option]").first.wait_for(state="detached")
+
+
+def open_view(page, run: str, view: str) -> None:
+    page.locator(".MuiSelect-select").nth(1).wait_for()
+    choose(page, 0, run)
+    choose(page, 1, view)
+
+
+def shapes(page, kind: str) -> int:
+    return page.locator(f"#app svg[role=img] {kind}").count()
+
+
+def keep_picture(page, name: str) -> None:
+    """For people to look at: COURSE_SCREENS names a folder."""
+    if folder := os.environ.get("COURSE_SCREENS"):
+        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+
+
+def fits(page) -> bool:
+    return page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def test_overview_shows_the_summary_as_a_ring_and_the_steps_as_areas(tab):
+    open_view(tab, "gpu-4", "Overview")
+    tab.get_by_text("Step Time Breakdown").wait_for()
+    wait_until(lambda: shapes(tab, "path") >= 5 and shapes(tab, "rect") >= 10)
+    assert tab.locator("td", has_text="Communication").count() == 1
+    assert "Example GPU" in tab.inner_text("#app")
+    assert fits(tab)
+    keep_picture(tab, "overview")
+
+
+def test_operator_shows_rings_and_the_table(tab):
+    open_view(tab, "narrow-1", "Operator")
+    tab.locator("td", has_text="aten::addmm").first.wait_for()
+    wait_until(lambda: shapes(tab, "path") >= 10)
+    keep_picture(tab, "operator")
+
+
+def test_kernel_shows_the_share_on_tensor_cores(tab):
+    open_view(tab, "gpu-4", "GPU Kernel")
+    tab.locator("td", has_text="s16816gemm").first.wait_for()
+    text = " ".join(tab.locator("#app svg[role=img]").all_text_contents())
+    assert "Using Tensor Cores" in text
+    keep_picture(tab, "kernel")
+
+
+def test_memory_shows_the_curve_which_zooms_by_dragging(tab):
+    open_view(tab, "narrow-1", "Memory")
+    curve = tab.locator("#app svg[role=img] polyline").first
+    curve.wait_for()
+    whole = curve.get_attribute("points")
+    tab.locator("td", has_text="aten::addmm").first.wait_for()
+    rows = tab.locator(".ant-table-row").count()
+    box = tab.locator("#app svg[role=img]").first.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    tab.mouse.move(box["x"] + 120, middle)
+    tab.mouse.down()
+    tab.mouse.move(box["x"] + 200, middle, steps=4)
+    tab.mouse.up()
+    wait_until(lambda: curve.get_attribute("points") != whole)
+    wait_until(lambda: tab.locator(".ant-table-row").count() != rows)  # the tables follow
+    tab.mouse.click(box["x"] + 150, middle, button="right")
+    wait_until(lambda: curve.get_attribute("points") == whole)
+    assert fits(tab)
+    keep_picture(tab, "memory")
+
+
+def test_module_shows_the_layers_over_time(tab):
+    open_view(tab, "narrow-1", "Module")
+    tab.locator("td", has_text="Sequential_0").first.wait_for()
+    wait_until(lambda: shapes(tab, "rect") >= 20)
+    keep_picture(tab, "module")
+
+
+def test_distributed_shows_what_overlaps_and_who_waits(tab):
+    open_view(tab, "two-3", "Distributed")
+    tab.locator("td", has_text="gloo:all_reduce").first.wait_for()
+    wait_until(lambda: shapes(tab, "rect") >= 8)
+    keep_picture(tab, "distributed")
+
+
+def test_trace_shows_the_timeline(tab):
+    from course_lib.lab.tensorboard import plugin
+
+    if plugin.webcomponents_file() is None:
+        need_webcomponents()
+    open_view(tab, "narrow-1", "Trace")
+    frame = tab.frame_locator("iframe")
+    frame.locator("tr-ui-timeline-view").wait_for()
+    frame.get_by_text("PyTorch Profiler", exact=True).first.wait_for()
+    keep_picture(tab, "trace")
+
+
+def need_webcomponents() -> None:
+    text = "webcomponents was not installed by set-up (is npm there?)"
+    if os.environ.get("COURSE_TEST_REQUIRE_ALL"):
+        pytest.fail(text)
+    pytest.skip(text)
+
+
+def test_diff_compares_two_runs_and_goes_deeper_by_a_click(tab):
+    tab.get_by_text("Diff", exact=True).click()
+    for place, name in enumerate(("narrow-1", "", "", "wide-2", "", "")):
+        choose(tab, place, name)
+    bars = tab.locator("#app svg[role=img] rect[style*=pointer]")
+    bars.first.wait_for()
+    names = tab.locator("#app svg[role=img]").first.text_content()
+    bars.first.click()
+    wait_until(lambda: "Linear_0" in tab.locator("#app svg[role=img]").first.text_content())
+    assert "Linear_0" not in names
+    keep_picture(tab, "diff")
+
+
+def test_scalars_and_the_tab_itself_are_reached_from_tensorboards_page(visit, server):
+    visit.page.goto(f"{server.url}tensorboard/#pytorch_profiler")
+    frame = visit.page.frame_locator("iframe[src*=pytorch_profiler], iframe")
+    frame.get_by_text("Overview").first.wait_for(timeout=90_000)
+    visit.page.goto(f"{server.url}tensorboard/#timeseries")
+    visit.page.get_by_text("lm loss").first.wait_for(timeout=60_000)
+    keep_picture(visit.page, "scalars")
+
+
+def test_the_launcher_has_the_entry_with_its_icon(visit, server):
+    page = visit.page
+    page.goto(f"{server.url}lab?reset")
+    card = page.locator(".jp-LauncherCard", has_text="TensorBoard")
+    card.wait_for(timeout=90_000)
+    card.locator("img").wait_for()
+    icon = card.locator("img")
+    assert icon.evaluate("image => image.naturalWidth") > 0
+
+
+def test_the_link_of_a_cell_opens_tensorboard(visit, server):
+    source = (
+        "from course_lib.lab.tensorboard import tensorboard\n"
+        f"tensorboard({str(server.runs)!r}, 'scalars')"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, server.folder / "link.ipynb")
+    page = visit.page
+    page.goto(f"{server.url}lab/tree/link.ipynb")
+    page.get_by_text("| Idle").wait_for(timeout=90_000)
+    page.locator(".jp-Cell .cm-content").first.click()
+    page.keyboard.press("Shift+Enter")
+    link = page.locator(".jp-OutputArea a", has_text="TensorBoard")
+    link.wait_for(timeout=90_000)
+    with page.context.expect_page() as opened:
+        link.click()
+    board = opened.value
+    board.get_by_text("lm loss").first.wait_for(timeout=90_000)
+    keep_picture(page, "link")
+    keep_picture(board, "opened")

@@ -1,0 +1,127 @@
+"""The doctor: everything at once, each fault with its cure, and the right exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.lab import site
+from course_lib.lab.doctor import cluster as checks
+from course_lib.lab.doctor import machine, main
+from course_lib.lab.doctor.findings import bad, fair, good, report
+from course_lib.lab.workspace import Workspace
+
+
+@pytest.fixture
+def doctor(cluster, tmp_path, monkeypatch, capsys):
+    """`doctor()` → exit code and text, in an empty workspace."""
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+
+    def examine(*words, toml=""):
+        if toml:
+            (tmp_path / "site.toml").write_text(toml, encoding="utf-8")
+        site_words = [] if toml or "--site" in words else ["--site", cluster]
+        code = main([*words, *site_words])
+        return code, capsys.readouterr().out
+
+    return examine
+
+
+def test_on_a_sound_machine_a_job_would_run(doctor):
+    code, text = doctor()
+    assert code == 0, text
+    assert text.endswith("A job would run.\n")
+    assert "the cluster would take a job on 2 nodes" in text
+
+
+def test_a_test_job_looks_from_inside(doctor):
+    code, text = doctor("--run")
+    assert code == 0, text
+    assert "names, shared folder and torch are in order" in text
+
+
+def test_every_fault_is_told_at_once_with_its_cure(doctor, cluster):
+    text = site.preset_path(cluster).read_text(encoding="utf-8")
+    wrong = f'fill_in = ["account"]\npartition = "nowhere"\nscratch = "/no/such"\n{text}'
+    code, told = doctor("-q", toml=wrong)
+    assert code == 1
+    for part in ("account still to be filled in", "no partition 'nowhere'", "scratch /no/such"):
+        assert part in told
+    assert told.count("→") >= 3
+    assert "✓" not in told
+
+
+def test_a_site_file_that_cannot_be_read_is_a_finding(doctor):
+    code, text = doctor(toml="nonsense = [")
+    assert code == 1
+    assert "is not valid TOML" in text
+
+
+def test_commands_that_are_missing_are_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (finding,) = checks.commands(site.preset("slurm"))
+    assert finding.level == "bad"
+    assert "sbatch, srun, squeue" in finding.what
+
+
+def test_a_cluster_that_does_not_answer_is_told_apart_from_one_that_is_not_there(fake, monkeypatch):
+    for name in checks.COMMANDS:
+        fake(name, ":")
+    fake(
+        "sinfo",
+        '[ "$1" = --version ] || { echo "Unable to contact slurm controller" >&2; exit 1; }',
+    )
+    (finding,) = checks.commands(site.preset("slurm"))
+    assert "does not answer: Unable to contact" in finding.what
+
+
+def sinfo_rows(fake, *rows):
+    fake("sinfo", "".join(f"printf '%s\\n' '{row}'\n" for row in rows).replace("|", "\x1f"))
+
+
+def test_nodes_devices_and_partition_are_compared_with_the_site(fake):
+    sinfo_rows(fake, "n1|idle|gpu:a100:4(S:0-1)|main", "n2|drained|gpu:a100:4|main")
+    there = site.preset("slurm").but(partition="main", devices_per_node=8)
+    found = list(checks.nodes(there))
+    assert [finding.level for finding in found] == ["fair", "bad"]
+    assert "1 of 2 nodes work" in found[0].what
+    assert "devices_per_node = 4" in found[1].cure
+
+
+def test_a_cluster_that_counts_no_devices_says_so(fake):
+    sinfo_rows(fake, "n1|idle|(null)|main", "n2|mixed|(null)|main")
+    *_, finding = checks.nodes(site.preset("slurm"))
+    assert 'ask = "none"' in finding.cure
+
+
+def test_an_account_of_somebody_else_is_answered_with_yours(fake):
+    fake("sacctmgr", "echo 'physics|normal,debug'; echo 'chem|normal'")
+    found = list(checks.permissions(site.preset("slurm").but(account="biology", qos="debug")))
+    assert [finding.level for finding in found] == ["bad", "good"]
+    assert "chem, physics" in found[0].cure
+
+
+def test_a_cluster_that_does_not_tell_accounts_is_no_fault(fake):
+    fake("sacctmgr", "exit 1")
+    (finding,) = checks.permissions(site.preset("slurm").but(account="x"))
+    assert finding.level == "fair"
+
+
+def test_a_workspace_that_cannot_be_written_is_a_fault(tmp_path):
+    (tmp_path / "file").write_text("")
+    (finding,) = machine.folder(Workspace(tmp_path / "file"))
+    assert finding.level == "bad"
+    assert "COURSE_WORKSPACE" in finding.cure
+
+
+def test_a_scratch_that_is_not_there_is_a_fault():
+    (finding,) = machine.scratch(site.preset("slurm").but(scratch="/no/such/place"))
+    assert finding.level == "bad"
+
+
+def test_the_report_counts_what_stops_a_job():
+    text, is_well = report([good("a"), fair("b", "do b"), bad("c", "do c")])
+    assert not is_well
+    assert text.splitlines() == [
+        "✓ a", "! b", "  → do b", "✗ c", "  → do c", "", "1 of these stops jobs from running."
+    ]  # fmt: skip
+    assert report([good("a")])[1]

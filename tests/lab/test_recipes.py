@@ -1,0 +1,160 @@
+"""Recipes of the programs: layouts checked before anything waits in a queue."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.lab.errors import RecipeError
+from course_lib.lab.recipes import gpt, links, shell
+from course_lib.lab.recipes.flags import command_line
+from course_lib.lab.sources import closure
+from course_lib.lab.unfinished import Unfinished
+from course_lib.lab.workspace import programs_folder
+
+LAYOUTS = [
+    {"nodes": 2, "gpus_per_node": 2, "micro_batch": 2, "global_batch": 8},
+    {"nodes": 2, "gpus_per_node": 2, "tensor": 2, "pipeline": 2, "global_batch": 4},
+    {"nodes": 2, "gpus_per_node": 2, "context": 2, "zero": 1, "precision": "bf16"},
+    {"nodes": 1, "gpus_per_node": 2, "pipeline": 2, "virtual": 2, "global_batch": 4},
+    {"nodes": 1, "gpus_per_node": 2, "pipeline": 2, "schedule": "gpipe", "global_batch": 2},
+    {"nodes": 1, "gpus_per_node": 2, "tensor": 2, "sequence_parallel": True},
+    {"nodes": 2, "gpus_per_node": 1, "zero": 3, "recompute": "full", "recompute_layers": 2},
+    {"recompute": "selective", "precision": "fp16"},
+    {"recompute": "full", "recompute_method": "block"},
+]
+
+
+@pytest.mark.parametrize("given", LAYOUTS)
+def test_a_layout_goes_into_flags_and_comes_back(given):
+    recipe = gpt.recipe("x", **given)
+    layout = gpt.layout(recipe)
+    for name, value in given.items():
+        if hasattr(layout, name):
+            assert getattr(layout, name) == value
+    assert layout.devices == recipe.devices
+    assert layout.recompute == given.get("recompute", "none")
+    assert gpt.model(recipe).hidden == gpt.model("tiny").hidden
+
+
+@pytest.mark.parametrize("given", LAYOUTS)
+def test_the_program_takes_every_flag(given, monkeypatch, repository):
+    monkeypatch.syspath_prepend(str(programs_folder()))
+    import arguments
+
+    recipe = gpt.recipe("x", profile=True, memory=True, save=True, log_throughput=True, **given)
+    parsed = arguments.parse_arguments(list(recipe.arguments))
+    assert parsed.micro_batch_size == given.get("micro_batch", 1)
+    assert parsed.profile
+    assert parsed.record_memory_history
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        ({"nodes": 2, "gpus_per_node": 2, "micro_batch": 2, "global_batch": 6},
+         ["global_batch 6", "micro_batch 2 × data 4 = 8", "8 or 16"]),
+        ({"nodes": 2, "gpus_per_node": 2, "tensor": 3}, ["tensor 3", "4 devices", "1, 2, 4"]),
+        ({"gpus_per_node": 8, "tensor": 8}, ["tensor 8", "heads 4"]),
+        ({"precision": "fp8"}, ["fp8", "bf16"]),
+        ({"zero": 2}, ["zero 2", "0, 1 or 3"]),
+        ({"model": "tinny"}, ["tinny", "tiny"]),
+        ({"iterations": 0}, ["iterations 0"]),
+        ({"iterations": 5, "profile": (10, 12)}, ["steps 10 to 12", "5 iterations"]),
+        ({"profile": (2, 4), "memory": (3, 5)}, ["same steps"]),
+        ({"mirco_batch_size": 2}, ["--mirco-batch-size", "--micro-batch-size"]),
+    ],
+)  # fmt: skip
+def test_an_error_names_the_value_the_rule_and_what_would_work(given, parts):
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - of the planner or of the lab
+        gpt.recipe("x", **given)
+    for part in parts:
+        assert part in str(error.value)
+
+
+def test_the_model_of_the_lab_is_trained_as_published():
+    flags = gpt.recipe("x", model="lab").flags
+    published = {"--num-layers": "12", "--hidden-size": "768", "--num-attention-heads": "32",
+                 "--seq-length": "1024", "--lr": "6e-05", "--adam-beta2": "0.95",
+                 "--split": "949,50,1", "--init-method-std": "0.006"}  # fmt: skip
+    assert published.items() <= flags.items()
+
+
+def test_any_flag_can_be_given_and_fields_of_a_recipe_too():
+    flags = {"lr": 3e-4, "log_throughput": True, "profile_ranks": [0, 1]}
+    recipe = gpt.recipe("x", **flags, time_limit_minutes=3, tee=True, environment={"A": "1"})
+    assert recipe.flags["--lr"] == "0.0003"
+    assert recipe.flags["--log-throughput"] is True
+    assert recipe.flags["--profile-ranks"] == "0 1"
+    assert (recipe.time_limit_minutes, recipe.tee) == (3, True)
+
+
+def test_megatron_s_own_program_gets_the_same_flags_unchecked():
+    recipe = gpt.recipe("x", program="/opt/Megatron-LM/pretrain_gpt.py", some_new_flag=1)
+    assert recipe.program == "/opt/Megatron-LM/pretrain_gpt.py"
+    assert recipe.flags["--some-new-flag"] == "1"
+
+
+def test_a_recipe_with_gaps_says_which_and_runs_nothing(lab, capsys):
+    recipe = gpt.recipe("tp2pp2", nodes=2, gpus_per_node=2, tensor=..., pipeline=2, lr=...)
+    assert isinstance(recipe, Unfinished)
+    assert recipe.missing == ("tensor", "lr")
+    assert lab.script(recipe) is recipe
+    run = lab.submit(recipe)
+    run.watch()
+    assert run.wait() == "UNFINISHED"
+    assert "still to fill in: tensor, lr" in capsys.readouterr().out
+    assert repr(lab.clean(run)) == "nothing to delete"
+    assert lab.runs().empty
+
+
+def test_a_script_with_gaps_names_its_lines():
+    script = shell.script("x", "#!/bin/bash\n#SBATCH --nodes=...\n# well ...\nsrun a --tp ____\n")
+    assert isinstance(script, Unfinished)
+    assert [line.partition(":")[0] for line in script.missing] == ["line 2", "line 4"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "nodes", "gpus", "minutes"),
+    [
+        ("#SBATCH --nodes=2 --gpus-per-node=a100:4\n#SBATCH --time=1:30:00", 2, 4, 90),
+        ("#SBATCH -N 2 -t 0:30", 2, 0, 1),
+        ("#SBATCH -N2\n#SBATCH --gres=gpu:v100:3,shard:2\n#SBATCH -t 2-0", 2, 3, 2880),
+        ("#SBATCH --nodes 2\n#SBATCH --gpus=8 # eight in all", 2, 4, 60),
+        ("#SBATCH --ntasks-per-node=4 --gpus-per-task=1", 1, 4, 60),
+        ("echo first\n#SBATCH --nodes=9", 1, 0, 60),
+        ("#SBATCH --comment='unbalanced", 1, 0, 60),
+    ],
+)
+def test_what_a_script_asks_for_is_read_from_its_heading(heading, nodes, gpus, minutes):
+    recipe = shell.script("x", f"#!/bin/bash\n{heading}\nhostname\n")
+    assert (recipe.nodes, recipe.gpus_per_node, recipe.time_limit_minutes) == (nodes, gpus, minutes)
+
+
+def test_a_script_without_an_interpreter_is_refused():
+    with pytest.raises(RecipeError, match="#!/bin/bash"):
+        shell.script("x", "hostname\n")
+
+
+def test_links_take_the_flags_of_their_program():
+    recipe = links.recipe("roads", bytes=5.2e6, repeat=10, algorithm="ring")
+    assert recipe.arguments == (
+        "--bytes",
+        "5200000",
+        "--repeat",
+        "10",
+        "--algorithm",
+        "ring",
+    )
+    assert recipe.devices == 4
+
+
+def test_values_of_flags():
+    given = {"a": True, "b": False, "c": None, "d": 1.5, "e_f": "x y", "g": [1, 2], "h": 1e-5}
+    words = ("--a", "--d", "1.5", "--e-f", "x y", "--g", "1", "2", "--h", "1e-05")
+    assert command_line(given) == words
+
+
+def test_the_version_of_a_program_covers_what_it_imports():
+    names = {path.name for path in closure(programs_folder() / "pretrain_gpt.py")}
+    assert {"pretrain_gpt.py", "arguments.py", "older_flags.py"} <= names
+    assert "preprocess_data.py" not in names or "sample_text.py" in names

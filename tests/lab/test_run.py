@@ -1,0 +1,208 @@
+"""Runs: where they stand, how they ended, what they left behind."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from course_lib.lab.errors import RunFailedError, StillRunningError, UnknownRunError
+from course_lib.lab.lab import Lab
+from course_lib.lab.recipe import Recipe
+from course_lib.lab.recipes import shell
+from course_lib.lab.run import Run
+from course_lib.lab.slurm import UNIT
+
+from .conftest import PATIENCE_S
+
+
+def row(text):
+    return text.replace(" ", UNIT)
+
+
+def test_a_run_goes_from_waiting_to_its_end(lab):
+    run = lab.submit(shell.recipe("steps", 'echo begun; read -r < "$COURSE_RUN_DIR/go" || true'))
+    assert not run.ended or run.ok
+    assert run.wait(PATIENCE_S) == "COMPLETED"
+    assert run.ok
+    assert run.ended
+    assert run.reason == "completed"
+    assert run.elapsed_s >= 0
+    assert run.error == ""
+    assert repr(run) == f"<Run steps, job {run.job_id}: completed>"
+
+
+def test_what_ended_is_known_when_slurm_has_forgotten(lab, done, fake_slurm):
+    fake_slurm()
+    later = Lab(lab.workspace.folder, site=lab.site.name if lab.site.name == "slurm" else None,
+                quiet=True)  # fmt: skip
+    assert later.run("done").state == "COMPLETED"
+
+
+def test_a_failure_ends_with_the_last_lines_of_the_log(lab):
+    run = lab.submit(shell.recipe("bad", "seq 1 40; echo cause >&2; exit 7"))
+    with pytest.raises(RunFailedError) as error:
+        run.require(PATIENCE_S)
+    text = str(error.value)
+    assert "exit code 7" in text
+    assert str(run.log_file) in text
+    assert text.endswith("  40\n  cause")
+    assert "\n  5\n" not in text
+    assert (run.state, run.exit_code) == ("FAILED", 7)
+
+
+def test_a_task_s_exit_code_is_the_run_s(lab):
+    run = lab.submit(shell.recipe("task", "srun bash -c 'exit $((SLURM_PROCID + 4))'", nodes=2))
+    assert run.wait(PATIENCE_S) == "FAILED"
+    assert run.exit_code == 5
+
+
+def test_waiting_for_too_long_leaves_the_job_alone(lab):
+    run = lab.submit(shell.recipe("slow", "sleep 100"))
+    with pytest.raises(StillRunningError, match=r"run\.cancel\(\) ends it"):
+        run.wait(0.5)
+    run.cancel()
+    assert run.wait(PATIENCE_S) == "CANCELLED"
+    assert run.exit_code in (143, None)
+    assert run.reason == "cancelled"
+
+
+def test_a_cancelled_run_says_so_again_and_again(lab, capsys):
+    run = lab.submit(shell.recipe("slow", "sleep 100"))
+    lab.cancel("slow")
+    assert run.wait(PATIENCE_S) == "CANCELLED"
+    lab._quiet = False
+    lab.cancel([run, run.job_id])
+    assert capsys.readouterr().out.count("has ended already") == 2
+
+
+def test_a_waiting_run_says_why(lab):
+    first = lab.submit(shell.recipe("first", "sleep 100", nodes=2, gpus_per_node=2))
+    second = lab.submit(shell.recipe("second", "true", nodes=2, gpus_per_node=2))
+    assert second.state == "PENDING"
+    assert second.reason.startswith("waiting in the queue")
+    queue = lab.queue().set_index("job_id")
+    assert queue.loc[second.job_id, "course"]
+    assert queue.loc[first.job_id, "name"] == "first"
+    lab.cancel([second, first])
+    assert {first.wait(PATIENCE_S), second.wait(PATIENCE_S)} == {"CANCELLED"}
+
+
+def test_jobs_that_the_workspace_did_not_submit_are_never_cancelled(lab, tmp_path):
+    other = Lab(tmp_path / "other", site=lab.site.name, quiet=True)
+    run = other.submit(shell.recipe("theirs", "sleep 100"))
+    with pytest.raises(UnknownRunError, match=f"scancel {run.job_id}"):
+        lab.cancel(run.job_id)
+    assert not run.ended
+    other.cancel(run)
+    run.wait(PATIENCE_S)
+
+
+def test_a_run_that_is_not_there_is_answered_with_those_that_are(lab, done):
+    with pytest.raises(UnknownRunError, match="there are: done"):
+        lab.run("dnoe")
+
+
+def test_the_table_of_runs_has_one_row_each_the_newest_first(lab, done):
+    lab.submit(shell.recipe("next", "true")).wait(PATIENCE_S)
+    table = lab.runs()
+    assert list(table["name"]) == ["next", "done"]
+    assert list(table["state"]) == ["COMPLETED", "COMPLETED"]
+
+
+def test_two_runs_are_compared_field_by_field(lab):
+    program = {"program": "/no/such/train.py", "launcher": "srun"}
+    one = lab.submit(Recipe(name="one", arguments=("--lr", "1"), **program))
+    two = lab.submit(Recipe(name="two", arguments=("--lr", "2", "--bf16"), **program))
+    for run in (one, two):
+        assert run.wait(PATIENCE_S) == "FAILED"
+    found = one.compare(two)
+    assert list(found.table.loc["argument --lr"]) == ["1", "2"]
+    assert found.table.loc["argument --bf16", "two"] is True
+    assert "+    --lr 2 \\" in found.script
+    same = one.compare(one)
+    assert repr(same) == "no difference"
+
+
+@pytest.fixture
+def forgotten(tmp_path, fake_slurm):
+    """A run of a scheduler that answers and does not know it (any more)."""
+    fake_slurm()
+    lab = Lab(tmp_path / "w", site="slurm", quiet=True)
+    return lab.submit(shell.recipe("lost", "true"))
+
+
+def test_a_job_that_nobody_knows_is_unknown_and_no_crash(forgotten, monkeypatch):
+    monkeypatch.setattr("course_lib.lab.run.PATIENCE_WITH_UNKNOWN_S", 0.2)
+    assert forgotten.wait() == "UNKNOWN"
+    assert "not known to Slurm any more" in forgotten.error
+    assert not forgotten.ended
+
+
+@pytest.mark.parametrize(("code", "state"), [("0", "COMPLETED"), ("1", "FAILED"), ("", "UNKNOWN")])
+def test_the_exit_code_that_the_script_left_decides_when_slurm_has_forgotten(
+    forgotten, code, state
+):
+    (forgotten.folder / "exit_code").write_text(code)
+    assert forgotten.state == state
+
+
+ENDINGS = [
+    ("TIMEOUT", "ended by its time limit"),
+    ("OUT_OF_MEMORY", "ended by the node: it used more memory than it was given"),
+    ("NODE_FAIL", "lost: one of its nodes stopped answering"),
+    ("PREEMPTED", "ended to make room for a job of higher priority"),
+]
+
+
+@pytest.mark.parametrize(("state", "words"), ENDINGS)
+def test_the_ways_to_end_that_no_cluster_shows_on_demand(forgotten, fake_slurm, state, words):
+    fake_slurm(accounts=[row(f"7 {state} 0:9 61 n1 None lost")])
+    assert (forgotten.state, forgotten.reason) == (state, words)
+    assert forgotten.device_hours == 0
+    assert words in forgotten.error
+
+
+def test_a_job_of_another_cluster_with_the_same_number_is_not_taken_for_ours(forgotten, fake_slurm):
+    fake_slurm(queue=[row("7 RUNNING None 0:01 5:00 1 n1 p me course:other lost")])
+    assert forgotten.state == "UNKNOWN"
+
+
+def test_a_state_of_the_future_is_passed_on(forgotten, fake_slurm):
+    mark = forgotten._record.mark
+    fake_slurm(queue=[row(f"7 TELEPORTING None 0:01 5:00 1 n1 p me {mark} lost")])
+    assert forgotten.state == "TELEPORTING"
+    assert "TELEPORTING" in forgotten.reason
+
+
+def test_a_controller_that_is_silent_for_a_moment_ends_no_waiting(forgotten, fake, fake_slurm):
+    mark = forgotten._record.mark
+    fake_slurm(queue=[row(f"7 RUNNING None 0:01 5:00 1 n1 p me {mark} lost")])
+    assert forgotten.state == "RUNNING"
+    fake("squeue", 'echo "Unable to contact slurm controller" >&2; exit 1')
+    forgotten._lab._poller.forget()
+    assert forgotten.state == "RUNNING"
+
+
+def test_a_folder_without_a_record_can_be_read_and_not_cancelled(lab, done, tmp_path):
+    copy = tmp_path / "elsewhere" / "done-77"
+    shutil.copytree(done.folder, copy)
+    run = lab.open(copy)
+    assert (run.name, run.job_id, run.state, run.text) == ("done", 77, "COMPLETED", "one line\n")
+    assert run.recipe == done.recipe
+    assert lab.runs()["job_id"].tolist() == [done.job_id]
+    with pytest.raises(UnknownRunError, match=r"no recipe\.toml"):
+        lab.open(tmp_path)
+
+
+def test_many_runs_are_asked_for_with_one_question(lab, done, fake_slurm):
+    runs = [lab.submit(shell.recipe(f"many{n}", "true")) for n in range(3)]
+    for run in runs:
+        assert isinstance(run, Run)
+        run.wait(PATIENCE_S)
+    lab._poller.forget()
+    calls = fake_slurm()
+    open_records = [lab.registry.update(r._record, final=None) for r in runs]
+    lab._poller.statuses(open_records)
+    text = calls.read_text()
+    assert (text.count("squeue "), text.count("sacct ")) == (1, 1)

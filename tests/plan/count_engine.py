@@ -1,0 +1,57 @@
+"""Run by test_engine.py in a process of its own: counts the training program's parameters and
+FLOPs, and prints them as JSON. Its argument is a list of [flags, tensor, pipeline]."""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "code"))
+
+import pretrain_gpt as program
+from layout import Grid, Group, Layout
+from model import Stage, piece_of
+from products import WeightWork
+
+
+def layout_of(tensor, pipeline, stage):
+    """A rank's view without any process group: enough to build its part of the model."""
+    alone, both = Group([0], 0), Group(list(range(tensor)), 0)
+    line = Group(list(range(pipeline)), stage)
+    grid = Grid({"tp": tensor, "cp": 1, "ep": 1, "dp": 1, "pp": pipeline})
+    return Layout(grid, 0, both, alone, alone, line, alone, alone, alone, alone)
+
+
+def held(args, tensor, pipeline):
+    counts = []
+    for stage in range(pipeline):
+        layout = layout_of(tensor, pipeline, stage)
+        with torch.device("meta"):
+            part = Stage(args, layout, piece_of(args, layout, 0, 1), WeightWork())
+        counts.append(sum(parameter.numel() for parameter in part.parameters()))
+    return counts
+
+
+def flops(args):
+    grid = program.grid_from(args, 1)
+    layout = program.make_layout(grid, 0)
+    training = program.build(args, layout, torch.device("cpu"))
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        program.train_step(training, 0)
+    return counter.get_total_flops()
+
+
+def count(flags, tensor, pipeline):
+    args = program.parse_arguments([*flags.split(), "--mock-data", "--train-iters", "1"])
+    program.prepare(args, Grid({"tp": tensor, "cp": 1, "ep": 1, "dp": 1, "pp": pipeline}))
+    return {
+        "held": held(args, tensor, pipeline),
+        "flops": flops(args) if tensor == pipeline == 1 else 0,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps([count(*case) for case in json.loads(sys.argv[1])]))

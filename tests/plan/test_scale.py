@@ -1,0 +1,80 @@
+"""Failures, checkpoints, price and scaling out."""
+
+from math import sqrt
+
+import pytest
+
+from course_lib.plan import Layout, PlanError, preset
+from course_lib.plan.estimate import Estimate
+from course_lib.plan.machines import cluster
+from course_lib.plan.scale import (
+    Failures,
+    campaign,
+    checkpoint_s,
+    daly_interval_s,
+    scale_out,
+    useful_share,
+    young_interval_s,
+)
+from course_lib.plan.stacks import STACKS
+
+
+@pytest.fixture(scope="module")
+def gpt3():
+    layout = Layout(
+        tensor=8, pipeline=8, data=16, virtual=6, global_batch=1536, sequence_parallel=True, zero=1
+    )
+    return Estimate(preset("175b"), layout, cluster("selene", 1024), STACKS["megatron-core"])
+
+
+def test_young_s_interval_is_the_root_of_twice_cost_times_mean_time():
+    assert young_interval_s(60, 86_400) == pytest.approx(sqrt(2 * 60 * 86_400))
+
+
+def test_daly_s_interval_loses_least_of_all_intervals():
+    failures = Failures(node_mtbf_hours=1000, checkpoint_s=300, restart_s=600)
+    best = daly_interval_s(300, failures.mtbf_s(64))
+    shares = {factor: useful_share(best * factor, failures, 64) for factor in (0.8, 1, 1.25)}
+    assert max(shares, key=lambda factor: shares[factor]) == 1
+
+
+def test_without_failures_only_checkpoints_are_lost():
+    rare = Failures(node_mtbf_hours=1e9, checkpoint_s=10, restart_s=600)
+    assert useful_share(990, rare, 1) == pytest.approx(0.99, rel=1e-4)
+
+
+def test_a_campaign_adds_failures_energy_and_price(gpt3):
+    found = campaign(gpt3, 300e9, price_per_device_hour=2.0)
+    assert found.days > found.days_without_failures == gpt3.days(300e9)
+    assert found.days * 24 * 1024 == pytest.approx(found.device_hours)
+    assert found.price == 2 * found.device_hours
+    assert found.energy_mwh == pytest.approx(found.device_hours * 400e-6)
+    assert found.expected_failures == pytest.approx(found.days * 24 / (6300 / 128))
+
+
+def test_a_machine_that_fails_faster_than_it_saves_is_refused(gpt3):
+    with pytest.raises(PlanError, match="no work is ever kept; checkpoint faster"):
+        campaign(gpt3, 1e9, Failures(node_mtbf_hours=0.05, checkpoint_s=3600))
+
+
+def test_a_checkpoint_of_175_b_holds_14_bytes_per_parameter(gpt3):
+    assert checkpoint_s(gpt3, storage_gb_per_s=100) == pytest.approx(24.4, rel=0.01)
+
+
+def test_strong_scaling_ends_and_says_why(gpt3):
+    scaling = scale_out(gpt3, (1, 2, 4, 6, 12))
+    efficiencies = [scaling.efficiency(estimate) for estimate in scaling.estimates]
+    assert efficiencies[0] == 1
+    assert efficiencies == sorted(efficiencies, reverse=True)
+    ended = scaling.end(least_efficiency=0.8)
+    assert ended is not None
+    assert ended[1] in ("data", "bubble")
+    assert scaling.end(least_efficiency=0.1) is None
+
+
+def test_weak_scaling_keeps_the_work_of_a_device(gpt3):
+    scaling = scale_out(gpt3, (1, 2), weak=True)
+    first, second = scaling.estimates
+    assert second.parts["matmul"] == first.parts["matmul"]
+    assert second.layout.global_batch == 2 * first.layout.global_batch
+    assert list(scaling.table().devices) == [1024, 2048]

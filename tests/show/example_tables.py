@@ -1,0 +1,80 @@
+"""Small tables as `read` hands them out, for the figures' tests."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+
+CATEGORIES = ("parameters", "gradients", "optimizer", "activations", "temporary")
+
+
+def iterations(count: int = 80, skipped: int = 0) -> pd.DataFrame:
+    number = np.arange(10, 10 * count + 10, 10)
+    return pd.DataFrame(
+        {
+            "iteration": number,
+            "lm_loss": 6 + 5 * np.exp(-number / 300),
+            "elapsed_ms": 537.0,
+            "global_batch_size": 8,
+            "consumed_samples": 8 * number,
+            "loss_scale": 2.0 ** np.clip(23 - number // 20, 10, 23),
+            "skipped_iterations": (np.arange(count) < skipped).astype(int),
+            "nan_iterations": 0,
+        }
+    )
+
+
+def timeline(rank: int = 0, height: float = 1.0, points: int = 500) -> SimpleNamespace:
+    """Two steps: activations rise forward and fall backward; gradients live in the backward."""
+    time_us = np.linspace(0, 1e6, points)
+    step = np.linspace(0, 2, points) % 1
+    columns = [
+        np.full(points, 300 << 20),
+        (150 << 20) * (step > 0.5),
+        np.full(points, 600 << 20),
+        height * (2 << 30) * np.minimum(step, 1 - step),
+        np.full(points, 1 << 20),
+    ]
+    by_category = np.stack(columns, axis=1).astype(np.int64)
+    total = by_category.sum(axis=1)
+    top = int(total.argmax())
+    spans = (("forward", 0.0, 0.24), ("backward", 0.25, 0.45), ("optimizer", 0.46, 0.5))
+    phases = [
+        {
+            "phase": phase,
+            "step": number,
+            "micro_batch": None if phase == "optimizer" else 0,
+            "begin_us": 1e6 * (number / 2 + begin),
+            "end_us": 1e6 * (number / 2 + end),
+        }
+        for number in (0, 1)
+        for phase, begin, end in spans
+    ]
+    return SimpleNamespace(
+        rank=rank, node="node1", device="cpu", limit_bytes=2 << 30, categories=CATEGORIES,
+        time_us=time_us, bytes_by_category=by_category, phases=pd.DataFrame(phases),
+        peak_bytes=int(total[top]), peak_time_us=float(time_us[top]), start_unix_ns=0,
+        peak_composition=dict(zip(CATEGORIES, map(int, by_category[top]), strict=True)),
+        downsample=lambda _: (time_us, by_category),
+    )  # fmt: skip
+
+
+def transports(world: int, per_node: int, mesh: bool = False) -> pd.DataFrame:
+    """A ring over all ranks; with `mesh`, everybody with everybody inside a node."""
+    matrix = pd.DataFrame("", index=range(world), columns=range(world))
+    for rank in range(world):
+        for other in (rank + 1) % world, (rank - 1) % world:
+            if other != rank:
+                near = rank // per_node == other // per_node
+                matrix.loc[rank, other] = "P2P/IPC" if near else "NET/Socket"
+        first = rank // per_node * per_node
+        for other in range(first, first + per_node) if mesh else ():
+            if other != rank:
+                matrix.loc[rank, other] = "P2P/CUMEM"
+    return matrix
+
+
+def hosts(world: int, per_node: int) -> dict[int, str]:
+    return {rank: f"node{rank // per_node + 1}" for rank in range(world)}

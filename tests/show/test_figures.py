@@ -1,0 +1,213 @@
+"""Every figure: drawn from tables, with words for those who cannot see it, and small enough."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+
+import example_tables as example
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from course_lib import show
+from course_lib.show import tables
+from course_lib.show.picture import OUTPUT_LIMIT_BYTES
+
+
+def _links():
+    pairs = ((0, 1, 50.0, 1.9), (0, 2, 120.0, 0.12))
+    samples = [
+        {
+            "kind": "point_to_point",
+            "source": source,
+            "destination": destination,
+            "size_bytes": 2**power,
+            "time_us": alpha_us + 2**power / beta_gb_s / 1e3,
+        }
+        for source, destination, alpha_us, beta_gb_s in pairs
+        for power in range(10, 27)
+    ]
+    fits = pd.DataFrame(pairs, columns=["source", "destination", "alpha_us", "beta_gb_s"])
+    fits.insert(0, "kind", "point_to_point")
+    return SimpleNamespace(samples=pd.DataFrame(samples), fits=fits)
+
+
+def _steps():
+    return pd.DataFrame(
+        {
+            "rank": [0, 0, 1, 1],
+            "step": [1, 2, 1, 2],
+            "kernel_us": 41_700.0,
+            "communication_us": [48_000.0, 49_000.0, 48_500.0, 48_500.0],
+            "dataloader_us": 4_000.0,
+            "other_us": 5_800.0,
+            "total_us": 100_000.0,
+        }
+    )
+
+
+def _kernels():
+    return pd.DataFrame(
+        {"name": ["gemm", "add"], "total_us": [3e4, 1e4], "tensor_core": [True, False]}
+    )
+
+
+def _scaling():
+    devices = [1, 2, 4, 8]
+    return pd.DataFrame({"devices": devices, "samples_per_second": [9.0, 17.0, 33.0, 60.0]})
+
+
+def _both():
+    return SimpleNamespace(ranks=tuple(example.timeline(rank, 1 - rank / 5) for rank in range(4)))
+
+
+PREDICTED = {"parameters": 3e8, "activations": 2e9}
+MEASURED = {"parameters": 3e8, "activations": 1.7e9, "temporary": 2e8}
+GROUPS = {"tensor": [[0, 1], [2, 3]], "data": [[0, 2], [1, 3]]}
+
+FIGURES = {
+    "loss": lambda: show.loss({"dp4": example.iterations(skipped=3)}),
+    "loss of two by time": lambda: show.loss(
+        {"a": example.iterations(), "b": example.iterations(40)}, by="time", log=True
+    ),
+    "throughput": lambda: show.throughput({"dp4": example.iterations()}),
+    "time per iteration": lambda: show.throughput({"dp4": example.iterations()}, unit="ms"),
+    "loss scale": lambda: show.loss_scale({"fp16": example.iterations(skipped=8)}),
+    "scaling": lambda: show.scaling(_scaling()),
+    "step time": lambda: show.step_time(_steps()),
+    "operators": lambda: show.operators(_kernels()),
+    "predicted": lambda: show.predicted({"step": 300.0}, {"step": 330.0}),
+    "guess": lambda: show.guess(30, [62.0, 63.0], prediction=58.3, unit="ms", what="all-reduce"),
+    "link heat": lambda: show.link_heat(pd.DataFrame([[np.nan, 1.9], [1.8, np.nan]])),
+    "link curve": lambda: show.link_curve(_links()),
+    "memory": lambda: show.memory(example.timeline()),
+    "memory of ranks": lambda: show.memory_ranks(_both()),
+    "memory compared": lambda: show.memory_compare(
+        {"plain": example.timeline(), "checkpointed": example.timeline(height=0.3)}
+    ),
+    "memory parts": lambda: show.memory_parts(PREDICTED, MEASURED, limit_bytes=4e9),
+    "ranks": lambda: show.ranks(GROUPS, devices_per_node=2),
+    "schedule": lambda: show.schedule("interleaved", 4, 8),
+    "measured pipeline": lambda: show.pipeline_measured(_both()),
+    "topology of 4": lambda: show.topology(example.transports(4, 2), example.hosts(4, 2)),
+    "topology of 64": lambda: show.topology(example.transports(64, 8, True), example.hosts(64, 8)),
+    "topology of 1024": lambda: show.topology(example.transports(1024, 4), example.hosts(1024, 4)),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_an_opaque_image_with_words_that_fits_a_notebook(name):
+    before = dict(mpl.rcParams)
+    picture = FIGURES[name]()
+    assert dict(mpl.rcParams) == before
+    data, metadata = picture._repr_mimebundle_()
+    assert sum(map(len, data.values())) <= OUTPUT_LIMIT_BYTES
+    assert len(picture.alt) > 30
+    assert metadata["image/png"]["alt"] == data["text/plain"] == picture.alt
+    image = Image.open(io.BytesIO(picture.png)).convert("RGBA")
+    assert image.getpixel((0, 0)) == (255, 255, 255, 255)
+    assert picture.width_px <= 800
+    assert len(image.convert("RGB").getcolors(1 << 20)) > 5  # something is drawn
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_axis_with_numbers_says_what_they_are(name):
+    for axes in FIGURES[name]().figure.axes:
+        if not axes.axison or not axes.get_visible():
+            continue
+        for axis in axes.xaxis, axes.yaxis:
+            ticks = [text.get_text() for text in axis.get_ticklabels()]
+            numeric = any(tick.replace("−", "").replace(".", "").isdigit() for tick in ticks)
+            shared = axes.get_shared_y_axes().get_siblings(axes) if axis is axes.yaxis else [axes]
+            labels = [other.yaxis.get_label_text() for other in shared]
+            assert axis.get_label_text() or any(labels) or not numeric, (name, ticks)
+
+
+def test_the_reader_s_own_matplotlib_style_has_no_say():
+    with mpl.rc_context({"figure.facecolor": "black", "font.size": 30, "axes.grid": False}):
+        dark = show.guess(1, [2.0], unit="s")
+    assert dark.png == show.guess(1, [2.0], unit="s").png
+
+
+def test_noise_of_a_million_iterations_stays_below_the_limit():
+    noise = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"iteration": np.arange(1_000_000), "lm_loss": noise.normal(5, 1, 1_000_000)}
+    )
+    data, _ = show.loss({"noise": table})._repr_mimebundle_()
+    assert sum(map(len, data.values())) <= OUTPUT_LIMIT_BYTES
+
+
+def test_thinning_keeps_the_lone_spike():
+    y = np.zeros(1_000_000)
+    y[123_456] = 9
+    x, thinned = tables.thin(np.arange(1_000_000), y)
+    assert thinned.max() == 9
+    assert x[thinned.argmax()] == 123_456
+    assert len(x) <= 2400
+
+
+def test_names_may_be_korean_or_look_like_formulas():
+    picture = show.loss({"한국어 $x_1$ <b>": example.iterations()})
+    assert "한국어 $x_1$ <b>" in picture.alt
+    assert "&lt;b&gt;" in picture.html()
+
+
+def test_a_missing_column_is_named_with_those_that_are_there():
+    with pytest.raises(ValueError, match=r"show\.loss needs the column lm_loss; .*: iteration"):
+        show.loss({"x": pd.DataFrame({"iteration": [1]})})
+
+
+def test_something_that_is_no_table_is_answered_with_what_would_do():
+    with pytest.raises(TypeError, match=r"given str 'out.log'; it takes a table"):
+        show.loss("out.log")
+
+
+def test_runs_are_named_after_themselves():
+    run = SimpleNamespace(name="dp4", log=SimpleNamespace(iterations=example.iterations()))
+    assert "dp4 falls from" in show.loss(run).alt
+
+
+def test_an_empty_log_still_makes_a_picture():
+    assert "no finite value" in show.loss({"empty": example.iterations(0)}).alt
+
+
+def test_the_peak_in_words_is_the_peak_of_the_table():
+    line = example.timeline()
+    assert f"{line.peak_bytes / 2**30:.2f} GiB" in show.memory(line).alt
+
+
+def test_a_rank_that_is_not_there_is_answered_with_those_that_are():
+    with pytest.raises(ValueError, match=r"rank 7 is not in .* it has 0, 1, 2, 3"):
+        show.memory_compare({"a": _both()}, rank=7)
+
+
+def test_a_guess_is_optional_and_never_judged():
+    alt = show.guess(..., 5.0, unit="s").alt
+    assert alt == "Points on one axis: measured 5.00 s (median of 1)."
+
+
+def test_ranks_in_two_groups_are_refused():
+    with pytest.raises(ValueError, match="rank 1 is in two groups groups"):
+        show.ranks([[0, 1], [1, 2]])
+
+
+def test_links_are_counted_by_where_they_run():
+    alt = show.topology(example.transports(4, 2), example.hosts(4, 2)).alt
+    assert "4 ranks on 2 nodes" in alt
+    assert "Inside nodes: 2 links by P2P/IPC" in alt
+    assert "Between nodes: 2 links by NET/Socket" in alt
+
+
+def test_one_way_links_are_links_too():
+    matrix = pd.DataFrame([["", "NET/IB"], ["", ""]])
+    assert "1 link by NET/IB" in show.topology(matrix, {0: "a", 1: "b"}).alt
+
+
+def test_hosts_may_come_from_the_table_of_ranks():
+    ranks = pd.DataFrame({"rank": [0, 1], "host": ["a", "b"]})
+    log = SimpleNamespace(ranks=ranks, matrix=lambda: example.transports(2, 1))
+    assert "2 ranks on 2 nodes" in show.topology(log).alt

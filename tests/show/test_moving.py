@@ -1,0 +1,302 @@
+"""The moving diagrams: what their simulators claim is true, and every frame can be seen."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from course_lib.show import moving, schedules
+from course_lib.show.moving import (
+    collectives,
+    ddp,
+    fsdp,
+    loss_scaler,
+    pipeline_frames,
+    tensor_mlp,
+)
+from course_lib.show.picture import OUTPUT_LIMIT_BYTES
+
+RANKS = some.integers(2, 9)
+
+
+def everybody(ranks: int) -> frozenset[int]:
+    return frozenset(range(ranks))
+
+
+@given(ranks=RANKS)
+def test_after_the_ring_every_rank_holds_the_sum_and_sent_twice_the_message_less_a_part(ranks):
+    steps = collectives.ring_all_reduce(ranks)
+    assert len(steps) - 1 == 2 * (ranks - 1)
+    assert {piece for row in steps[-1].held for piece in row} == {everybody(ranks)}
+    assert set(steps[-1].sent) == {Fraction(2 * (ranks - 1), ranks)}
+
+
+@given(ranks=RANKS)
+def test_nothing_is_ever_added_twice(ranks):
+    for algorithm in (collectives.ring_all_reduce, collectives.tree_all_reduce):
+        before = algorithm(ranks)[0].held
+        for step in algorithm(ranks)[1:]:
+            for send in step.sends:
+                if send.adds:
+                    there = before[send.destination][send.to_part]
+                    assert not there & before[send.source][send.part]
+            before = step.held
+
+
+@given(ranks=RANKS)
+def test_a_tree_needs_logarithmically_many_steps_and_the_root_sends_most(ranks):
+    steps = collectives.tree_all_reduce(ranks)
+    assert len(steps) - 1 == 2 * math.ceil(math.log2(ranks))
+    assert {row[0] for row in steps[-1].held} == {everybody(ranks)}
+    assert max(steps[-1].sent) == steps[-1].sent[0] == math.ceil(math.log2(ranks))
+
+
+@given(ranks=RANKS)
+def test_a_ring_step_sends_to_the_neighbour_alone(ranks):
+    for algorithm in (
+        collectives.ring_all_reduce,
+        collectives.all_gather,
+        collectives.reduce_scatter,
+    ):
+        for step in algorithm(ranks)[1:]:
+            assert sorted(send.source for send in step.sends) == list(range(ranks))
+            assert {(s.destination - s.source) % ranks for s in step.sends} == {1}
+
+
+@given(ranks=RANKS)
+def test_all_gather_collects_and_reduce_scatter_leaves_rank_r_part_r(ranks):
+    gathered = collectives.all_gather(ranks)[-1]
+    assert all(row == tuple(frozenset({r}) for r in range(ranks)) for row in gathered.held)
+    scattered = collectives.reduce_scatter(ranks)[-1]
+    assert all(scattered.held[rank][rank] == everybody(ranks) for rank in range(ranks))
+    assert set(gathered.sent) == set(scattered.sent) == {Fraction(ranks - 1, ranks)}
+
+
+@given(ranks=RANKS)
+def test_all_to_all_transposes(ranks):
+    first, *_, last = collectives.all_to_all(ranks)
+    assert first.held[1][0] == frozenset({ranks})  # from 1, for 0
+    for rank in range(ranks):
+        assert last.held[rank] == tuple(frozenset({s * ranks + rank}) for s in range(ranks))
+    assert set(last.sent) == {Fraction(ranks - 1, ranks)}
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_a_step_of_data_parallelism_equals_one_device_with_the_whole_batch(ranks):
+    states = ddp.simulate(ranks)
+    whole = ddp.gradient(ddp.WEIGHTS, ddp.data(ranks))
+    expected = [w - ddp.RATE * g for w, g in zip(ddp.WEIGHTS, whole, strict=True)]
+    for weights in states[-1].weights:
+        assert weights == pytest.approx(expected)
+    assert states[2].gradients[0] != states[2].gradients[1]
+
+
+def test_all_reduce_hides_behind_the_next_layer_except_for_the_last():
+    states = ddp.simulate(2)
+    reducing = [(state.computing, state.reducing) for state in states if state.reducing is not None]
+    assert reducing == [(1, 2), (0, 1), (None, 0)]
+
+
+@pytest.mark.parametrize(("ranks", "layers"), [(2, 2), (3, 3), (4, 4)])
+def test_a_step_of_fsdp_equals_one_device_with_the_whole_batch(ranks, layers):
+    states = fsdp.simulate(ranks, layers)
+    weights = fsdp.initial(layers, ranks)
+    grads = np.mean([fsdp.gradient(weights, rank) for rank in range(ranks)], axis=0)
+    assert np.allclose(states[-1].owned, np.array(weights) - fsdp.RATE * grads)
+
+
+def test_the_gradient_of_fsdps_model_is_right():
+    weights = fsdp.initial(2, 2)
+
+    def loss(values):
+        c = fsdp.factors(2)
+        gain = math.prod(sum(a * w for a, w in zip(c, row, strict=True)) for row in values)
+        x, target = fsdp.sample(1)
+        return (gain * x - target) ** 2 / 2
+
+    nudged = [list(row) for row in weights]
+    nudged[1][0] += 1e-6
+    slope = (loss(nudged) - loss(weights)) / 1e-6
+    assert fsdp.gradient(weights, 1)[1][0] == pytest.approx(slope, rel=1e-4)
+
+
+def test_fsdp_takes_twenty_frames_and_never_holds_two_whole_layers():
+    states = fsdp.simulate(3, 3)
+    assert len(states) == 20
+    for state in states:
+        assert len(state.gathered) <= 1
+        if "forward" in state.moment or state.moment.startswith("backward"):
+            assert state.gathered == {state.layer}  # used only while it is there
+    assert states[0].memory_layers(0) == pytest.approx(1.0)
+    assert max(state.memory_layers(0) for state in states) < 4
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_the_cut_perceptron_computes_what_the_whole_one_does(ranks):
+    whole = tensor_mlp.serial()
+    last = tensor_mlp.simulate(ranks)[-1].values
+    for values in last:
+        assert np.allclose(values["out"], whole["out"])
+        assert np.allclose(values["dX"], whole["dX"])
+    joined = np.concatenate([values["dA"] for values in last], axis=1)
+    assert np.allclose(joined, whole["dA"])
+    assert np.allclose(np.concatenate([values["dB"] for values in last]), whole["dB"])
+
+
+def test_the_slope_of_the_activation_is_right():
+    z = np.linspace(-3, 3, 7)
+    slope = (tensor_mlp.activation(z + 1e-6) - tensor_mlp.activation(z - 1e-6)) / 2e-6
+    assert np.allclose(tensor_mlp.activation_slope(z), slope, atol=1e-6)
+
+
+@pytest.mark.parametrize("schedule", ["naive", "gpipe", "1f1b"])
+def test_the_frames_of_a_pipeline_add_up_to_its_bubble(schedule):
+    table = schedules.timed(schedules.orders(schedule, 4, 4))
+    states = pipeline_frames.simulate(table)
+    ends = [state.time for state in states[1:]] + [table["end"].max()]
+    waiting = sum(
+        (end - state.time) * sum(work is None for work in state.busy)
+        for state, end in zip(states, ends, strict=True)
+    )
+    assert waiting / (4 * table["end"].max()) == pytest.approx(schedules.bubble(table))
+
+
+def test_in_a_naive_pipeline_one_stage_works_at_a_time():
+    states = pipeline_frames.simulate(schedules.timed(schedules.naive(4, 1)))
+    assert {sum(work is not None for work in state.busy) for state in states} == {1}
+
+
+def test_gpipe_holds_all_micro_batches_and_1f1b_only_as_many_as_stages():
+    most = {}
+    for name in "gpipe", "1f1b":
+        states = pipeline_frames.simulate(schedules.timed(schedules.orders(name, 3, 8)))
+        most[name] = max(max(state.holds) for state in states)
+    assert most == {"gpipe": 8, "1f1b": 3}
+
+
+def test_the_loss_scale_halves_ten_times_before_the_first_step():
+    states = loss_scaler.simulate(14)
+    assert states[0].scale == 8388608
+    assert [state.overflow for state in states] == [True] * 10 + [False] * 4
+    assert states[-1].scale == 8192
+    assert states[-1].skipped == 10
+
+
+def test_the_loss_scale_behaves_as_torchs_does():
+    torch = pytest.importorskip("torch")
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**23, growth_interval=3)
+    weight = torch.nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.SGD([weight], lr=0.0)
+    scales = []
+    for _ in range(25):
+        scales.append(scaler.get_scale())
+        largest = torch.tensor([2.0 ** max(loss_scaler.GRADIENTS)], dtype=torch.float64)
+        weight.grad = (largest * scaler.get_scale()).to(torch.float16).to(torch.float32)
+        scaler.scale(torch.zeros(1))  # makes the scaler's state
+        scaler.step(optimizer)
+        scaler.update()
+    ours = [state.scale for state in loss_scaler.simulate(25, window=3)]
+    assert ours == scales
+
+
+def test_a_burst_is_skipped_and_costs_one_halving():
+    states = loss_scaler.simulate(16, bursts=[13])
+    assert [state.iteration for state in states if state.overflow] == [*range(1, 11), 13]
+    assert states[-1].scale == 4096
+
+
+STORIES = {
+    "ring": lambda: moving.collective("all-reduce", 4, "ring"),
+    "tree": lambda: moving.collective("all-reduce", 8, "tree"),
+    "all-gather": lambda: moving.collective("all-gather", 3),
+    "reduce-scatter": lambda: moving.collective("reduce-scatter", 2),
+    "all-to-all": lambda: moving.collective("all-to-all", 4),
+    "ddp": moving.ddp_step,
+    "fsdp": moving.fsdp_step,
+    "mlp": moving.tensor_parallel_mlp,
+    "naive": lambda: moving.pipeline(schedule="naive"),
+    "micro-batches": lambda: moving.pipeline(3, 3),
+    "loss scaling": moving.loss_scaling,
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_story_without_a_reader_is_a_strip_with_the_words_of_its_frames(name):
+    story = STORIES[name]()
+    data, metadata = story._repr_mimebundle_()
+    assert set(data) == {"text/html", "image/png", "text/plain"}
+    assert sum(map(len, data.values())) <= OUTPUT_LIMIT_BYTES
+    assert data["text/plain"].startswith(story.title)
+    assert story.frames[-1].text in data["text/plain"]
+    assert metadata["image/png"]["width"] <= 800
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_frame_stays_inside_its_picture(name):
+    for frame in STORIES[name]().frames:
+        for thing in frame.scene.things:
+            assert -0.1 <= thing.x <= frame.scene.width + 0.1
+            assert -0.1 <= thing.y <= frame.scene.height + 0.1
+
+
+def test_frames_can_be_picked_like_items_of_a_list():
+    story = moving.ddp_step()
+    assert len(story) == 7
+    assert story[-1].alt.startswith("7. optimizer step")
+    assert story[0] is story[0]
+    with pytest.raises(IndexError):
+        story[7]
+
+
+def test_the_stepper_steps(monkeypatch):
+    from course_lib.show.moving.stepper import stepper
+
+    story = moving.collective("all-gather", 3)
+    box = stepper(story)
+    back, on, _, slider = box.children[1].children
+    picture, caption = box.children[2:]
+    assert back.disabled
+    on.click()
+    assert slider.value == 1
+    assert "2 of 3" in caption.value
+    assert story.frames[1].text.split(";")[0] in picture.value
+    on.click()
+    assert on.disabled
+    back.click()
+    assert slider.value == 1
+
+
+def test_in_front_of_a_reader_a_story_carries_its_stepper_and_the_strip(monkeypatch):
+    from course_lib.show.moving import story as module
+
+    monkeypatch.setattr(module, "interactive", lambda: True)
+    data, _ = moving.collective("all-gather", 3)._repr_mimebundle_()
+    assert next(iter(data)) == "application/vnd.jupyter.widget-view+json"
+    assert "image/png" in data
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: moving.collective("gather"), "there are all-reduce, all-gather"),
+        (lambda: moving.collective("all-reduce", 4, "star"), "it has ring and tree"),
+        (lambda: moving.collective("all-reduce", 64), "use 2 to 8"),
+        (lambda: moving.fsdp_step(9), "use 2–4"),
+        (lambda: moving.pipeline(8, 64), "use fewer micro-batches"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_what_does(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+@settings(max_examples=20, deadline=None)
+@given(stages=some.integers(1, 5), micro_batches=some.integers(1, 5))
+def test_every_pipeline_frame_has_somebody_at_work(stages, micro_batches):
+    table = schedules.timed(schedules.gpipe(stages, micro_batches))
+    assert all(any(state.busy) for state in pipeline_frames.simulate(table))

@@ -1,0 +1,142 @@
+"""Lessons become notebooks: the same bytes each time, gaps in one, answers in the other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from course_lib.teach import build
+from course_lib.teach.source import LessonError, read_lesson
+
+LESSON = """# %% [markdown] id="title"
+# # 99 A lesson
+#
+# It says: `course`, **twice**.
+
+# %% id="look"
+# !squeue
+print(40 + 2)
+#> 42
+
+# %% id="gap" tags=["exercise"]
+before = 1
+### BEGIN SOLUTION
+### GAP hybrid = recipe(tensor=..., pipeline=...)
+hybrid = recipe(tensor=2, pipeline=2)
+### END SOLUTION
+if before:
+    ### BEGIN SOLUTION
+    secret = 17
+    ### END SOLUTION
+
+# %% [markdown] id="why" tags=["solution"]
+# Because two and two are four devices.
+
+# %% [markdown] id="try" tags=["exercise-only"]
+# Now you.
+"""
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    (tmp_path / "lessons").mkdir()
+    (tmp_path / "lessons" / "99_test.py").write_text(LESSON)
+    return tmp_path
+
+
+def notebook_of(house: Path, folder: str):
+    build.write(house)
+    return nbformat.read(house / folder / "99_test.ipynb", as_version=4)
+
+
+def sources(notebook) -> dict[str, str]:
+    return {cell.id: cell.source for cell in notebook.cells}
+
+
+def test_both_notebooks_are_valid_nbformat(house):
+    for folder in ("notebooks", "solutions"):
+        notebook = notebook_of(house, folder)
+        nbformat.validate(notebook)
+        assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+
+
+def test_the_learner_finds_the_gap_and_the_solution_its_answer(house):
+    learner = sources(notebook_of(house, "notebooks"))
+    solution = sources(notebook_of(house, "solutions"))
+    assert learner["gap"] == (
+        "before = 1\nhybrid = recipe(tensor=..., pipeline=...)\nif before:\n    ...  # your answer"
+    )
+    assert solution["gap"] == (
+        "before = 1\nhybrid = recipe(tensor=2, pipeline=2)\nif before:\n    secret = 17"
+    )
+    assert "why" not in learner
+    assert "try" not in solution
+
+
+def test_no_line_of_an_answer_reaches_the_learner(house):
+    lesson = read_lesson(house / "lessons" / "99_test.py")
+    learner_text = "\n".join(sources(notebook_of(house, "notebooks")).values())
+    answers = build.answer_lines(lesson)
+    assert "secret = 17" in answers
+    assert [line for line in answers if line in learner_text.splitlines()] == []
+
+
+def test_magics_are_restored_and_printed_lines_become_the_compared_output(house):
+    notebook = notebook_of(house, "notebooks")
+    look = next(cell for cell in notebook.cells if cell.id == "look")
+    assert look.source == "!squeue\nprint(40 + 2)"
+    assert look.outputs[0].text == "42\n"
+    assert look.metadata.tags == ["nbval-check-output"]
+    assert look.execution_count is not None
+
+
+def test_a_build_repeated_changes_nothing_and_check_sees_an_edit(house):
+    build.write(house)
+    assert build.differing(house) == []
+    path = house / "notebooks" / "99_test.ipynb"
+    edited = json.loads(path.read_text())
+    edited["cells"][0]["source"].append("!")
+    path.write_text(json.dumps(edited))
+    assert build.differing(house) == ["notebooks/99_test.ipynb"]
+
+
+def test_a_notebook_without_a_lesson_is_a_difference_and_goes(house):
+    build.write(house)
+    (house / "notebooks" / "98_old.ipynb").write_text("{}")
+    assert build.differing(house) == ["notebooks/98_old.ipynb"]
+    build.write(house)
+    assert not (house / "notebooks" / "98_old.ipynb").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("# %%\nx = 1\n", 'needs id="'),
+        ('# %% id="a"\nx\n# %% id="a"\ny\n', "already the cell of line 1"),
+        ('# %% [markdown] id="a"\nno comment\n', "markdown without '# '"),
+        ('# %% id="a" colour="red"\nx\n', "unknown cell attribute colour"),
+        ('# %% [markdown] id="t"\n# # T\n# %% id="a"\n### BEGIN SOLUTION\n', "without"),
+        ('# %% [markdown] id="t"\n# # T\n# %% id="a"\n### END SOLUTION\n', "other mark was due"),
+    ],
+)
+def test_a_broken_lesson_is_named_with_its_line(house, text, complaint):
+    (house / "lessons" / "99_test.py").write_text(text)
+    with pytest.raises(LessonError, match=complaint):
+        build.write(house)
+
+
+def test_the_repositorys_notebooks_are_what_its_lessons_say(repository):
+    assert build.differing(repository) == []
+
+
+def test_no_answer_of_the_repository_leaks(repository):
+    for path in sorted((repository / "lessons").glob("*.py")):
+        lesson = read_lesson(path)
+        learner = json.loads(build.build_text(lesson, with_answers=False))
+        shown = {line.strip() for cell in learner["cells"] for line in cell["source"]}
+        # a short line such as `)` or `import os` says nothing of an answer
+        leaked = [line for line in build.answer_lines(lesson) if len(line) > 12 and line in shown]
+        assert leaked == [], path.name

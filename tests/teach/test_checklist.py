@@ -1,0 +1,103 @@
+"""A check prints what is met, stops at the first that is not, and keeps the progress."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from course_lib.teach.checklist import Checklist, NotYet
+from course_lib.teach.progress import FILE, standings, table
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    state: str
+    ended: bool = True
+    recipe: object = None
+    error: str = "rank 1 ran out of memory"
+
+    @property
+    def ok(self):
+        return self.state == "COMPLETED"
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return tmp_path
+
+
+def test_a_solved_exercise_prints_its_list_and_is_kept(workspace, capsys):
+    with Checklist("00.1", workspace) as check:
+        check.that(True, "two nodes", hint="never shown")
+    assert capsys.readouterr().out == "exercise 00.1\n✓ two nodes\n"
+    (standing,) = standings(workspace)
+    assert (standing.exercise, standing.is_solved, standing.attempts) == ("00.1", True, 1)
+
+
+def test_the_first_unmet_requirement_ends_the_list_with_its_hint(workspace):
+    with pytest.raises(NotYet) as caught, Checklist("00.1", workspace) as check:
+        check.that(True, "two nodes", hint="")
+        check.that(False, "four devices", hint="Look at --nproc-per-node.")
+        raise RuntimeError("looked on after an unmet requirement")
+    assert str(caught.value) == (
+        "exercise 00.1\n✓ two nodes\n✗ four devices\n  Look at --nproc-per-node."
+    )
+    assert standings(workspace)[0].last_unmet == "four devices"
+
+
+def test_solved_once_stays_solved(workspace):
+    for is_met in (False, True, False):
+        try:
+            with Checklist("00.1", workspace) as check:
+                check.that(is_met, "x", hint="")
+        except NotYet:
+            pass
+    (standing,) = standings(workspace)
+    assert (standing.is_solved, standing.attempts) == (True, 3)
+    assert "yes" in table([standing])
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (..., "Replace the ..."),
+        ("dp4", "This is str, not a run"),
+        (FinishedRun("RUNNING", ended=False), "It is RUNNING now"),
+        (FinishedRun("FAILED"), "rank 1 ran out of memory"),
+    ],
+)
+def test_a_run_that_is_none_or_not_over_or_failed_is_told_apart(workspace, run, words):
+    with pytest.raises(NotYet, match=words), Checklist("00.1", workspace) as check:
+        check.succeeded(run)
+
+
+@pytest.mark.parametrize("answer", ["7", None, True])
+def test_an_answer_must_be_a_number_where_one_is_asked(workspace, answer):
+    with pytest.raises(NotYet, match="is a number"), Checklist("00.1", workspace) as check:
+        check.number(answer, "your answer")
+
+
+def test_an_error_in_a_check_is_not_taken_for_an_unsolved_exercise(workspace):
+    with pytest.raises(ZeroDivisionError), Checklist("00.1", workspace):
+        _ = 1 / 0
+    assert standings(workspace) == []
+
+
+def test_progress_survives_garbage_and_keeps_learners_apart(workspace):
+    path = workspace / FILE
+    path.parent.mkdir()
+    path.write_bytes(
+        b'{"learner": "ann", "exercise": "00.1", "passed": true}\n\xff{half\n[1]\n'
+        b'{"learner": "bob", "exercise": "00.1", "passed": false, "unmet": "x"}\n'
+    )
+    assert [row.is_solved for row in standings(workspace, "ann")] == [True]
+    assert [row.is_solved for row in standings(workspace, "bob")] == [False]
+
+
+def test_a_workspace_that_cannot_be_written_does_not_stop_a_check(tmp_path, capsys):
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    with Checklist("00.1", in_the_way) as check:
+        check.that(True, "x", hint="")
+    assert "could not be kept" in capsys.readouterr().out

@@ -1,0 +1,65 @@
+"""Under nbval a learner's check cells must fail, for the right reason; nothing else may."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+SET_UP = """
+from course_lib.teach.checklist import Checklist
+def check(met):
+    with Checklist("00.1") as checklist:
+        checklist.that(met, "two nodes", hint="one more")
+"""
+
+
+def run_nbval(folder, cells):
+    made = []
+    for number, (source, tags) in enumerate([(SET_UP, []), *cells]):
+        cell = nbformat.v4.new_code_cell(source, id=f"c{number}")
+        cell.metadata.tags = tags
+        made.append(cell)
+    notebook = nbformat.v4.new_notebook(cells=made)
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "", "language": "python"}
+    folder.mkdir()
+    nbformat.write(notebook, folder / "99_test.ipynb")
+    plugins = ["-p", "course_lib.teach.nbval_checks", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-rA",
+            "--nbval-lax",
+            *plugins,
+            f"--rootdir={folder}",
+            folder,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_failing_check_is_expected_of_a_learner(tmp_path):
+    done = run_nbval(tmp_path / "notebooks", [("check(False)", ["check"]), ("1 + 1", [])])
+    assert done.returncode == 0, done.stdout
+    assert "2 passed, 1 xfailed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("folder", "cell", "why"),
+    [
+        ("notebooks", ("check(True)", ["check"]), "XPASS(strict)"),
+        ("notebooks", ("check(1 / 0)", ["check"]), "failed by accident"),
+        ("notebooks", ("check(False)", []), "✗ two nodes"),
+        ("solutions", ("check(False)", ["check"]), "✗ two nodes"),
+    ],
+)
+def test_anything_else_fails(tmp_path, folder, cell, why):
+    done = run_nbval(tmp_path / folder, [cell])
+    assert done.returncode == 1
+    assert why in done.stdout
