@@ -114,7 +114,9 @@ def ordered(views: list[JobView], sort: str) -> list[JobView]:
         falling = field.startswith("-")
         letter = field.lstrip("+-")
         if letter in keys:
-            views = sorted(views, key=keys[letter], reverse=falling)
+            views = sorted(views, key=keys[letter])
+            if falling:
+                views.reverse()  # also those that are equal, as Slurm does
     return views
 
 
