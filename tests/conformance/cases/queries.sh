@@ -112,7 +112,7 @@ ended "$id"
 t squeue -h -o '%j %T' -t PENDING
 t squeue -h -o '%j %T' -t pd,r -S j
 t squeue -h -o '%j %T' -t RUNNING
-t squeue -h -o '%j %T' -t F
+t squeue -h -o '%j %T' -t F -n failed
 t squeue -h -o '%j %T' -t FAILED,CANCELLED -n failed
 t squeue -h -o '%j %T' -t all -n running,pending,failed -S j
 touch go
