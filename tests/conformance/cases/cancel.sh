@@ -262,11 +262,11 @@ while [ ! -e go ]; do sleep 0.1; done
 X
 appears up
 t scancel -b -s 10 "$id"
-patience 10 grep -q USR1 log
+patience 10 grep -qs USR1 log
 t scancel -b -s SIGUSR2 "$id"
-patience 10 grep -q USR2 log
+patience 10 grep -qs USR2 log
 t scancel -b --signal=HUP "$id"
-patience 10 grep -q HUP log
+patience 10 grep -qs HUP log
 touch go
 ended
 log log
