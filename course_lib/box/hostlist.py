@@ -6,7 +6,7 @@ LONGEST = 65536
 
 
 class HostListError(ValueError):
-    """Not a node list."""
+    """Not a node list; the second argument, where there is one, is the range that is none."""
 
 
 def expand(text: str) -> list[str]:
@@ -23,8 +23,8 @@ def _split(text: str) -> list[str]:
     """At commas (and blanks) outside of brackets."""
     parts, depth, start = [], 0, 0
     for place, letter in enumerate(text):
-        depth += (letter == "[") - (letter == "]")
-        if depth not in (0, 1):
+        depth += (letter == "[") - (letter == "]" and depth > 0)
+        if depth > 1:
             raise HostListError(text)
         if letter in ", \t\n" and not depth:
             parts.append(text[start:place])
@@ -51,13 +51,13 @@ def _numbers(inside: str, text: str) -> list[str]:
     for piece in inside.split(","):
         low, dash, high = piece.partition("-")
         if not low.isdigit() or (dash and not high.isdigit()):
-            raise HostListError(text)
+            raise HostListError(text, piece)
         if not dash:
             numbers.append(low)
             continue
         first, last = int(low), int(high)
         if last < first or last - first >= LONGEST:
-            raise HostListError(text)
+            raise HostListError(text, piece)
         numbers += [str(number).zfill(len(low)) for number in range(first, last + 1)]
     return numbers
 

@@ -8,6 +8,7 @@ import time
 
 from course_lib.box import hostlist, settings
 from course_lib.box.commands.failure import Failure
+from course_lib.box.hostlist import natural
 from course_lib.box.queue import access, dependency, heal
 
 TYPE_CHECKING = False
@@ -69,7 +70,7 @@ def _job(request: Request, word: str) -> int:
             view = JobView(job, access.allocations(db, job.id))
             view.steps = access.steps(db, "job_id = ?", (job.id,))
             view.dependency = dependency.shown(db, job)
-            paragraphs.append(job_paragraph(view, request.details, box.memory_per_node_mib))
+            paragraphs.append(job_paragraph(view, request.details))
     if not paragraphs:
         if word:
             return _complain(f"slurm_load_jobs error: {GONE}")
@@ -129,6 +130,7 @@ def _step(request: Request, word: str) -> int:
     with access.snapshot() as db:
         jobs = {job.id: job for job in access.active_jobs(db)}
         steps = [s for s in access.steps(db, "end_s = 0") if s.job_id in jobs]
+        parts = {job_id: access.allocations(db, job_id) for job_id in jobs}
     if word:
         steps = [s for s in steps if s.job_id == int(job_text) and step_text in ("", s.step)]
     if not steps:
@@ -139,14 +141,22 @@ def _step(request: Request, word: str) -> int:
             return _complain("slurm_get_job_steps error: Invalid job id specified")
         print(f"Job step {word} not found")
         return 1
-    _say([step_paragraph(step, JobView(jobs[step.job_id], [])) for step in steps], request)
+    _say(
+        [step_paragraph(step, JobView(jobs[step.job_id], parts[step.job_id])) for step in steps],
+        request,
+    )
     return 0
 
 
 def _expanded(word: str) -> list[str]:
     try:
         return hostlist.expand(word)
-    except hostlist.HostListError:
+    except hostlist.HostListError as error:
+        if len(error.args) > 1:
+            print(
+                f"scontrol: error: _parse_single_range: Invalid range: `{error.args[1]}'",
+                file=sys.stderr,
+            )
         print(f"Invalid hostlist: {word}", file=sys.stderr)
         raise Failure(code=0) from None
 
@@ -220,6 +230,7 @@ def _aliases(_: Request, word: str) -> int:
 
 ENTITIES: dict[str, Callable[[Request, str], int]] = {
     "job": _job,
+    "jobid": _job,
     "jobs": _job,
     "node": _node,
     "nodes": _node,
@@ -229,7 +240,7 @@ ENTITIES: dict[str, Callable[[Request, str], int]] = {
     "steps": _step,
     "hostnames": _hostnames,
     "hostlist": _hostlist(hostlist.compress),
-    "hostlistsorted": _hostlist(hostlist.compress_sorted),
+    "hostlistsorted": _hostlist(lambda names: hostlist.compress(sorted(names, key=natural))),
     "config": _config,
     "aliases": _aliases,
     "daemons": _constant("slurmctld "),

@@ -6,7 +6,15 @@ errors differently.
 
 from __future__ import annotations
 
+import os
+
 NONE, REQUIRED, OPTIONAL = 0, 1, 2
+
+
+def from_environment(prefix: str, names: tuple[str, ...]) -> dict[str, str]:
+    """Options that a variable sets, such as SQUEUE_STATES."""
+    pairs = ((name, os.environ.get(prefix + name.upper())) for name in names)
+    return {name: value for name, value in pairs if value}
 
 
 class UsageError(Exception):

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from course_lib.box import settings
+from course_lib.box import hostlist, settings
 from course_lib.box.commands import begin, selection
 from course_lib.box.commands.failure import Failure, Unsupported
 from course_lib.box.commands.getopt import Syntax
@@ -88,7 +88,8 @@ def _fields(formats: list[str], options: dict[str, str]) -> list[tuple[str, int]
             found.append((name, int(width) if width else WIDTH[name]))
         except ValueError:
             raise Failure(f'Invalid field requested: "{item}"') from None
-    return found
+    last = dict(found)  # of a field given twice, the last width counts for both, as in Slurm
+    return [(name, last[name]) for name, _ in found]
 
 
 def _lines(options: dict[str, str]):  # type: ignore[no-untyped-def]
@@ -99,6 +100,9 @@ def _lines(options: dict[str, str]):  # type: ignore[no-untyped-def]
     states = _states(options.get("state", ""))
     start_s, end_s = _window(options, bool(wanted))
     names = selection.words(options.get("name", ""))
+    accounts = selection.words(options.get("accounts", ""))
+    partitions = selection.words(options.get("partition", ""))
+    nodes = set(hostlist.expand(options.get("nodelist", "")))
     everyone = "allusers" in options or os.getuid() == 0 or bool(users)
 
     def passes(job: Job) -> bool:
@@ -109,6 +113,8 @@ def _lines(options: dict[str, str]):  # type: ignore[no-untyped-def]
             and (everyone or job.uid == os.getuid())
             and (not states or job.state in states)
             and (not names or job.name in names)
+            and (not accounts or job.account in accounts)
+            and (not partitions or job.partition in partitions)
             and begun
             and job.submit_s <= end_s
         )
@@ -125,6 +131,8 @@ def _lines(options: dict[str, str]):  # type: ignore[no-untyped-def]
         lines = []
         for job in jobs:
             view = JobView(job, parts.get(job.id, []))
+            if nodes and not nodes & {part.node for part in view.parts}:
+                continue
             own = sorted(steps.get(job.id, []), key=lambda s: (s.step != "batch", s.start_s))
             asked = wanted.get(job.id, set())
             if not asked:

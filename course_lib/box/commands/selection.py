@@ -95,8 +95,8 @@ def ordered(views: list[JobView], sort: str) -> list[JobView]:
         "P": lambda v: v.job.partition,
         "t": lambda v: ORDER.index(v.state),
         "T": lambda v: ORDER.index(v.state),
-        "p": lambda v: v.job.priority,
-        "Q": lambda v: v.job.priority,
+        "p": lambda v: v.priority,
+        "Q": lambda v: v.priority,
         "j": lambda v: v.job.name,
         "u": lambda v: v.job.user,
         "U": lambda v: v.job.uid,
@@ -114,7 +114,9 @@ def ordered(views: list[JobView], sort: str) -> list[JobView]:
         falling = field.startswith("-")
         letter = field.lstrip("+-")
         if letter in keys:
-            views = sorted(views, key=keys[letter], reverse=falling)
+            views = sorted(views, key=keys[letter])
+            if falling:
+                views.reverse()  # also those that are equal, as Slurm does
     return views
 
 

@@ -9,7 +9,7 @@ import time
 from course_lib.box import hostlist, settings
 from course_lib.box.commands import selection
 from course_lib.box.commands.failure import Failure, Unsupported
-from course_lib.box.commands.getopt import Syntax
+from course_lib.box.commands.getopt import Syntax, from_environment
 from course_lib.box.formats import clock, columns, nodeview
 from course_lib.box.formats.nodefields import FIELDS, LETTERS, PER_NODE, PER_STATE, Group
 from course_lib.box.formats.nodeview import ORDER, SHORT, NodeView
@@ -32,7 +32,7 @@ FORMATS = {
     (): DEFAULT,
     ("long",): "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N",
     ("Node",): "%#N %.6D %.#P %6t",
-    ("Node", "long"): "%#N %.6D %.#P %.11T %.4c %.8z %.6m %.8d %.6w %.8f %20E",
+    ("Node", "long"): "%#N %.6D %.#P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E",
     ("summarize",): "%9P %.5a %.10l  %.15F %N",
     ("list-reasons",): "%20E %9u %19H %N",
     ("list-reasons", "long"): "%20E %12U %19H %6t %N",
@@ -41,7 +41,8 @@ FORMATS = {
 
 def run(arguments: list[str]) -> int:
     pairs, _ = SYNTAX.parse(arguments)
-    options = {name: value or "" for name, value in pairs}
+    options = from_environment("SINFO_", ("partition", "sort"))
+    options |= {name: value or "" for name, value in pairs}
     for name in ("json", "yaml", "clusters", "federation"):
         if name in options:
             raise Unsupported(f"--{name}")

@@ -8,7 +8,7 @@ import time
 
 from course_lib.box.commands import selection
 from course_lib.box.commands.failure import Failure, Unsupported
-from course_lib.box.commands.getopt import Syntax
+from course_lib.box.commands.getopt import Syntax, from_environment
 from course_lib.box.formats import clock, columns, jobfields
 from course_lib.box.queue import heal
 
@@ -38,7 +38,8 @@ STEPS = "%.15i %.8j %.9P %.8u %.9M %N"
 
 def run(arguments: list[str]) -> int:
     pairs, words = SYNTAX.parse(arguments)
-    options = {name: value or "" for name, value in pairs}
+    options = from_environment("SQUEUE_", ("account", "partition", "qos", "states", "users"))
+    options |= {name: value or "" for name, value in pairs}
     for name in ("jobs", "steps"):  # `-j 1` as well as `-j1`, though the value is optional
         if words and options.get(name) == "":
             options[name] = words.pop(0)
@@ -99,13 +100,17 @@ def _layout(options: dict[str, str]) -> tuple[columns.Layout, Fields]:
         fields, letters = stepfields.FIELDS, stepfields.LETTERS
     else:
         fields, letters = jobfields.FIELDS, jobfields.LETTERS
+    if "Format" not in options and "format" not in options and "SQUEUE_FORMAT2" in os.environ:
+        options = {**options, "Format": os.environ["SQUEUE_FORMAT2"]}
     if "Format" in options:
         if "steps" not in options:
             from course_lib.box.formats import rarefields
 
             fields = {**fields, **rarefields.FIELDS}
         return columns.parse_long(options["Format"], fields), fields
-    text = options.get("format") or os.environ.get("SQUEUE_FORMAT") or _default(options)
+    text = options.get("format")
+    if text is None:
+        text = os.environ.get("SQUEUE_FORMAT") or _default(options)
     return columns.parse_short(text, letters), fields
 
 

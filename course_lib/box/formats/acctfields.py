@@ -78,7 +78,7 @@ class Line:
     def cpus(self) -> int:
         if self.step:
             return self.step.cpus
-        return self.view.cpus if self.view.parts else 0
+        return self.view.cpus
 
     @property
     def state(self) -> str:

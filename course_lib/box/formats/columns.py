@@ -25,6 +25,8 @@ class Column:
         if not self.width:
             return text + self.suffix
         cut = text[: self.width]
+        if self.key == "partition" and len(text) > self.width and text.endswith("*"):
+            cut = text[: self.width - 1] + "*"  # the mark of the default partition stays
         return (cut.rjust(self.width) if self.right else cut.ljust(self.width)) + self.suffix
 
 

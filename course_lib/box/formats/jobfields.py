@@ -7,7 +7,7 @@ import os
 from course_lib.box.formats import clock
 from course_lib.box.formats.jobview import JobView
 from course_lib.box.queue.records import PENDING
-from course_lib.box.settings import UNLIMITED
+from course_lib.box.settings import UNLIMITED, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +60,19 @@ def over_subscribe(view: JobView) -> str:
 
 
 def tres(view: JobView) -> str:
+    """What it holds, or would: then with memory, of which a node gives all unless asked for."""
+    if view.parts:
+        return held(view)
+    job = view.job
+    if job.memory_per_cpu:
+        mib = int(job.memory_per_cpu) * view.cpus
+    else:
+        mib = (int(job.memory or 0) or load().memory_per_node_mib) * job.nodes_min
+    head, _, tail = held(view).partition(",")
+    return f"{head},mem={units(mib)},{tail}"
+
+
+def held(view: JobView) -> str:
     nodes = len(view.parts) or view.job.nodes_min
     found = f"cpu={view.cpus},node={nodes},billing={view.cpus}"
     return found + (f",gres/gpu={view.devices}" if view.devices else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from course_lib.box.formats import clock
 from course_lib.box.formats.jobfields import memory, null, over_subscribe, tres, units
@@ -12,13 +13,14 @@ from course_lib.box.node import patterns
 from course_lib.box.queue.records import PENDING, Allocation, Job, Step
 
 SEPARATOR = "\n   "
+SHOWN_SIGNS = re.compile("%([jAuxa])")
 
 
-def job_paragraph(view: JobView, details: bool, node_memory_mib: int) -> str:
+def job_paragraph(view: JobView, details: bool) -> str:
     lines = [
         *_identity(view, details),
         *_times(view),
-        *_nodes(view, details, node_memory_mib),
+        *_nodes(view, details),
         *_files(view),
     ]
     return SEPARATOR.join(line for line in lines if line is not None)
@@ -64,7 +66,7 @@ def _times(view: JobView) -> list[str]:
     ]
 
 
-def _nodes(view: JobView, details: bool, node_memory_mib: int) -> list[str]:
+def _nodes(view: JobView, details: bool) -> list[str]:
     job = view.job
     lines = [
         f"Partition={job.partition} AllocNode:Sid={job.submit_host}:{job.submit_session}",
@@ -76,7 +78,7 @@ def _nodes(view: JobView, details: bool, node_memory_mib: int) -> list[str]:
     lines += [
         f"NumNodes={node_count(view)} NumCPUs={view.cpus} NumTasks={job.tasks}"
         f" CPUs/Task={job.cpus_per_task or 1} ReqB:S:C:T=0:0:*:{job.threads_per_core or '*'}",
-        f"TRES={tres_shown(view, node_memory_mib)}",
+        f"TRES={tres(view)}",
         f"Socks/Node=* NtasksPerN:B:S:C={job.tasks_per_node}:0:{job.tasks_per_socket or '*'}"
         f":{job.tasks_per_core or '*'} CoreSpec=*",
     ]
@@ -106,19 +108,6 @@ def node_count(view: JobView) -> str:
     if view.parts or not job.nodes_given or job.state != PENDING:
         return str(view.node_count)
     return f"{job.nodes_shown}-{job.nodes_max}"
-
-
-def tres_shown(view: JobView, node_memory_mib: int) -> str:
-    """What it holds, or would: then with memory, of which a node gives all unless asked for."""
-    if view.parts:
-        return tres(view)
-    job = view.job
-    if job.memory_per_cpu:
-        mib = int(job.memory_per_cpu) * view.cpus
-    else:
-        mib = (int(job.memory or 0) or node_memory_mib) * job.nodes_min
-    head, _, tail = tres(view).partition(",")
-    return f"{head},mem={units(mib)},{tail}"
 
 
 def _details(view: JobView) -> list[str]:
@@ -174,10 +163,10 @@ def _files(view: JobView) -> list[str]:
 
 
 def shown_path(job: Job, pattern: bytes) -> str:
-    """Absolute, with the signs filled in as for the batch script."""
+    """Absolute, with the signs filled in that scontrol knows."""
     values = patterns.of_task(job.id, "batch", job.batch_host, name=job.name, user=job.user)
-    path = patterns.fill(pattern or b"slurm-%j.out", values)
-    return os.fsdecode(os.path.join(job.work_dir, path))
+    path = os.path.join(job.work_dir, pattern or b"slurm-%j.out")
+    return SHOWN_SIGNS.sub(lambda sign: values[sign[1]], os.fsdecode(path))
 
 
 def step_paragraph(step: Step, view: JobView) -> str:
@@ -195,7 +184,8 @@ def step_paragraph(step: Step, view: JobView) -> str:
         "SrunHost:Pid=(null):0" if batch else f"SrunHost:Pid={view.job.batch_host}:0",
     ]
     if not batch:
-        lines.append(f"TresPerStep=cpu:{step.tasks}")
+        if step.cpus == view.cpus:
+            lines.append(f"TresPerStep=cpu:{step.tasks}")
         if step.devices:
             lines.append(f"TresPerNode=gres:gpu:{step.devices // max(step.node_count, 1)}")
     return SEPARATOR.join(lines)

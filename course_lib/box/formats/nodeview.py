@@ -57,7 +57,7 @@ class NodeView:
 
     @property
     def features(self) -> str:
-        return "(null)" if self.box.features in ("any", "none") else self.box.features
+        return "(null)" if self.box.features in ("any", "none", "") else self.box.features
 
 
 def load() -> str:

@@ -29,8 +29,7 @@ class Interrupts:
         signal.set_wakeup_fd(self.writing, warn_on_full_buffer=False)
         own = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
         for number in (*own, *FORWARDED):
-            if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, lambda *_: None)
+            signal.signal(number, lambda *_: None)
 
     def handle(self) -> None:
         try:
@@ -57,4 +56,4 @@ class Interrupts:
             self.session.print_status()
             return
         say(f"sending Ctrl-C to StepId={self.session.step_id}")
-        self.session.tell({"do": "interrupt"})
+        self.session.tell({"do": "signal", "signal": int(signal.SIGINT)})

@@ -14,6 +14,7 @@ from course_lib.box.queue.records import Allocation, Job
 
 Variables = dict[str, str]
 LAUNCHER_PORT = 60001
+EVERY = slice(None)
 
 
 def physical_gpus() -> int:
@@ -62,12 +63,14 @@ class JobEnvironment:
             "SLURM_JOB_UID": str(job.uid),
             "SLURM_JOB_USER": job.user,
             "SLURM_NODELIST": compress([part.node for part in parts]),
-            "SLURM_NODE_ALIASES": "(null)",
             "SLURM_PRIO_PROCESS": "0",
             "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
             "SLURM_WORKING_CLUSTER": f"{self.box.cluster}:box:0:9728:109",
-            "TMPDIR": "/tmp",
         }
+        if job.kind == "batch":
+            found |= {"SLURM_NODE_ALIASES": "(null)", "TMPDIR": "/tmp"}
+        else:
+            found |= _only(self.asked(), "SLURM_NTASKS_PER_NODE")
         if job.account:
             found["SLURM_JOB_ACCOUNT"] = job.account
         if job.qos:
@@ -110,6 +113,7 @@ class JobEnvironment:
             "SLURM_PROCID": "0",
             "SLURM_TASKS_PER_NODE": repeated([part.tasks for part in parts]),
             **self.of_node(0, 0, len(parts[0].cpus)),
+            **_without(self.devices(0), "SLURM_STEP_GPUS"),
         }
 
     def of_node(self, place: int, number: int, cpus: int) -> Variables:
@@ -121,22 +125,25 @@ class JobEnvironment:
             "SLURM_NODEID": str(number),
             "SLURM_TOPOLOGY_ADDR": part.node,
         }
-        return {**found, **self.devices(place)}
+        return found
 
-    def devices(self, place: int) -> Variables:
+    def devices(self, place: int, own: slice = EVERY) -> Variables:
+        """`own`: of the job's devices on the node, those that a task has to itself."""
         part = self.parts[place]
         if not part.devices:
             return {}
         logical = ",".join(map(str, part.devices))
-        visible = ",".join(map(str, self._physical(part)))
+        visible = ",".join(map(str, self._physical(part)[own]))
         found = {
             "CUDA_VISIBLE_DEVICES": visible,
             "GPU_DEVICE_ORDINAL": visible,
             "ROCR_VISIBLE_DEVICES": visible,
             "ZE_AFFINITY_MASK": visible,
             "SLURM_GPUS_ON_NODE": str(len(part.devices)),
-            "SLURM_JOB_GPUS": logical,
+            "SLURM_STEP_GPUS": ",".join(map(str, part.devices[own])),
         }
+        if self.job.kind == "batch":
+            found["SLURM_JOB_GPUS"] = logical
         if self.gpus:
             # NCCL takes processes with different host ids for processes on different machines
             return {**found, "NCCL_HOSTID": f"course-box-{self.job.id}-{part.node}"}
@@ -161,8 +168,7 @@ class JobEnvironment:
         per_node = repeated(counts)
         found = {
             **self.common(),
-            "SLURM_DISTRIBUTION": distribution or default,
-            "SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0": repeated([len(p.cpus) for p in self.parts]),
+            **self._inside(distribution or default),
             "SLURM_NNODES": str(len(counts)),
             "SLURM_NPROCS": total,
             "SLURM_NTASKS": total,
@@ -178,6 +184,15 @@ class JobEnvironment:
         }
         return {**found, "SLURM_LABELIO": "1"} if label else found
 
+    def _inside(self, distribution: str) -> Variables:
+        """What only a step of a batch job has, and not an srun outside of any job."""
+        if self.job.kind != "batch":
+            return {"SLURM_DISTRIBUTION": self.job.distribution} if self.job.distribution else {}
+        return {
+            "SLURM_DISTRIBUTION": distribution,
+            "SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0": repeated([len(p.cpus) for p in self.parts]),
+        }
+
     def _launcher(self, step: int) -> Variables:
         """Where Slurm's own messages to srun would go; ours take another way, nobody listens."""
         number = self.box.node_names.index(self.parts[0].node) + 1
@@ -189,7 +204,8 @@ class JobEnvironment:
             "SLURM_STEP_LAUNCHER_PORT": port,
         }
 
-    def task(self, layout: Layout, task: int) -> Variables:
+    def task(self, layout: Layout, task: int, per_task: int = 0) -> Variables:
+        """`per_task`: devices that each task has to itself; 0: all see all of the node."""
         node = layout.node_of(task)
         on_node = layout.tasks_on(node)
         place = layout.places[node]
@@ -199,6 +215,14 @@ class JobEnvironment:
             "SLURM_LOCALID": str(on_node.index(task)),
             "SLURM_PROCID": str(task),
         }
-        if "CUDA_VISIBLE_DEVICES" in found:
-            found["SLURM_STEP_GPUS"] = found["SLURM_JOB_GPUS"]
-        return found
+        first = on_node.index(task) * per_task
+        own = slice(first, first + per_task) if per_task else EVERY
+        return {**found, **self.devices(place, own)}
+
+
+def _only(variables: Variables, name: str) -> Variables:
+    return {key: text for key, text in variables.items() if key == name}
+
+
+def _without(variables: Variables, name: str) -> Variables:
+    return {key: text for key, text in variables.items() if key != name}

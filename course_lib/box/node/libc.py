@@ -70,6 +70,15 @@ def prctl(option: int, value: int | bytes) -> None:
     _check(_libc.prctl(option, value, 0, 0, 0), f"prctl {option}")
 
 
+def reset_internal_signals() -> None:
+    """posix_spawn leaves two signals of the C library ignored; a task must not see that."""
+    number = {"x86_64": 13, "aarch64": 134}.get(os.uname().machine)
+    if number is not None:
+        default = (ctypes.c_ulong * 4)()
+        for internal in (32, 33):
+            _libc.syscall(number, internal, default, None, 8)
+
+
 def drop_capabilities() -> None:
     """What an exec does for a user other than root; a process that never execs does it here."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)

@@ -9,7 +9,7 @@ import signal
 from dataclasses import dataclass
 from typing import NoReturn
 
-from course_lib.box.node import roles
+from course_lib.box.node import libc, roles
 from course_lib.box.node.namespaces import Node
 from course_lib.box.node.plan import Plan
 from course_lib.box.node.warm import decide, program
@@ -116,6 +116,8 @@ def reset_signals() -> None:
     for number in signal.valid_signals():
         with contextlib.suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_DFL)
+    if libc.AVAILABLE:
+        libc.reset_internal_signals()
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 

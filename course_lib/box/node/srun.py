@@ -15,6 +15,7 @@ from course_lib.box.node.exits import say
 from course_lib.box.node.session import Session
 from course_lib.box.node.wanted import Options, exported, request
 from course_lib.box.queue import state
+from course_lib.box.queue.place import count_of
 from course_lib.box.queue.records import RUNNING
 
 START_S = 60.0
@@ -70,7 +71,7 @@ def _message(options: Options, own_job: int | None) -> wire.Message:
     return {
         "do": "step",
         "request": request(options, _handed_down(own_job)),
-        "argv": [os.fsencode(word) for word in options.command],
+        "argv": _argv(options.command),
         "environment": exported(choice, own),
         "folder": os.path.join(os.getcwdb(), os.fsencode(options.chdir)),
         "umask": mask,
@@ -80,7 +81,16 @@ def _message(options: Options, own_job: int | None) -> wire.Message:
         "label": options.label,
         "distribution": options.distribution,
         "time_min": options.time_min or 0,
+        "per_task": count_of(options.gpus_per_task),
     }
+
+
+def _argv(command: list[str]) -> list[bytes]:
+    """A path relative to the folder of srun is that also on the nodes."""
+    first = os.fsencode(command[0])
+    if b"/" in first:
+        first = os.path.join(os.getcwdb(), first)
+    return [first, *(os.fsencode(word) for word in command[1:])]
 
 
 def _handed_down(own_job: int | None) -> Mapping[str, str]:
@@ -88,8 +98,10 @@ def _handed_down(own_job: int | None) -> Mapping[str, str]:
     if own_job is None:
         return os.environ
     job, parts = state.read_job(own_job), state.read_allocation(own_job)
-    tasks = job.tasks if job else 1
-    return {"SLURM_NNODES": str(len(parts)), "SLURM_NTASKS": str(tasks)}
+    found = {"SLURM_NNODES": str(len(parts))}
+    if job and (job.tasks_given or job.tasks_per_node):
+        found["SLURM_NTASKS"] = str(job.tasks)
+    return found
 
 
 def _wait_for_step(connection: Any, job_id: int) -> wire.Message | None:

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from course_lib.box.hostlist import compress
-from course_lib.box.node import limits, wire
+from course_lib.box.node import batch, limits, wire
 from course_lib.box.node.allot import Impossible
 from course_lib.box.node.daemon import Daemon, Usage
 from course_lib.box.node.layout import Layout
@@ -19,8 +19,6 @@ from course_lib.box.queue import state
 
 if TYPE_CHECKING:
     from course_lib.box.node.supervisor import Supervisor
-
-TERMINATE = int(signal.SIGTERM)
 
 
 class Step:
@@ -42,6 +40,7 @@ class Step:
         self.worst_status = 0
         self.final = ""
         self.announced = False
+        self.launched = False
         self.usage: Usage = (0.0, 0.0, 0)
         self.host = supervisor.parts[layout.places[0]].node
         record = insist(lambda: state.add_step(self._record()))
@@ -81,30 +80,34 @@ class Step:
             self._launch(files)
         elif do == "signal":
             self._signal_tasks(int(message["signal"]))
-        elif do in ("terminate", "interrupt"):
-            number = signal.SIGTERM if do == "terminate" else signal.SIGINT
-            self.stop(self._cancelled_text(), do == "terminate", number)
+        elif do == "terminate":
+            self.stop(self._cancelled_text(), self_inflicted=True)
             self.of.loop.after(self.of.box.kill_wait_s, self.kill)
-        elif do == "kill":
+        elif do == "kill" and not self.of.ending.decided:
             self.signal(signal.SIGKILL)
         wire.close_all(files)
 
     def _client_died(self) -> None:
-        """srun was killed: nobody hears the tasks any more."""
+        """srun was killed, or could not open a file: nobody hears the tasks any more."""
         self._close()
         self.final = self.final or "CANCELLED"
-        self.kill()
+        if self.launched:
+            self.kill()
+        else:
+            self.left = 0
+            self.daemon.end()
 
     def _launch(self, files: list[int]) -> None:
+        self.launched = True
         environment = self.of.environment
         label, distribution = self.message["label"], self.message["distribution"]
-        base = dict(self.message["environment"])
+        base = batch.with_commands(dict(self.message["environment"]))
         shared = environment.step(self.name, self.layout, label, distribution)
         has_device = any(self.of.parts[place].devices for place in self.layout.places)
         own_limits = limits.of_process(self.of.job, has_device, environment.gpus)
         for task in range(self.layout.total):
             node = self.layout.node_of(task)
-            added = {**shared, **environment.task(self.layout, task)}
+            added = {**shared, **environment.task(self.layout, task, self.message["per_task"])}
             order = {
                 "node": self.layout.places[node],
                 "argv": self.message["argv"],
@@ -157,16 +160,16 @@ class Step:
             return
         self.announced = True
         self.say(f"*** STEP {self.of.job_id}.{self.name} ON {self.host} {text} ***")
-        if not self_inflicted:
+        if not self_inflicted and self.of.job.kind == "batch":
             self._tell({"aborted": int(self.of.box.kill_wait_s) + 2})
 
-    def stop(self, text: str, self_inflicted: bool = False, number: int = TERMINATE) -> None:
+    def stop(self, text: str, self_inflicted: bool = False) -> None:
         """SIGCONT and SIGTERM; whoever calls this sends SIGKILL later."""
         self._announce(text, self_inflicted)
         if not self_inflicted:
             self.final = self.final or "CANCELLED"
         self.daemon.signal(signal.SIGCONT)
-        self.daemon.signal(number)
+        self.daemon.signal(signal.SIGTERM)
 
     def kill(self) -> None:
         self.daemon.signal(signal.SIGKILL)

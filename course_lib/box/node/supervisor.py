@@ -54,7 +54,8 @@ class Supervisor:
         self.parts: list[Allocation] = state.read_allocation(job.id)
         self.environment = JobEnvironment(job, self.parts)
         try:
-            self.guard, self.first = Guard(self._plan()).start()
+            self.plan = self._plan()
+            self.guard, self.first = Guard(self.plan).start()
         except (NotStarted, OSError) as error:
             self._not_started(str(error))
             return
@@ -182,6 +183,8 @@ class Supervisor:
             os.waitpid(self.guard, 0)
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(self.folder, SOCKET))
+        if not self.plan.separate:  # where no namespace ends them all
+            launch.bury_folder(self.folder)
         self.ending.report()
 
     def _not_started(self, why: str) -> None:

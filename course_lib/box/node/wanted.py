@@ -36,6 +36,7 @@ class Options(Protocol):
     wait_s: int | None
     job_name: str
     unbuffered: bool
+    gpus_per_task: str
     quiet: int
     jobid: int | None
     submit_line: str

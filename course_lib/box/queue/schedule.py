@@ -44,33 +44,63 @@ def _ask_for_pass(own_job: int) -> None:
 
 
 def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
-    """One pass over the pending jobs inside the caller's transaction."""
-    pending = access.jobs(db, "state = 'PENDING'")
-    if not pending:
-        return []
-    nodes = free_nodes(db, box)
+    """One pass over the pending jobs inside the caller's transaction.
+
+    Only the jobs up to the first that must wait are read; what the others are told is written
+    by three statements, however many they are.
+    """
+    now_s = time.time()
+    nodes: list[Node] | None = None
     blocked_nodes: set[str] = set()
-    blocked = False
-    started = []
-    for job in sorted(pending, key=lambda job: (job.nice - job.priority, job.id)):
-        reason = waiting_reason(db, job, box)
-        if reason is None and blocked:
-            reason = "Priority"
+    started: list[int] = []
+    seen = [0]
+    order = "ORDER BY priority - nice DESC, id"
+    where = f"state = 'PENDING' AND hold = '' AND begin_s <= ? {order}"
+    for job in access.each_job(db, where, (now_s,)):
+        reason = dependency_reason(db, job)
         if reason is None:
-            usable = [node for node in nodes if node.name not in blocked_nodes]
-            parts = place(job, usable)
+            nodes = nodes or free_nodes(db, box)
+            parts = place(job, [node for node in nodes if node.name not in blocked_nodes])
             if parts is not None:
                 _start(db, job, parts, nodes)
                 started.append(job.id)
                 continue
             reason = "Resources" if place(job, nodes) is None else "Priority"
-            names = set(job.want_nodes.split(",")) if job.want_nodes else set()
-            if len(names) >= job.nodes_min:
-                blocked_nodes |= names
-            else:
-                blocked = True
         _note(db, job, reason)
+        seen.append(job.id)
+        if reason in ("Resources", "Priority"):
+            names = set(job.want_nodes.split(",")) if job.want_nodes else set()
+            if len(names) < job.nodes_min:
+                break
+            blocked_nodes |= names
+    _tell_the_others(db, seen, now_s)
     return started
+
+
+def _tell_the_others(db: Connection, seen: list[int], now_s: float) -> None:
+    """Reasons of the jobs that the pass did not reach, or that are not in the order at all."""
+    known = ", ".join(map(str, seen))
+    others = f"state = 'PENDING' AND id NOT IN ({known})"
+    for job in access.jobs(db, f"{others} AND hold = '' AND dependency != ''"):
+        late = "BeginTime" if job.begin_s > now_s else "Priority"
+        _note(db, job, dependency_reason(db, job) or late)
+    plain = f"{others} AND hold = '' AND dependency = ''"
+    db.execute(
+        "UPDATE job SET reason = 'Priority', eligible_s = max(submit_s, begin_s)"  # noqa: S608
+        f" WHERE {plain} AND begin_s <= ? AND reason != 'Priority'",
+        (now_s,),
+    )
+    db.execute(
+        f"UPDATE job SET reason = 'BeginTime' WHERE {plain} AND begin_s > ?"  # noqa: S608
+        " AND reason != 'BeginTime'",
+        (now_s,),
+    )
+    db.execute(
+        "UPDATE job SET reason = CASE hold WHEN 'admin' THEN 'JobHeldAdmin' ELSE 'JobHeldUser' END"
+        " WHERE state = 'PENDING' AND hold != ''"
+        " AND reason NOT IN ('JobHeldUser', 'JobHeldAdmin', ?)",
+        (waiting.HELD_AGAIN,),
+    )
 
 
 def free_nodes(db: Connection, box: settings.Settings) -> list[Node]:
@@ -87,23 +117,13 @@ def free_nodes(db: Connection, box: settings.Settings) -> list[Node]:
     return nodes
 
 
-def waiting_reason(db: Connection, job: Job, box: settings.Settings) -> str | None:
-    """Why a job is not in the order at all; None if it is."""
-    if job.hold:
-        usual = "JobHeldAdmin" if job.hold == "admin" else "JobHeldUser"
-        return job.reason if job.reason == waiting.HELD_AGAIN else usual
-    if job.dependency:
-        verdict, _ = dependency.judge(db, job)
-        if verdict == dependency.NEVER:
-            return "DependencyNeverSatisfied"
-        if verdict == dependency.WAITING:
-            return "Dependency"
-    if job.begin_s > time.time():
-        return "BeginTime"
-    most = box.max_time_min
-    if most is not None and not 0 <= job.time_limit_min <= most:
-        return "PartitionTimeLimit"
-    return None
+def dependency_reason(db: Connection, job: Job) -> str | None:
+    """Why a job with dependencies is not in the order yet; None if it is."""
+    if not job.dependency:
+        return None
+    verdict, _ = dependency.judge(db, job)
+    names = {dependency.NEVER: "DependencyNeverSatisfied", dependency.WAITING: "Dependency"}
+    return names.get(verdict)
 
 
 def _start(db: Connection, job: Job, parts: list[Allocation], nodes: list[Node]) -> None:

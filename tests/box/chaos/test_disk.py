@@ -1,3 +1,4 @@
+# ruff: noqa: E501  lines of shell
 """A full disk, and a state file that is locked, gone or cut off."""
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def _supervisor(box, job: str) -> int:
 
 
 def _spaces(pid: int) -> set[str]:
-    return {os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("net", "pid", "mnt", "uts")}
+    return {str(Path(f"/proc/{pid}/ns/{kind}").readlink()) for kind in ("net", "pid", "mnt", "uts")}
 
 
 def _all_spaces() -> set[str]:

@@ -143,7 +143,7 @@ def test_listings_say_the_same_of_a_waiting_job(box):
     assert line == [job, "box", "three", user[:8], "PD", "0:00", "2", "(JobHeldUser)"]
     columns = "JobID,State,AllocCPUS,ReqCPUS,NNodes,NodeList,ExitCode,Timelimit,Start"
     assert box.run("sacct", "-n", "-P", "-j", job, "-o", columns).stdout == (
-        f"{job}|PENDING|0|3|2|None assigned|0:0|00:10:00|Unknown\n"
+        f"{job}|PENDING|3|3|2|None assigned|0:0|00:10:00|Unknown\n"
     )
     narrow = box.run("sacct", "-n", "-j", job, "-o", "jobname%4,state%-5,nodelist%6").stdout
     assert narrow == "thr+ PEND+ None + \n"
@@ -205,7 +205,8 @@ def test_four_processes_submit_two_hundred_jobs_and_none_is_lost(make_box):
 
     def submit(name: int) -> list[int]:
         turns = range(50)
-        return [int(held(box, "-J", f"p{name}", "-o", "/dev/null")) for _ in turns]
+        waits = ("sbatch", "--parsable", "--begin=now+1hour", "-J", f"p{name}", "--wrap", "true")
+        return [int(box.run(*waits).stdout) for _ in turns]
 
     with ThreadPoolExecutor(4) as pool:
         numbers = list(pool.map(submit, range(4)))

@@ -63,7 +63,8 @@ def test_signs_in_file_names():
     filled = patterns.fill(b"%x-%j_%J.%t@%N%%%5j %u %q %s %n", values)
     assert filled == b"my job-7_7.2.3@node1%00007 me %q 2 0"
     assert patterns.fill(b"a\\%j", values) == b"a%j"
-    assert patterns.depends_on_task(b"x%t") and not patterns.depends_on_task(b"x%j")
+    assert patterns.depends_on_task(b"x%t")
+    assert not patterns.depends_on_task(b"x%j")
 
 
 def test_ranges_and_repetitions_are_written_as_slurm_does():

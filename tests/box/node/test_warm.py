@@ -1,3 +1,4 @@
+# ruff: noqa: E501  the commands are compared as they are typed
 """A program forked from the warm process cannot be told from one that started cold."""
 
 from __future__ import annotations

@@ -1,0 +1,79 @@
+# ruff: noqa: E501  lines of shell
+"""A user without rights gets the same nodes; run by root, the tests become such a user."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import course_lib
+
+NOBODY = 65534
+JOB = """#!/bin/bash
+srun -N2 -n2 -l bash -c 'hostname; id -u; stat -c %u mine.$SLURM_PROCID 2>/dev/null || touch mine.$SLURM_PROCID'
+srun -N1 -n1 python3 -c 'import socket; print(socket.gethostbyname("node2"))'
+cat /proc/self/uid_map | tr -s ' '
+grep CapEff /proc/self/status
+"""
+
+
+@pytest.fixture
+def user(tmp_path_factory, namespaces):
+    """Runs a command as an ordinary user, with a copy of the package that such a one can read."""
+    if os.getuid() != 0:
+        pytest.skip("we are an ordinary user already, and every other test is this test")
+    python = shutil.which("python3", path="/usr/bin")
+    if python is None:
+        pytest.skip("no /usr/bin/python3, which any user may run")
+    version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout
+    if tuple(map(int, version.split()[1].split(".")[:2])) < (3, 11):
+        pytest.skip(f"/usr/bin/python3 is {version.strip()}, and the box needs 3.11")
+    folder = Path("/tmp") / f"course-box-test-{os.getpid()}"
+    package, home = folder / "package", folder / "home"
+    home.mkdir(parents=True)
+    source = Path(course_lib.__file__).parent
+    shutil.copytree(source / "box", package / "course_lib" / "box")
+    shutil.copy(source / "__init__.py", package / "course_lib")
+    found = importlib.util.find_spec("pyroute2")
+    shutil.copytree(Path(found.origin).parent, package / "pyroute2")
+    subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+    os.chown(home, NOBODY, NOBODY)
+    environment = {
+        "PATH": f"{package}/course_lib/box/bin:/usr/bin:/bin",
+        "HOME": str(home),
+        "COURSE_BOX_HOME": str(home / "state"),
+        "COURSE_BOX_PYTHON": python,
+        "COURSE_BOX_WARM": "0",
+        "LANG": "C.UTF-8",
+    }
+
+    def run(*command: str, **more) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, cwd=home, env=environment, user=NOBODY, group=NOBODY, extra_groups=[],
+            capture_output=True, text=True, timeout=200, check=False, **more,
+        )  # fmt: skip
+
+    yield run, home
+    run("scancel", "--me")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_an_ordinary_user_gets_separate_nodes_and_stays_who_he_is(user):
+    assert sys.platform == "linux"
+    run, home = user
+    done = run("sbatch", "--wait", "-N2", "-n2", "-o", "out", input=JOB)
+    text = (home / "out").read_text() if (home / "out").exists() else done.stdout + done.stderr
+    assert done.returncode == 0, text + done.stderr
+    assert "0: node1\n" in text
+    assert "1: node2\n" in text
+    assert text.count(f": {NOBODY}\n") == 2
+    assert "10.211.0.2" in text
+    assert f" {NOBODY} {NOBODY} 1" in text
+    assert "CapEff:\t0000000000000000" in text
+    assert {(home / f"mine.{task}").stat().st_uid for task in (0, 1)} == {NOBODY}
