@@ -81,9 +81,8 @@ def test_everything_that_does_not_fit_is_told_at_once():
 
 
 def test_micro_batches_follow_from_the_batch():
-    args = parse_arguments(
-        ["--micro-batch-size", "2", "--global-batch-size", "16", "--num-layers", "4"]
-    )
+    flags = "--micro-batch-size 2 --global-batch-size 16 --num-layers 4"
+    args = parse_arguments(flags.split())
     assert micro_batches(args, grid_from(args, 2)) == 4
     assert chunks_per_rank(args) == 1
 
