@@ -81,7 +81,7 @@ class Estimate:
 
     @property
     def verdict(self) -> str:
-        """"fits", "tight" or "overflows". Tight: the interval reaches past the device, or what is
+        """ "fits", "tight" or "overflows". Tight: the interval reaches past the device, or what is
         free holds no second block as large as the logits, which fragments can make necessary."""
         if not self.fits:
             return "overflows"
