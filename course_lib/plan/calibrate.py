@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 # A constant may move by this factor up or down; further, the run was not what was said.
 WIDEST = 32.0
-PRIOR = 1e-3  # keeps a constant where it was if the runs do not tell
+PRIOR = 1e-5  # keeps a constant where it was if the runs do not tell
+MOST_STEPS, NUDGE = 30, 1e-4
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,7 @@ def calibrate(cluster: Cluster, stack: Stack, runs: Sequence[Observation]) -> Ca
         raise PlanError("nothing to calibrate on: give at least one Observation of a short run")
     site: Site = (cluster, stack)
     moved = sorted(CONSTANTS, key=lambda name: -_sensitivity(site, name, runs))[: len(runs)]
-    factors = dict.fromkeys(moved, 1.0)
-    for _ in range(6 if len(moved) > 1 else 1):
-        for name in moved:
-            others = {other: value for other, value in factors.items() if other != name}
-            factors[name] = _best_factor(_moved(site, others, runs), name, runs)
+    factors = _least_squares(site, moved, runs)
     fitted = _moved(site, factors, runs)
     errors = tuple(exp(error) - 1 for error in _errors(fitted, runs))
     return Calibration(fitted[0], fitted[1], factors, errors)
@@ -114,22 +111,50 @@ def _sensitivity(site: Site, name: str, runs: Sequence[Observation]) -> float:
     return sum(abs(a - b) for a, b in zip(after, before, strict=True))
 
 
-def _best_factor(site: Site, name: str, runs: Sequence[Observation]) -> float:
-    """Golden-section search over the logarithm of the factor."""
+def _least_squares(
+    site: Site, names: Sequence[str], runs: Sequence[Observation]
+) -> dict[str, float]:
+    """Gauss-Newton on the logarithms of the factors, each step damped until it helps."""
+    import numpy as np
 
-    def cost(place: float) -> float:
-        errors = _errors(_moved(site, {name: exp(place)}, runs), runs)
-        return sum(error**2 for error in errors) / len(errors) + PRIOR * place**2
+    def residuals(place: list[float]) -> list[float]:
+        factors = {name: exp(value) for name, value in zip(names, place, strict=True)}
+        held = [PRIOR**0.5 * value for value in place]
+        return _errors(_moved(site, factors, runs), runs) + held
 
-    low, high = -log(WIDEST), log(WIDEST)
-    golden = (5**0.5 - 1) / 2
-    while high - low > 1e-3:
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        if cost(left) < cost(right):
-            high = right
-        else:
-            low = left
-    return exp((low + high) / 2)
+    place = [0.0] * len(names)
+    for _ in range(MOST_STEPS):
+        now = residuals(place)
+        slopes = [
+            [(b - a) / NUDGE for a, b in zip(now, residuals(_nudged(place, k, NUDGE)), strict=True)]
+            for k in range(len(names))
+        ]
+        step = np.linalg.lstsq(np.array(slopes).T, -np.array(now), rcond=None)[0]
+        better = _damped(residuals, place, [float(value) for value in step])
+        if better is None:
+            break
+        place = better
+    return {name: exp(value) for name, value in zip(names, place, strict=True)}
+
+
+def _nudged(place: list[float], index: int, by: float) -> list[float]:
+    return [value + by * (k == index) for k, value in enumerate(place)]
+
+
+def _damped(
+    residuals: Callable[[list[float]], list[float]], place: list[float], step: list[float]
+) -> list[float] | None:
+    """The first of the step, its half, its quarter … that lowers the squares; None: none does."""
+    before = sum(value**2 for value in residuals(place))
+    limit = log(WIDEST)
+    for halving in range(8):
+        tried = [
+            max(-limit, min(limit, value + change / 2**halving))
+            for value, change in zip(place, step, strict=True)
+        ]
+        if sum(value**2 for value in residuals(tried)) < before * (1 - 1e-6):
+            return tried
+    return None
 
 
 def with_links(cluster: Cluster, fits: pd.DataFrame, ranks: pd.DataFrame) -> Cluster:
