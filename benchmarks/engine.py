@@ -14,7 +14,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,6 +27,15 @@ SIZES = {
     "S4": Shape(layers=4, hidden=128, heads=4, length=128, vocabulary=8192),
     "L": Shape(layers=4, hidden=256, heads=8, length=256, vocabulary=50304),
 }
+
+
+class Times(NamedTuple):
+    """Seconds per step: on the clock, and of processor time."""
+
+    clock: float
+    processor: float
+
+
 MICRO_BATCH, MICRO_BATCHES = 2, 8
 SAMPLES = MICRO_BATCH * MICRO_BATCHES
 TENSOR, PIPELINE = (f"--{name}-model-parallel-size 2" for name in ("tensor", "pipeline"))
@@ -61,7 +70,7 @@ def flags_of(shape: Shape) -> list[str]:
 KEPT: dict[str, Any] = {}  # in each rank: the trainings that are built already
 
 
-def program_step(name: str, flags: list[str], steps: int) -> float:
+def program_step(name: str, flags: list[str], steps: int) -> Times:
     """Seconds for some steps of the program, as this rank sees them."""
     from arguments import parse_arguments
     from checkpoint import Progress
@@ -82,7 +91,7 @@ def program_step(name: str, flags: list[str], steps: int) -> float:
     return timed(lambda: train_step(training, progress), steps)
 
 
-def plain_step(shape: Shape, steps: int) -> float:
+def plain_step(shape: Shape, steps: int) -> Times:
     """The same for the plain model: DDP where there are several ranks."""
     from samples import RandomSamples
 
@@ -117,13 +126,14 @@ def plain_iteration(
     adam.step()
 
 
-def timed(step: Callable[[], object], steps: int) -> float:
+def timed(step: Callable[[], object], steps: int) -> Times:
     dist.barrier()
-    began = time.perf_counter()
+    began, busy = time.perf_counter(), time.process_time()
     for _ in range(steps):
         step()
+    busy = time.process_time() - busy
     dist.barrier()
-    return time.perf_counter() - began
+    return Times((time.perf_counter() - began) / steps, busy / steps)
 
 
 def floor_seconds(shape: Shape) -> float:
@@ -149,21 +159,30 @@ def best_of(product: Callable[[], object]) -> float:
     return statistics.median(times)
 
 
-def measure(shape: Shape, layouts: dict[str, tuple[str, float | None]], rounds: int, steps: int):
-    """Median seconds per step, by name."""
-    times: dict[str, list[float]] = {}
+def measure(
+    shape: Shape, layouts: dict[str, tuple[str, float | None]], rounds: int, steps: int
+) -> dict[str, Times]:
+    """Medians over the rounds: time on the clock, and processor time of all ranks together."""
+    found: dict[str, list[Times]] = {}
     flags = flags_of(shape)
+
+    def note(name: str, answers: list[Times]) -> None:
+        processor = sum(times.processor for times in answers)
+        clock = max(times.clock for times in answers)
+        found.setdefault(name, []).append(Times(clock, processor))
+
     with Worlds() as program, Worlds() as plain:
         for _ in range(rounds):
-            for ranks, name in ((1, "plain, one process"), (4, "plain DDP")):
-                seconds = plain(ranks).run(plain_step, shape, steps)
-                times.setdefault(name, []).append(max(seconds) / steps)
-            one = program(1).run(program_step, "one process", flags, steps)
-            times.setdefault("one process", []).append(max(one) / steps)
+            note("plain, one process", plain(1).run(plain_step, shape, steps))
+            note("one process", program(1).run(program_step, "one process", flags, steps))
+            note("plain DDP", plain(4).run(plain_step, shape, steps))
             for name, (more, _) in layouts.items():
-                seconds = program(4).run(program_step, name, flags + more.split(), steps)
-                times.setdefault(name, []).append(max(seconds) / steps)
-    return {name: statistics.median(values) for name, values in times.items()}
+                argv = flags + more.split()
+                note(name, program(4).run(program_step, name, argv, steps))
+    return {
+        name: Times(*(statistics.median(column) for column in zip(*rows, strict=True)))
+        for name, rows in found.items()
+    }
 
 
 def main() -> None:
@@ -192,9 +211,13 @@ def main() -> None:
         base = seconds["plain, one process" if "one process" in name else "plain DDP"]
         goal = goals.get(name)
         told = f"goal {goal:.2f}" if goal else ""
-        print(f"{name:28}{tokens / value:8.0f} tokens/s {base / value:6.2f} × plain  {told}")
+        print(
+            f"{name:28}{tokens / value.clock:8.0f} tokens/s {base.clock / value.clock:6.2f} × plain"
+            f"  (by processor time {base.processor / value.processor:4.2f})  {told}"
+        )
     if "PP2×DP2 interleaved" in seconds and "PP2×DP2 1F1B" in seconds:
-        ratio = seconds["PP2×DP2 1F1B"] / seconds["PP2×DP2 interleaved"]
+        plain, thin = (seconds[f"PP2×DP2 {name}"].clock for name in ("1F1B", "interleaved"))
+        ratio = plain / thin
         print(f"interleaved / 1F1B: {ratio:.2f}  goal 1.15")
 
 

@@ -175,8 +175,9 @@ class Replicated:
 
 
 def _add_to_main_grad(parameter: Tensor) -> None:
-    parameter.main_grad.add_(parameter.grad)
-    parameter.grad = None
+    if parameter.grad is not None:  # None where a product has added its part already
+        parameter.main_grad.add_(parameter.grad)
+        parameter.grad = None
 
 
 def _shared_word(stages: list[Stage]) -> Tensor | None:

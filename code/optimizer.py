@@ -114,6 +114,7 @@ class Optimizer:
         values = part.parameter.detach()
         return nn.Parameter(values.float() if low else values)
 
+    @torch.no_grad()
     def step(self, rate: float) -> StepResult:
         """Clip, step, and give the new parameters to all ranks; skipped when gradients overflow."""
         with named("optimizer"):

@@ -111,7 +111,7 @@ def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResu
     tokens = args.global_batch_size * args.seq_length
     seed = optimizer.loss_scale.scale * training.holder.seed_factor / tokens
     loss = training.pipeline.train(batches, seed)
-    result = optimizer.step(learning_rate(progress.iteration + 1, args))
+    result = optimizer.step(learning_rate(optimizer.steps_taken + 1, args))
     progress.iteration += 1
     progress.consumed_samples += args.global_batch_size
     return loss, result

@@ -174,7 +174,7 @@ class Report:
             iteration=progress.iteration,
             consumed_samples=progress.consumed_samples,
             elapsed_ms=elapsed_ms,
-            rate=learning_rate(progress.iteration, self.args),
+            rate=learning_rate(optimizer.steps_taken, self.args),
             loss=loss / counted / tokens if counted else None,
             scale=optimizer.loss_scale.scale,
             norm=norm,

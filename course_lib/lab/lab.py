@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from course_lib.lab.clean import Cleaning
+    from course_lib.lab.tensorboard import Link
 
 Which = Run | str | int
 
@@ -184,6 +185,12 @@ class Lab:
         parts = (only,) if isinstance(only, str) and only else tuple(only)
         cleaning = plan(self.workspace, runs, parts, unknown)
         return clean(self.registry, cleaning) if yes else cleaning
+
+    def tensorboard(self, tab: str = "") -> Link:
+        """A link to TensorBoard over all runs; `tab` is "scalars" or "profiler"."""
+        from course_lib.lab.tensorboard import tensorboard
+
+        return tensorboard(self.workspace.runs, tab)
 
     @property
     def budget(self) -> Budget:

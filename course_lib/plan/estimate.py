@@ -81,10 +81,13 @@ class Estimate:
 
     @property
     def verdict(self) -> str:
-        """ "fits", "tight" (the interval reaches past the device) or "overflows"."""
+        """ "fits", "tight" or "overflows". Tight: the interval reaches past the device, or what is
+        free holds no second block as large as the logits, which fragments can make necessary."""
         if not self.fits:
             return "overflows"
-        return "tight" if self.memory_interval_gib.high > self.capacity_gib else "fits"
+        spare = self.device_gib + self.fullest.logits / 2 / GIB
+        tight = max(self.memory_interval_gib.high, spare) > self.capacity_gib
+        return "tight" if tight else "fits"
 
     @property
     def tokens(self) -> int:

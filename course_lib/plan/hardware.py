@@ -13,7 +13,8 @@ class Device:
     """One rank's device. Peaks are dense (no sparsity) and from data sheets.
 
     `achievable_tflops` is the best bf16 matrix product that somebody measured, None if nobody
-    did; `units` are the streaming multiprocessors or compute units over which tiles are dealt.
+    did; `units` are the streaming multiprocessors or compute units over which tiles are dealt;
+    `lasting_share` is what calibration found a large product to keep of the peak.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Device:
     power_watt: float | None = None
     family: str = ""
     source: str = ""
+    lasting_share: float | None = None
 
     def peaks(self) -> dict[str, float]:
         """Known peaks by precision of the layout; fp32 runs on TF32 units where there are any."""
@@ -81,7 +83,8 @@ class Cluster:
 
     Not `switched`: a device's links are divided among its peers. `reduce_gain`: how much faster an
     all-reduce in a node moves bytes because the switch adds (NVLink SHARP). `stall_ms`: what a sick
-    network adds to each message between pipeline stages.
+    network adds to each message between pipeline stages. `processors`: how many all ranks share,
+    where devices are not processors of their own (the box); 0 means that they are.
     """
 
     name: str
@@ -94,6 +97,7 @@ class Cluster:
     reduce_gain: float = 1.0
     stall_ms: float = 0.0
     tiers: tuple[Tier, ...] = ()
+    processors: int = 0
     source: str = ""
 
     def __post_init__(self) -> None:

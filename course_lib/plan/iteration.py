@@ -20,7 +20,17 @@ from course_lib.plan.stacks import Stack
 from course_lib.plan.stages import head_rank, layers_of_stages
 
 KINDS = ("matmul", "attention", "memory", "tensor", "context", "launch")
-PARTS = (*KINDS, "recompute", "bubble", "pipeline", "data", "optimizer", "loop", "straggler")
+PARTS = (
+    *KINDS,
+    "recompute",
+    "bubble",
+    "sharing",
+    "pipeline",
+    "data",
+    "optimizer",
+    "loop",
+    "straggler",
+)
 
 
 def iteration_parts(
@@ -32,6 +42,7 @@ def iteration_parts(
     parts = dict.fromkeys(PARTS, 0.0)
     stage_s = _stages(s, model, layout, stack, parts)
     parts["bubble"] = idle_s(layout, stage_s)
+    parts["sharing"] = _sharing(layout, cluster, stage_s, parts["bubble"])
     parts["pipeline"] = _pipeline(s, layout, cluster, stack)
     busy = layout.micro_batches * max(stage_s)
     held = _largest_stage(model, layout, stack)
@@ -77,6 +88,16 @@ def _accumulation(s: Setting) -> tuple[float, float]:
     tensor, device = s.layout.tensor, s.cluster.device
     own_layer = memory_s(device, parameters.layer(s.model, tensor).total * moved)
     return own_layer, memory_s(device, parameters.head(s.model, tensor) * moved)
+
+
+def _sharing(layout: Layout, cluster: Cluster, stage_s: list[float], idle: float) -> float:
+    """Waiting for processors that more ranks want than there are. What idles in a bubble leaves
+    its processor to the others."""
+    if not 0 < cluster.processors < layout.devices:
+        return 0.0
+    work = layout.micro_batches * sum(stage_s) / len(stage_s)
+    alone = layout.micro_batches * max(stage_s) + idle
+    return max(0.0, work * layout.devices / cluster.processors - alone)
 
 
 def _recompute(forward: Pass, model: Model, layout: Layout) -> float:

@@ -17,6 +17,8 @@ TILES = ((256, 128, 1.0), (128, 128, 0.95), (128, 64, 0.80), (64, 64, 0.60))
 @lru_cache(maxsize=256)
 def sustained_flops_per_s(device: Device, precision: str) -> float:
     """Rate of a large matrix product in the middle of training."""
+    if device.lasting_share is not None:
+        return device.peak_tflops(precision) * 1e12 * device.lasting_share
     best = c.UNMEASURED_ACHIEVABLE_SHARE
     if device.achievable_tflops is not None and device.bf16_tflops:
         best = device.achievable_tflops / device.bf16_tflops

@@ -123,6 +123,24 @@ CLUSTERS: dict[str, Cluster] = {
 }
 
 
+def box(
+    nodes: int = 2, devices_per_node: int = 2, link_gbit_per_s: float = 1.0, processors: int = 2
+) -> Cluster:
+    """The course's embedded cluster. Its speeds differ from machine to machine: these are round
+    figures of an ordinary processor, to be replaced by `calibrate` and `with_links`."""
+    rank = Device("box rank", 1.0, 10.0, fp32_tflops=0.06, bf16_tflops=0.06, family="box")
+    return Cluster(
+        "box",
+        rank,
+        devices_per_node,
+        Link(100, 1.0, "loopback, uncalibrated"),
+        Link(200, link_gbit_per_s / 8, "the shaped link, shared by the devices of a node"),
+        nodes=nodes,
+        processors=processors,
+        source="uncalibrated",
+    )
+
+
 # Where a device usually sits, for those who name only the device.
 USUAL: dict[str, str] = {
     "V100-16GB": "jean-zay-v100",

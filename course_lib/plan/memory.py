@@ -57,27 +57,49 @@ def peak_stage(model: Model, layout: Layout, stack: Stack) -> StageMemory:
 
 
 def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMemory:
+    """At the end of a forward pass, when the logits are there, or in the backward pass of a
+    recomputed layer, whichever needs more."""
     held = float(on_rank(model, layout, stage, stack.stage_rule).total)
     layers = layers_of_stages(model, layout.pipeline, stack.stage_rule)[stage]
     is_last = stage == head_rank(model, layout.pipeline, stack.stage_rule)
     tokens = layout.micro_batch * model.sequence // layout.context
-    sharers = layout.data * layout.context
-    element = ELEMENT_BYTES[layout.precision]
-    whole = tokens * model.hidden * element
-    unsharded = 0.0
-    if layout.zero == 3:
-        # Two layers are gathered at a time: the one at work and the next.
-        unsharded = min(2, layers) * layer(model, layout.tensor).total * element
+    weights, gradients, state = _bytes_per_parameter(layout, stack)
     kept, working = _activations(model, layout, stack, layers)
+    logits = _logits(model, layout, stack, tokens) if is_last else 0.0
+    passing = stack.working_widths * tokens * model.hidden * ELEMENT_BYTES[layout.precision]
+    temporary = _gathered_layers(model, layout, layers) + passing + stack.workspace_gib * 2**30
     return StageMemory(
         stage=stage,
-        parameters=held * stack.weight_bytes / (sharers if layout.zero == 3 else 1),
-        gradients=held * stack.gradient_bytes / (sharers if layout.zero >= 2 else 1),
-        optimizer=held * stack.optimizer_bytes / (sharers if layout.zero else 1),
+        parameters=held * weights,
+        gradients=held * gradients,
+        optimizer=held * state,
         activations=alive(layout, stage) * kept,
-        logits=_logits(model, layout, stack, tokens) if is_last else 0.0,
-        temporary=unsharded + working + stack.working_widths * whole + stack.workspace_gib * 2**30,
+        logits=logits,
+        temporary=temporary + max(0.0, working - logits),
     )
+
+
+def _bytes_per_parameter(layout: Layout, stack: Stack) -> tuple[float, float, float]:
+    """Weights, gradients and optimizer state on one rank. In fp32 there is no master copy."""
+    wide = layout.precision == "fp32"
+    weights = 4.0 if wide else stack.weight_bytes
+    gradients = 4.0 if wide else stack.gradient_bytes
+    state = 8.0 if wide else stack.optimizer_bytes
+    sharers = layout.data * layout.context
+    share = stack.summed_share_bytes / sharers if layout.zero == 1 else 0.0
+    return (
+        weights / (sharers if layout.zero == 3 else 1),
+        gradients / (sharers if layout.zero >= 2 else 1) + share,
+        state / (sharers if layout.zero else 1),
+    )
+
+
+def _gathered_layers(model: Model, layout: Layout, layers: int) -> float:
+    """ZeRO-3 has two layers whole at a time: the one at work and the next."""
+    if layout.zero != 3:
+        return 0.0
+    one = layer(model, layout.tensor).total * ELEMENT_BYTES[layout.precision]
+    return min(2.0, layers) * one
 
 
 def _logits(model: Model, layout: Layout, stack: Stack, tokens: int) -> float:
@@ -85,7 +107,9 @@ def _logits(model: Model, layout: Layout, stack: Stack, tokens: int) -> float:
         values = model.patches.out_channels * model.patches.size**2
         return 3.0 * tokens * values * ELEMENT_BYTES[layout.precision]
     rows = model.padded_vocabulary(layout.tensor) // layout.tensor
-    return float(tokens) * rows * stack.logit_bytes
+    normed = 2.0 * tokens * model.hidden * ELEMENT_BYTES[layout.precision]
+    split = layout.tensor if layout.sequence_parallel else 1
+    return float(tokens) * rows * stack.logit_bytes + normed / split
 
 
 def _activations(model: Model, layout: Layout, stack: Stack, layers: int) -> tuple[float, float]:
@@ -113,9 +137,14 @@ def layer_activations(model: Model, layout: Layout, stack: Stack) -> float:
     element = ELEMENT_BYTES[layout.precision]
     mask = 2 if stack.dropout else 0
     path = float(tokens * model.hidden * (4 * element + mask))
-    whole_share = 0.0 if layout.sequence_parallel else stack.whole_share
+    whole_share = stack.whole_share
+    if layout.sequence_parallel:
+        whole_share = 2 * element / (4 * element + mask) if stack.keeps_gathered else 0.0
     widths = 2 * model.query_width + 2 * model.kv_width + stack.copied_widths * model.hidden
     widths += model.ffn * (3 if model.activation == "swiglu" else 2)
+    if layout.context > 1 and stack.gathers_keys:
+        # Keys and values of the whole sequence, once gathered and once put into order.
+        widths += 4 * model.kv_width * layout.context
     split = (tokens * widths * element + (1 - whole_share) * path) / layout.tensor
     return whole_share * path + split + _scores(model, layout, stack, tokens)
 

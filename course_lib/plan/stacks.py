@@ -36,6 +36,8 @@ class Stack:
     weight_bytes: float = 2.0
     gradient_bytes: float = 4.0
     gradient_sent_bytes: float = 4.0
+    # ZeRO-1 keeps the summed share of the gradients beside the whole ones: bytes of a share.
+    summed_share_bytes: float = 0.0
     # How much longer sharded weights take to gather after a step than all in one transfer.
     gather_slowness: float = 1.0
     optimizer_bytes: float = 12.0
@@ -48,6 +50,10 @@ class Stack:
     whole_share: float = 1.0
     # Moved through memory per logit by the loss, forward and backward.
     logit_moved_bytes: float = 40.0
+    # With sequence parallelism, matrices keep their gathered inputs rather than gather them again.
+    keeps_gathered: bool = False
+    # Context ranks gather all keys and values (and keep them) rather than pass them round a ring.
+    gathers_keys: bool = False
     # Saved by a layer beyond the unavoidable (copies that unfused operations leave), in units of
     # tokens × hidden × bytes of an element, divided among tensor ranks.
     copied_widths: float = 0.0
@@ -75,6 +81,7 @@ STACKS: dict[str, Stack] = {
             dropout=True,
             gradient_sent_bytes=2,
             gradient_bytes=6,
+            logit_bytes=10,
             scattered_sends=True,
             host_forward_ms=0.95,
             host_backward_ms=1.4,
@@ -134,7 +141,16 @@ STACKS: dict[str, Stack] = {
         ),
         # A hand-written loop around one model, compiled: nanoGPT, llm.c.
         Stack("single-file", data_overlap=0.8, pointwise=0.6, logit_moved_bytes=20),
-        Stack("course"),
+        Stack(
+            "course",
+            summed_share_bytes=4,
+            keeps_gathered=True,
+            gathers_keys=True,
+            logit_bytes=4,
+            working_widths=2,
+            workspace_gib=0,
+            reserve_share=0,
+        ),
         # Of which nothing is known but what most have in common.
         Stack("unknown"),
     )

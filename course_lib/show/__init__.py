@@ -16,6 +16,8 @@ _WHERE = {  # no module is named like a function: importing it would take the na
     "grid": ("ranks",),
     "memories": ("memory", "memory_ranks", "memory_compare", "memory_parts"),
     "pipelines": ("pipeline", "pipeline_measured", "schedule"),
+    "loads": ("monitor", "monitor_panel"),
+    "timelines": ("timeline",),
     "picture": ("Picture",),
 }
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}

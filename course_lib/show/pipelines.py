@@ -25,7 +25,7 @@ def schedule(
     """Draws "naive", "gpipe", "1f1b", "interleaved" or "zero-bubble"; a forward takes 1."""
     durations = {"backward": backward, "input": backward / 2, "weight": backward / 2}
     table = timed(orders(name, stages, micro_batches), durations, send)
-    return pipeline(table, title=f"{name}, {stages} stages, {micro_batches} micro-batches")
+    return pipeline(table, title=f"{name} with {micro_batches} micro-batches")
 
 
 def pipeline(source: Any, title: str = "", unit: str = "forward passes") -> Picture:
@@ -54,9 +54,9 @@ def pipeline(source: Any, title: str = "", unit: str = "forward passes") -> Pict
         axes.tick_params(axis="y", length=0)
         _key(page.figure, table)
         return page.picture(
-            f"Pipeline schedule {title} of {len(stages)} stages and "
-            f"{table['micro_batch'].nunique()} micro-batches over {tables.quantity(end, unit)}; "
-            f"{share:.1f} % of the devices' time is bubble."
+            f"Chart of a pipeline, {title or 'as given'}: {len(stages)} stages, "
+            f"{table['micro_batch'].nunique()} micro-batches, {tables.quantity(end, unit)} long; "
+            f"{share:.1f} % of the stages' time is bubble."
         )
 
 

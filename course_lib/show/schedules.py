@@ -15,8 +15,8 @@ import pandas as pd
 PHASES = {
     "forward": "forward", "fwd": "forward", "f": "forward",
     "backward": "backward", "bwd": "backward", "b": "backward", "full_backward": "backward",
-    "input": "input", "backward_input": "input", "i": "input",
-    "weight": "weight", "backward_weight": "weight", "w": "weight",
+    "input": "input", "backward_input": "input", "backwardinput": "input", "i": "input",
+    "weight": "weight", "backward_weight": "weight", "backwardweight": "weight", "w": "weight",
 }  # fmt: skip
 COLUMNS = ["start", "end", "stage", "micro_batch", "chunk", "phase"]
 

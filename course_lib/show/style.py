@@ -59,6 +59,7 @@ CATEGORY = {
     "other": GREY,
     "forward": BLUE,
     "backward": ORANGE,
+    "recompute": PURPLE,
     "input": SKY,
     "weight": GREEN,
     "bubble": FAINT,
@@ -68,6 +69,7 @@ PHASE_TINT = {
     "backward": "#fde8d3",
     "optimizer": "#d9f0e6",
     "communication": "#f3dfec",
+    "recompute": "#e6e0f3",
     "data": "#ececec",
 }
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 from typing import Any
 
 import numpy as np
@@ -103,3 +106,19 @@ def run(argv: list[str], steps: int) -> dict[str, Any]:
         "losses": losses,
         "norms": norms,
     }
+
+
+def program(argv: list[str], environment: dict[str, str] | None = None) -> tuple[int, str]:
+    """The whole program in this rank: its exit code and what it printed."""
+    import pretrain_gpt
+
+    printed = io.StringIO()
+    changed = {name: os.environ.get(name) for name in environment or {}}
+    os.environ.update(environment or {})
+    try:
+        with contextlib.redirect_stdout(printed):
+            code = pretrain_gpt.main(argv)
+    finally:
+        for name, value in changed.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+    return code, printed.getvalue()

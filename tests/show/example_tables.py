@@ -78,3 +78,60 @@ def transports(world: int, per_node: int, mesh: bool = False) -> pd.DataFrame:
 
 def hosts(world: int, per_node: int) -> dict[int, str]:
     return {rank: f"node{rank // per_node + 1}" for rank in range(world)}
+
+
+def load(seconds: int = 90, devices: bool = False) -> SimpleNamespace:
+    """Two nodes with two ranks each, as read.monitor hands them out."""
+    time_s = np.arange(float(seconds))
+    nodes = [
+        {
+            "node": node,
+            "time_s": time_s,
+            "cpu_percent": 50.0,
+            "memory_used_bytes": 4 << 30,
+            "memory_total_bytes": 16 << 30,
+            "network_in_bytes_s": 1e6 * (time_s % 7),
+            "network_out_bytes_s": 1e6 * (time_s % 5),
+        }
+        for node in ("node1", "node2")
+    ]
+    ranks = [
+        {
+            "node": f"node{rank // 2 + 1}",
+            "rank": rank,
+            "pid": 100 + rank,
+            "time_s": time_s,
+            "cpu_percent": 90.0 + rank,
+            "memory_bytes": (1 + rank) << 30,
+        }
+        for rank in range(4)
+    ]
+    gpu = [
+        {
+            "node": "node1",
+            "device": device,
+            "time_s": time_s,
+            "utilisation_percent": 70.0 + device,
+            "memory_used_bytes": 10 << 30,
+            "memory_total_bytes": 16 << 30,
+        }
+        for device in (0, 1)
+    ]
+    tables = [pd.concat([pd.DataFrame(row) for row in rows]) for rows in (nodes, ranks, gpu)]
+    found = dict(zip(("load", "ranks", "devices"), tables, strict=True))
+    return SimpleNamespace(**found if devices else {**found, "devices": found["devices"].head(0)})
+
+
+def spans() -> pd.DataFrame:
+    """Two ranks, one step: two micro-batches forward and back, with a range inside."""
+    rows = []
+    for rank in (0, 1):
+        start = 1e6 + 500 * rank
+        rows.append((rank, 3, "ProfilerStep#3", start, start + 50_000))
+        for m in (0, 1):
+            rows.append((rank, 3, f"forward {m}", start + 8000 * m, start + 8000 * m + 7000))
+            rows.append((rank, 3, "layers", start + 8000 * m + 100, start + 8000 * m + 6000))
+            begin = start + 20_000 + 12_000 * m
+            rows.append((rank, 3, f"backward {m}", begin, begin + 11_000))
+        rows.append((rank, 3, "communication: gradients", start + 45_000, start + 48_000))
+    return pd.DataFrame(rows, columns=["rank", "step", "name", "begin_us", "end_us"])

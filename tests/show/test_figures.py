@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from types import SimpleNamespace
 
@@ -92,16 +93,24 @@ FIGURES = {
     "ranks": lambda: show.ranks(GROUPS, devices_per_node=2),
     "schedule": lambda: show.schedule("interleaved", 4, 8),
     "measured pipeline": lambda: show.pipeline_measured(_both()),
+    "monitor": lambda: show.monitor(example.load()),
+    "monitor of devices": lambda: show.monitor(example.load(devices=True)),
+    "timeline": lambda: show.timeline(example.spans()),
     "topology of 4": lambda: show.topology(example.transports(4, 2), example.hosts(4, 2)),
     "topology of 64": lambda: show.topology(example.transports(64, 8, True), example.hosts(64, 8)),
     "topology of 1024": lambda: show.topology(example.transports(1024, 4), example.hosts(1024, 4)),
 }
 
 
+@functools.cache
+def drawn(name):
+    return FIGURES[name]()
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_is_an_opaque_image_with_words_that_fits_a_notebook(name):
     before = dict(mpl.rcParams)
-    picture = FIGURES[name]()
+    picture = drawn(name)
     assert dict(mpl.rcParams) == before
     data, metadata = picture._repr_mimebundle_()
     assert sum(map(len, data.values())) <= OUTPUT_LIMIT_BYTES
@@ -115,7 +124,7 @@ def test_a_figure_is_an_opaque_image_with_words_that_fits_a_notebook(name):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_axis_with_numbers_says_what_they_are(name):
-    for axes in FIGURES[name]().figure.axes:
+    for axes in drawn(name).figure.axes:
         if not axes.axison or not axes.get_visible():
             continue
         for axis in axes.xaxis, axes.yaxis:
@@ -211,3 +220,47 @@ def test_hosts_may_come_from_the_table_of_ranks():
     ranks = pd.DataFrame({"rank": [0, 1], "host": ["a", "b"]})
     log = SimpleNamespace(ranks=ranks, matrix=lambda: example.transports(2, 1))
     assert "2 ranks on 2 nodes" in show.topology(log).alt
+
+
+def test_the_live_table_gives_every_rank_its_last_value_and_a_curve():
+    html = show.monitor_panel(example.load(seconds=90))
+    assert html.count("<svg") == 12  # load and memory of 4 ranks, network of 2 nodes both ways
+    assert "load of rank 3, node2" in html
+    assert "<b>93.0 %</b>" in html
+    assert html.count(",") < 60 * 12 * 2  # the last minute, not the whole run
+
+
+def test_with_devices_the_load_is_theirs():
+    html = show.monitor_panel(example.load(devices=True))
+    assert "load of device 1, node1" in html
+    assert "rank 0" not in html
+
+
+def test_before_the_first_look_the_live_table_is_empty():
+    assert show.monitor_panel(SimpleNamespace()) == ""
+
+
+def test_a_range_inside_another_lies_below_it_in_the_timeline():
+    from course_lib.show import timelines
+
+    spans = example.spans()
+    lanes = timelines._lanes(spans)
+    assert set(lanes[spans["name"] == "ProfilerStep#3"]) == {0}
+    assert set(lanes[spans["name"] == "forward 1"]) == {1}
+    assert set(lanes[spans["name"] == "layers"]) == {2}
+
+
+def test_the_timeline_adds_up_alike_ranges():
+    alt = show.timeline(example.spans(), ranks=[0]).alt
+    assert "forward 14.0 ms" in alt
+    assert "backward 22.0 ms" in alt
+
+
+def test_a_hundred_thousand_ranges_are_drawn_within_the_limit():
+    count = 100_000
+    begin = np.arange(count) * 10.0
+    spans = pd.DataFrame(
+        {"rank": 0, "step": 1, "name": "op", "begin_us": begin, "end_us": begin + 8}
+    )
+    data, _ = show.timeline(spans)._repr_mimebundle_()
+    assert sum(map(len, data.values())) <= OUTPUT_LIMIT_BYTES

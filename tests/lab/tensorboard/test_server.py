@@ -211,3 +211,11 @@ def _runs(url: str) -> list[str]:
     except HTTPError:  # 503 while it loads
         return []
     return [] if facts["loading"] else facts["runs"]
+
+
+def test_the_lab_links_to_its_own_runs(lab, monkeypatch, tmp_path):
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/x/")
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("JPY_PARENT_PID", "4711")
+    assert lab.tensorboard("profiler").url == "/user/x/tensorboard/#pytorch_profiler"
+    assert served.wanted(4711) == lab.workspace.runs

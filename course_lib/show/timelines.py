@@ -1,0 +1,122 @@
+"""What ran when on every rank: the course's own view of a trace, which needs no browser."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+
+from course_lib.show import tables
+from course_lib.show.picture import Picture
+from course_lib.show.style import CATEGORY, SERIES, readable_on, sheet, shorten
+
+MOST_BARS_A_LANE = 1500
+NAMED = 8
+
+
+def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = None) -> Picture:
+    """Ranges and communication of a profile, a block a rank: nested ranges below each other."""
+    spans = tables.table_of(profile, "spans")
+    tables.require(spans, ["rank", "name", "begin_us", "end_us"], "timeline")
+    spans = _chosen(spans, ranks, step)
+    spans = spans.assign(
+        begin_us=tables.numbers(spans["begin_us"]), end_us=tables.numbers(spans["end_us"])
+    ).dropna(subset=["begin_us", "end_us"])
+    if spans.empty:
+        raise ValueError(
+            "this profile holds no range to draw" + ("" if step is None else f" in step {step}")
+        )
+    spans["kind"] = spans["name"].map(_kind)
+    spans["lane"] = _lanes(spans)
+    zero = float(spans["begin_us"].min())
+    divisor, unit = tables.time_scale(float(spans["end_us"].max()) - zero)
+    paints = _paints(spans)
+    shown = list(spans["rank"].drop_duplicates().sort_values())[:8]
+    depth = {rank: int(spans.loc[spans["rank"] == rank, "lane"].max()) + 1 for rank in shown}
+    with sheet(height_in=min(1.6 + 0.3 * sum(depth.values()), 8.0)) as page:
+        panels = page.panels(len(shown), 1, sharex=True, height_ratios=list(depth.values()))
+        for axes, rank in zip(panels, shown, strict=True):
+            mine = spans[spans["rank"] == rank]
+            _block(axes, mine, paints, zero, divisor)
+            axes.set_ylim(depth[rank] - 0.45, -0.55)
+            axes.set_yticks([(depth[rank] - 1) / 2], [f"rank {rank}"])
+            axes.tick_params(axis="y", length=0)
+            axes.grid(axis="y", visible=False)
+        panels[-1].set_xlabel(f"time ({unit})")
+        panels[0].set_title("Timeline" if step is None else f"Timeline of step {step}")
+        handles = [Patch(color=paint, label=shorten(name, 30)) for name, paint in paints.items()]
+        page.figure.legend(handles=handles, loc="outside lower center", ncols=4)
+        return page.picture(f"Timeline of {len(shown)} ranks. {_said(spans, divisor, unit)}")
+
+
+def _chosen(spans: pd.DataFrame, ranks: list[int] | None, step: int | None) -> pd.DataFrame:
+    if ranks is not None:
+        spans = spans[spans["rank"].isin(ranks)]
+    if step is not None:
+        tables.require(spans, ["step"], "timeline")
+        spans = spans[spans["step"] == step]
+    return spans.copy()
+
+
+def _kind(name: str) -> str:
+    """ "forward 3" and "forward 4" are the same kind."""
+    return str(name).rstrip("0123456789 #.:") or str(name)
+
+
+def _lanes(spans: pd.DataFrame) -> pd.Series:
+    """A range that lies inside another goes one lane below it."""
+    lanes = pd.Series(0, index=spans.index)
+    for _, mine in spans.groupby("rank"):
+        ends: list[float] = []
+        ordered = mine.assign(minus=-mine["end_us"]).sort_values(["begin_us", "minus"])
+        for index, begin, end in zip(
+            ordered.index, ordered["begin_us"], ordered["end_us"], strict=True
+        ):
+            while ends and ends[-1] <= begin:
+                ends.pop()
+            lanes[index] = len(ends)
+            ends.append(end)
+    return lanes.clip(upper=7)
+
+
+def _paints(spans: pd.DataFrame) -> dict[str, str]:
+    """The colour that a phase has everywhere; the other kinds by the time that they take."""
+    took = (spans["end_us"] - spans["begin_us"]).groupby(spans["kind"]).sum()
+    names = list(took.sort_values(ascending=False).index[:NAMED])
+    known = {name: CATEGORY.get(name.split(":")[0].split(" ")[0].lower(), "") for name in names}
+    free = [paint for paint in SERIES if paint not in known.values()] + list(SERIES)
+    return {name: known[name] or free.pop(0) for name in names}
+
+
+def _block(
+    axes: Axes, mine: pd.DataFrame, paints: dict[str, str], zero: float, divisor: float
+) -> None:
+    whole = float(mine["end_us"].max() - mine["begin_us"].min()) or 1.0
+    for keys, part in mine.groupby(["lane", "kind"]):
+        level, kind = cast("tuple[int, str]", keys)
+        longest = part.assign(took=part["end_us"] - part["begin_us"]).nlargest(
+            MOST_BARS_A_LANE, "took"
+        )
+        starts = (longest["begin_us"].to_numpy() - zero) / divisor
+        widths = np.maximum(longest["took"].to_numpy(), whole / 3000) / divisor
+        paint = paints.get(kind, "#c9ccd1")
+        bars = list(zip(starts, widths, strict=True))
+        axes.broken_barh(
+            bars, (level - 0.4, 0.8), facecolors=paint, edgecolor="white", linewidth=0.3
+        )
+        for (start, width), name, took in zip(bars, longest["name"], longest["took"], strict=True):
+            if took / whole > 0.012 * min(len(str(name)), 12):
+                text = shorten(name, int(90 * took / whole) + 2)
+                axes.text(
+                    start + width / 2, level, text, ha="center", va="center", fontsize=8.5,
+                    color=readable_on(paint), clip_on=True,
+                )  # fmt: skip
+
+
+def _said(spans: pd.DataFrame, divisor: float, unit: str) -> str:
+    took = (spans["end_us"] - spans["begin_us"]).groupby(spans["kind"]).sum() / divisor
+    parts = took.sort_values(ascending=False).head(NAMED).items()
+    return "; ".join(f"{name} {tables.quantity(float(time), unit)}" for name, time in parts) + "."

@@ -1,0 +1,99 @@
+"""A site is found again from short runs of it; links from their measurement."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from course_lib.plan import Layout, PlanError, preset
+from course_lib.plan.calibrate import Observation, calibrate, with_links
+from course_lib.plan.estimate import Estimate
+from course_lib.plan.iteration import iteration_parts
+from course_lib.plan.machines import box
+from course_lib.plan.stacks import STACKS
+
+COURSE = STACKS["course"]
+SLOW = replace(COURSE, host_forward_ms=3, host_backward_ms=4.5, iteration_ms=30)
+SIZES = ((1, 1), (2, 8), (8, 4))
+
+
+def site(share=0.3, memory=10.0, **changes):
+    plain = box(**changes)
+    return plain.but(device=replace(plain.device, lasting_share=share, memory_gb_per_s=memory))
+
+
+def observed(where, stack, model="small"):
+    runs = []
+    for micro, count in SIZES:
+        layout = Layout(micro_batch=micro, global_batch=micro * count, precision="fp32")
+        seconds = sum(iteration_parts(preset(model), layout, where, stack).values())
+        runs.append(Observation(preset(model), layout, seconds))
+    return runs
+
+
+def test_one_run_moves_the_constant_that_matters_most_and_meets_it():
+    truth = site(share=0.2)
+    (run, *_) = observed(truth, COURSE)[2:]
+    found = calibrate(site(share=0.6), COURSE, [run])
+    assert list(found.factors) == ["rate of matrix products"]
+    assert found.errors == pytest.approx([0], abs=0.01)
+    assert found.cluster.device.lasting_share == pytest.approx(0.2, rel=0.02)
+
+
+def test_three_runs_tell_a_slow_processor_from_a_slow_launcher():
+    found = calibrate(site(share=1), COURSE, observed(site(share=3), SLOW, "tiny"))
+    assert found.cluster.device.lasting_share == pytest.approx(3, rel=0.1)
+    assert found.stack.host_forward_ms == pytest.approx(3, rel=0.1)
+    assert max(map(abs, found.errors)) < 0.02
+
+
+def test_what_is_calibrated_on_one_model_predicts_another():
+    truth = site(share=0.3)
+    found = calibrate(site(share=0.6), COURSE, observed(truth, SLOW))
+    layout = Layout(data=2, micro_batch=4, precision="fp32")
+    expected = Estimate(preset("tiny"), layout, truth, SLOW).seconds
+    predicted = Estimate(preset("tiny"), layout, found.cluster, found.stack).seconds
+    assert predicted == pytest.approx(expected, rel=0.05)
+
+
+def test_nothing_to_calibrate_on_is_said():
+    with pytest.raises(PlanError, match="give at least one Observation"):
+        calibrate(box(), COURSE, [])
+
+
+RANKS = pd.DataFrame({"rank": [0, 1, 2], "node": ["node1", "node1", "node2"]})
+PAIRS = pd.DataFrame(
+    {
+        "kind": ["point_to_point"] * 3 + ["all_reduce"],
+        "source": [0, 0, 1, 0],
+        "destination": [1, 2, 2, 0],
+        "alpha_us": [20.0, 300.0, 340.0, 999.0],
+        "beta_gb_s": [2.0, 0.11, 0.13, 9.0],
+    }
+)
+
+
+def test_links_inside_and_between_nodes_are_told_apart():
+    found = with_links(box(), PAIRS, RANKS)
+    assert (found.within.latency_us, found.within.gb_per_s) == (20, 2)
+    assert (found.across.latency_us, found.across.gb_per_s) == (320, pytest.approx(0.12))
+
+
+def test_a_link_that_was_not_measured_stays_as_it_was():
+    found = with_links(box(), PAIRS[:1], RANKS)
+    assert found.across == box().across
+    with pytest.raises(PlanError, match="no point_to_point pairs"):
+        with_links(box(), PAIRS[3:], RANKS)
+
+
+def test_ranks_that_share_processors_take_turns_and_a_bubble_is_used_by_others():
+    model = preset("small")
+    four = Layout(data=4, micro_batch=4, precision="fp32")
+    shared, alone = (
+        Estimate(model, four, site(processors=count), COURSE).parts for count in (2, 0)
+    )
+    busy = sum(alone[kind] for kind in ("matmul", "attention", "memory", "launch"))
+    assert shared["sharing"] == pytest.approx(busy)
+    piped = Layout(pipeline=4, micro_batch=1, global_batch=4, precision="fp32")
+    parts = Estimate(model, piped, site(processors=2), COURSE).parts
+    assert parts.get("sharing", 0) < parts["bubble"]
