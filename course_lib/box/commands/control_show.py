@@ -162,7 +162,7 @@ def _expanded(word: str) -> list[str]:
 
 
 def _hostnames(_: Request, word: str) -> int:
-    text = word or os.environ.get("SLURM_JOB_NODELIST", "")
+    text = word or os.environ.get("SLURM_NODELIST", "")
     if not text:
         print("scontrol: error: host list is empty", file=sys.stderr)
         return 0

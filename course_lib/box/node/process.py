@@ -55,8 +55,21 @@ def become_process(
     try:
         os.execve(path, order.argv, environment)
     except OSError as error:
-        _complain(f"execve(): {os.fsdecode(order.argv[0])}: {error.strerror}")
+        _complain(f"execve(): {_subject(path, order.argv[0])}: {error.strerror}")
         os._exit(error.errno or 1)
+
+
+def _subject(path: bytes, asked: bytes) -> str:
+    """What was not there: the command, or the interpreter that its first line names."""
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(300)
+    except OSError:
+        first = b""
+    words = first[2:].split()
+    if not first.startswith(b"#!") or not words:
+        return os.fsdecode(asked)
+    return f"bad interpreter({os.fsdecode(words[0])})"
 
 
 def _move_streams(files: list[int]) -> None:

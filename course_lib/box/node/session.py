@@ -183,7 +183,7 @@ class Session:
         self.report.add(task, status)
         self.first_exit_s = self.first_exit_s or time.monotonic()
         if status and not self.aborted:
-            if os.WIFSIGNALED(status):
+            if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGTERM):
                 self.force_terminated = True
             if self.options.kill_on_bad_exit and len(self.exit_codes) < self.total:
                 self._terminate()

@@ -25,8 +25,12 @@ def run(options: Options, job_id: int) -> int:
     """Exit code of srun. Without --jobid the job was made for this srun, and ends with it."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     owns_job = options.jobid is None
+    held, asked = len(state.read_allocation(job_id)), options.nodes_min or 0
+    if asked > held > 0:
+        say(f"error: Only allocated {held} nodes asked for {asked}")
+        return 1
     attached = _connect(job_id, {"do": "attach"}) if owns_job else None
-    connection = _connect(job_id, _message(options, job_id if owns_job else None))
+    connection = _connect(job_id, _message(options, job_id if owns_job or _joins(job_id) else None))
     if connection is None:
         say(f"error: Unable to confirm allocation for job {job_id}: Invalid job id specified")
         say(f"Check SLURM_JOB_ID environment variable. Expired or invalid job {job_id}")
@@ -63,7 +67,7 @@ def _connect(job_id: int, message: wire.Message) -> socket.socket | None:
 def _message(options: Options, own_job: int | None) -> wire.Message:
     mask = os.umask(0)
     os.umask(mask)
-    own = {**dict(os.environb), b"SLURM_UMASK": f"{mask:04o}".encode()}
+    own = {**options.environment, b"SLURM_UMASK": f"{mask:04o}".encode()}
     if options.cpus_per_task:
         own[b"SLURM_CPUS_PER_TASK"] = str(options.cpus_per_task).encode()
     choice = options.export or os.environ.get("SLURM_EXPORT_ENV", "")
@@ -91,6 +95,11 @@ def _argv(command: list[str]) -> list[bytes]:
     if b"/" in first:
         first = os.path.join(os.getcwdb(), first)
     return [first, *(os.fsencode(word) for word in command[1:])]
+
+
+def _joins(job_id: int) -> bool:
+    """Whether srun came from outside with --jobid, so that no variable tells it the job's shape."""
+    return os.environ.get("SLURM_JOB_ID") != str(job_id)
 
 
 def _handed_down(own_job: int | None) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ from course_lib.box.hostlist import compress
 from course_lib.box.node import batch, limits, wire
 from course_lib.box.node.allot import Impossible
 from course_lib.box.node.daemon import Daemon, Usage
+from course_lib.box.node.exits import code_of
 from course_lib.box.node.layout import Layout
 from course_lib.box.node.ledger import insist
 from course_lib.box.queue import state
@@ -176,7 +177,7 @@ class Step:
 
     def _exited(self, key: str, status: int, usage: Usage) -> None:
         self.left -= 1
-        self.worst_status = max(self.worst_status, status)
+        self.worst_status = max(self.worst_status, status, key=code_of)
         so_far = self.usage
         self.usage = (so_far[0] + usage[0], so_far[1] + usage[1], max(so_far[2], usage[2]))
         self._tell({"exited": int(key), "status": status})
@@ -191,7 +192,8 @@ class Step:
             self.worst_status = max(self.worst_status, int(signal.SIGKILL))
             self.final = self.final or "FAILED"
         status = self.worst_status
-        final = (self.final if status else "") or self.of.ending.step_state(status)
+        told = self.final if os.WIFSIGNALED(status) or self.final != "CANCELLED" else ""
+        final = (told if status else "") or self.of.ending.step_state(status)
         code, number = self.of.ending.code_and_signal(status)
         used = {
             "max_rss_kib": self.usage[2],

@@ -40,6 +40,7 @@ class Options(Protocol):
     quiet: int
     jobid: int | None
     submit_line: str
+    environment: dict[bytes, bytes]
 
 
 def user_name() -> str:
