@@ -70,8 +70,8 @@ class Ending:
                 self.of.script.kill()
 
     def node_failed(self) -> None:
+        """Reported when nothing is left, which is at once where a namespace held it all."""
         self.decided, self.state = "node failure", "NODE_FAIL"
-        insist(lambda: state.mark_completing(self.of.job_id, self.state))
         self.of.loop.stop()
 
     def forgotten(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
+FLAG_EXITING = 0x4
 HAVE_PROC = os.path.exists("/proc/self/stat")
 
 
@@ -28,6 +29,17 @@ def ticks(pid: int) -> int:
         if process.status() != psutil.STATUS_ZOMBIE:
             return int(process.create_time() * 100)
     return 0
+
+
+def is_ending(pid: int) -> bool:
+    """Dead or dying: the first process of a PID namespace dies only after all others in it."""
+    if not HAVE_PROC:
+        return not ticks(pid)
+    try:
+        fields = _stat(pid)
+    except OSError:
+        return True
+    return fields[0] in (b"Z", b"X") or bool(int(fields[6]) & FLAG_EXITING)
 
 
 def note(path: str, pids: list[int]) -> None:

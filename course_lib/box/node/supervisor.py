@@ -121,7 +121,7 @@ class Supervisor:
 
     def nodes_are_gone(self) -> bool:
         """A daemon that died alone is one thing, one that died with its nodes another."""
-        if processes.ticks(self.first_process):
+        if not processes.is_ending(self.first_process):
             return False
         self.ending.node_failed()
         return True
