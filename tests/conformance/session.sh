@@ -129,6 +129,8 @@ log() {
         if [[ -e $file ]]; then indented '  ' <"$file"; else echo "  (absent)"; fi
     done
 }
+# What srun says last depends on whether its own clock or the end of the tasks comes first.
+untimely() { grep -vE 'step aborted|Force Terminated|forcing job' "$1" | sort; }
 # Whatever the two clusters put there for themselves is none of a job's business.
 vars() {
     local file

@@ -5,6 +5,7 @@ job <<'X'
 while [ ! -e go ]; do sleep 0.1; done
 echo first >>log
 X
+becomes RUNNING
 t sbatch -d "afterok:$id" --wrap 'echo second >>log'
 reason
 show Dependency

@@ -15,8 +15,9 @@ wait
 X
 cat >step.sh <<'X'
 #!/bin/bash
-srun sleep 200
-echo "step ended with $?"
+trap '' TERM
+srun bash -c 'trap "echo task got TERM; exit 4" TERM; sleep 200 & wait' 2>/dev/null
+echo "step ended"
 X
 cat >deaf.sh <<'X'
 #!/bin/bash
@@ -25,8 +26,7 @@ while :; do sleep 0.2; done
 X
 cat >deafstep.sh <<'X'
 #!/bin/bash
-srun bash -c 'trap "" TERM; while :; do sleep 0.2; done'
-echo "step ended with $?"
+srun bash -c 'trap "" TERM; while :; do sleep 0.2; done' 2>/dev/null
 X
 cat >warned.sh <<'X'
 #!/bin/bash

@@ -101,20 +101,20 @@ SINFO_FORMAT='%N %t' t sinfo
 SINFO_PARTITION=nopart t sinfo -h
 
 #: squeue by state
-job -J running <<'X'
+job -J st-running <<'X'
 touch up
 while [ ! -e go ]; do sleep 0.1; done
 X
 appears up
-t sbatch --hold -J pending --wrap true
-t sbatch -J failed --wrap false
+t sbatch --hold -J st-pending --wrap true
+t sbatch -J st-failed --wrap false
 ended "$id"
 t squeue -h -o '%j %T' -t PENDING
 t squeue -h -o '%j %T' -t pd,r -S j
 t squeue -h -o '%j %T' -t RUNNING
-t squeue -h -o '%j %T' -t F
-t squeue -h -o '%j %T' -t FAILED,CANCELLED -n failed
-t squeue -h -o '%j %T' -t all -n running,pending,failed -S j
+t squeue -h -o '%j %T' -t F -n st-failed
+t squeue -h -o '%j %T' -t FAILED,CANCELLED -n st-failed
+t squeue -h -o '%j %T' -t all -n st-running,st-pending,st-failed -S j
 touch go
 
 #: squeue by name, user, node, partition, account, id

@@ -17,19 +17,19 @@ wc -l <ran
 cut -d ' ' -f 3 ran | sort | uniq -d | wc -l
 squeue -h -t all -n p1,p2,p3,p4 -o %T | sort | uniq -c
 
-#: 20 jobs of two whole nodes run one after the other, in the order of their ids
+#: 12 jobs of two whole nodes run one after the other, in the order of their ids
 job -N2 --exclusive <<'X'
 while [ ! -e go ]; do sleep 0.1; done
 X
 for process in 1 2 3 4; do
-    for number in 1 2 3 4 5; do
+    for number in 1 2 3; do
         sbatch -J turn -N2 --exclusive --wrap 'echo $SLURM_JOB_ID >>order; [ ! -e busy ] || echo overlap >>order; touch busy; rm busy' >/dev/null
     done &
 done
 sleep 0.1
-until (($(squeue -h -n turn | wc -l) == 20)); do sleep 0.2; done
+until (($(squeue -h -n turn | wc -l) == 12)); do sleep 0.2; done
 touch go
-patience 60 bash -c '[[ -z $(squeue -h -o %i) ]]'
+patience 100 bash -c '[[ -z $(squeue -h -o %i) ]]'
 sort -nc order && echo "in order"
 wc -l <order
 
