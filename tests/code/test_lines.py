@@ -42,10 +42,8 @@ def test_the_parameter_counts_add_up_to_the_formula(worlds):
     """12 l h² (1 + 13/(12 h) + (V + s)/(12 l h)), with one copy of the word matrix more."""
     texts = run(worlds, 4, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 "
                            "--log-interval 1 --exit-interval 1")  # fmt: skip
-    counts = re.findall(
-        r" > number of parameters on \(tensor, pipeline\) model parallel rank \((\d), (\d)\): (\d+)",
-        "".join(texts),
-    )
+    where = r"\(tensor, pipeline\) model parallel rank \((\d), (\d)\)"
+    counts = re.findall(rf" > number of parameters on {where}: (\d+)", "".join(texts))
     assert sorted((int(t), int(p)) for t, p, _ in counts) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     layers, hidden, vocabulary, length = 4, 32, 256, 16
     formula = 12 * layers * hidden**2 * (
@@ -74,8 +72,8 @@ def test_float16_starts_with_skipped_steps(worlds):
 
 def test_evaluation_lines(worlds):
     texts = run(worlds, 2, "--log-interval 2 --eval-interval 2 --eval-iters 2 --train-iters 4")
-    found = re.findall(r" validation loss at (.*?) \| lm loss value: (\S+) \| lm loss PPL: (\S+) \| ",
-                       texts[1])  # fmt: skip
+    line = r" validation loss at (.*?) \| lm loss value: (\S+) \| lm loss PPL: (\S+) \| "
+    found = re.findall(line, texts[1])
     assert [title for title, *_ in found] == [
         "iteration 2",
         "iteration 4",
@@ -90,20 +88,8 @@ def test_the_learning_rate_of_the_original_lab():
     """lr 6e-5 → 6e-6, cosine over 800 iterations, 1 % warm-up: 5.822E-05 after 100."""
     from arguments import parse_arguments
 
-    args = parse_arguments(
-        [
-            "--lr",
-            "6e-5",
-            "--min-lr",
-            "6e-6",
-            "--lr-decay-style",
-            "cosine",
-            "--lr-decay-iters",
-            "800",
-            "--lr-warmup-fraction",
-            "0.01",
-        ]
-    )
+    flags = "--lr 6e-5 --min-lr 6e-6 --lr-decay-style cosine --lr-decay-iters 800"
+    args = parse_arguments([*flags.split(), "--lr-warmup-fraction", "0.01"])
     assert f"{learning_rate(100, args):.3E}" == "5.822E-05"
     assert learning_rate(8, args) == 6e-5
     assert learning_rate(4, args) == 3e-5
@@ -126,12 +112,6 @@ def test_tensorboard_has_megatrons_names(worlds, tmp_path):
     run(worlds, 1, f"--log-interval 1 --train-iters 2 --tensorboard-dir {tmp_path}")
     events = EventAccumulator(str(tmp_path))
     events.Reload()
-    assert {
-        "lm loss",
-        "learning-rate",
-        "loss-scale",
-        "grad-norm",
-        "batch-size",
-        "iteration-time",
-    } <= (set(events.Tags()["scalars"]))
+    names = {"lm loss", "learning-rate", "loss-scale", "grad-norm", "batch-size"}
+    assert names <= set(events.Tags()["scalars"])
     assert [event.step for event in events.Scalars("lm loss")] == [1, 2]

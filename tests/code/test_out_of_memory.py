@@ -21,9 +21,9 @@ LINE = re.compile(
 @pytest.mark.slow
 def test_the_job_ends_and_names_rank_sizes_and_limit(repository):
     program = repository / "code" / "pretrain_gpt.py"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-               str(program), "--mock-data", "--hidden-size", "256", "--seq-length", "256",
-               "--micro-batch-size", "64", "--train-iters", "3"]  # fmt: skip
+    launcher = "-m torch.distributed.run --standalone --nproc-per-node 2"
+    flags = "--mock-data --hidden-size 256 --seq-length 256 --micro-batch-size 64 --train-iters 3"
+    command = [sys.executable, *launcher.split(), str(program), *flags.split()]
     environment = {**os.environ, "COURSE_DEVICE_MEMORY_BYTES": str(MEMORY)}
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
