@@ -90,6 +90,10 @@ def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Tra
         gradient_type = wide if args.accumulate_allreduce_grads_in_fp32 else dtype_of(args)
         stages = [stage.to(dtype_of(args)) for stage in stages]
         holder = Replicated(stages, layout, gradient_type, args.use_distributed_optimizer)
+    if args.torch_compile:
+        mode = "reduce-overhead" if args.cuda_graphs else None
+        for stage in stages:
+            stage.compile(mode=mode)
     steps = steps_of(
         args.pipeline_schedule, layout.pipeline.size, layout.pipeline.index, count, chunks
     )

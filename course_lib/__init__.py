@@ -19,6 +19,7 @@ EXPORTS: dict[str, str] = {
     "check": "teach.check",
     "gpt": "lab.recipes.gpt",
     "links": "lab.recipes.links",
+    "plan": "plan",
     "progress": "teach.progress:show",
     "read": "read",
     "shell": "lab.recipes.shell",

@@ -185,14 +185,31 @@ guess_strong, guess_weak = 2.0, 2.0  # change them to your own guesses
 
 # %% id="nodes-run"
 strong2 = lab.submit(
-    gpt.recipe("dp2-strong", nodes=1, gpus_per_node=2, micro_batch=4, global_batch=8, iterations=60, log_interval=10)
+    gpt.recipe(
+        "dp2-strong",
+        nodes=1,
+        gpus_per_node=2,
+        micro_batch=4,
+        global_batch=8,
+        iterations=60,
+        log_interval=10,
+    )
 )
 weak2 = lab.submit(
-    gpt.recipe("dp2-weak", nodes=1, gpus_per_node=2, micro_batch=2, global_batch=4, iterations=60, log_interval=10)
+    gpt.recipe(
+        "dp2-weak",
+        nodes=1,
+        gpus_per_node=2,
+        micro_batch=2,
+        global_batch=4,
+        iterations=60,
+        log_interval=10,
+    )
 )
 strong2.require()
 weak2.require()
 show.throughput(run, strong2, weak2)
+
 
 # %% id="nodes-see"
 def samples_per_second(run):
@@ -230,8 +247,14 @@ print(f"weak scaling:   you guessed {guess_weak}, measured {weak:.2f}")
 # %% id="time-run"
 traced = lab.submit(
     gpt.recipe(
-        "dp4-traced", nodes=2, gpus_per_node=2, micro_batch=2, global_batch=8, iterations=14,
-        profile=(10, 12), profile_ranks=[0, 1, 2, 3],
+        "dp4-traced",
+        nodes=2,
+        gpus_per_node=2,
+        micro_batch=2,
+        global_batch=8,
+        iterations=14,
+        profile=(10, 12),
+        profile_ranks=[0, 1, 2, 3],
     )
 )
 traced.require()
@@ -247,7 +270,9 @@ show.step_time(traced.profile.overlap)
 
 # %% id="bytes"
 parameters = run.log.parameter_count
-print(f"{parameters:,} parameters × 4 bytes = {4 * parameters / 1e6:.1f} MB of gradients per step and device")
+print(
+    f"{parameters:,} parameters × 4 bytes = {4 * parameters / 1e6:.1f} MB of gradients per step and device"
+)
 
 # %% [markdown] id="bytes-explain"
 # The second is measured in lesson 04.
@@ -263,9 +288,7 @@ print(f"{parameters:,} parameters × 4 bytes = {4 * parameters / 1e6:.1f} MB of 
 ### GAP wide = gpt.recipe(
 ### GAP     "wide", nodes=..., gpus_per_node=2, micro_batch=..., global_batch=32, iterations=20
 ### GAP )
-wide = gpt.recipe(
-    "wide", nodes=2, gpus_per_node=2, micro_batch=8, global_batch=32, iterations=20
-)
+wide = gpt.recipe("wide", nodes=2, gpus_per_node=2, micro_batch=8, global_batch=32, iterations=20)
 ### END SOLUTION
 wide_run = lab.submit(wide)
 wide_run.watch()

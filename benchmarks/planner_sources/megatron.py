@@ -112,5 +112,5 @@ def jubench(row: Row) -> Measured:
         row, recompute="selective", sequence_parallel=True, precision="fp16", flash=True, zero=1
     )
     machine = cluster("juwels-booster", layout.devices)
-    stack = stack_named("megatron-core")
+    stack = stack_named("megatron-2023")
     return Measured("jubench", gpt(row, 50257), layout, machine, stack, float(row.iter_time_s))

@@ -1,8 +1,90 @@
-"""Predict: parameters, FLOPs, memory, time and the best layout, before anything runs."""
+"""Predict: parameters, FLOPs, memory, time and the best layout, before anything runs.
+
+from course_lib import plan
+where = plan.cluster("juwels-booster", devices=32)
+run = plan.predict(plan.preset("13b"), plan.Layout(tensor=2, pipeline=4, data=4), where)
+run.table()                            # time and memory by part
+plan.search(run.model, where, global_batch=1024).table()
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from course_lib.plan.checks import PlanError
 from course_lib.plan.layout import Layout
 from course_lib.plan.model import Model, Patches
 from course_lib.plan.presets import PRESETS, preset
 
-__all__ = ["PRESETS", "Layout", "Model", "Patches", "PlanError", "preset"]
+if TYPE_CHECKING:
+    from course_lib.plan.calibration import Observation, calibrate, with_links
+    from course_lib.plan.estimate import Estimate, largest_micro_batch, predict
+    from course_lib.plan.flops import of_iteration, of_sequence, training_days
+    from course_lib.plan.hardware import Cluster, Device, Link, Tier
+    from course_lib.plan.layout_search import Choice, search
+    from course_lib.plan.machines import CLUSTERS, DEVICES, box, cluster, device
+    from course_lib.plan.parameter_counts import on_rank, parameters
+    from course_lib.plan.scale import Failures, campaign, checkpoint_s, scale_out
+    from course_lib.plan.stacks import STACKS, Stack
+
+# Resolved on first use: whoever only names a layout need not load the whole room.
+LATE: dict[str, str] = {
+    "calibration": "Observation calibrate with_links",
+    "estimate": "Estimate largest_micro_batch predict",
+    "flops": "of_iteration of_sequence training_days",
+    "hardware": "Cluster Device Link Tier",
+    "layout_search": "Choice search",
+    "machines": "CLUSTERS DEVICES box cluster device",
+    "parameter_counts": "on_rank parameters",
+    "scale": "Failures campaign checkpoint_s scale_out",
+    "stacks": "STACKS Stack",
+}
+_MODULE_OF = {name: module for module, names in LATE.items() for name in names.split()}
+
+__all__ = [
+    "CLUSTERS",
+    "DEVICES",
+    "PRESETS",
+    "STACKS",
+    "Choice",
+    "Cluster",
+    "Device",
+    "Estimate",
+    "Failures",
+    "Layout",
+    "Link",
+    "Model",
+    "Observation",
+    "Patches",
+    "PlanError",
+    "Stack",
+    "Tier",
+    "box",
+    "calibrate",
+    "campaign",
+    "checkpoint_s",
+    "cluster",
+    "device",
+    "largest_micro_batch",
+    "of_iteration",
+    "of_sequence",
+    "on_rank",
+    "parameters",
+    "predict",
+    "preset",
+    "scale_out",
+    "search",
+    "training_days",
+    "with_links",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"course_lib.plan has no {name!r}; it offers: {', '.join(__all__)}")
+    value = getattr(import_module(f"course_lib.plan.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log2
 
 from course_lib.plan import constants as c
-from course_lib.plan import parameters
+from course_lib.plan import parameter_counts
 from course_lib.plan.communication import Group, all_gather_s, all_reduce_s, group_of, send_s
 from course_lib.plan.flops import recomputed_layers
 from course_lib.plan.hardware import Cluster
@@ -13,7 +13,7 @@ from course_lib.plan.kernels import ELEMENT_BYTES, memory_s
 from course_lib.plan.layer_time import Pass, Setting, head_passes, layer_passes, setting
 from course_lib.plan.layout import Layout
 from course_lib.plan.model import Model
-from course_lib.plan.parameters import on_rank
+from course_lib.plan.parameter_counts import on_rank
 from course_lib.plan.pipeline import idle_s, sends
 from course_lib.plan.ranks import stride
 from course_lib.plan.stacks import Stack
@@ -86,8 +86,8 @@ def _accumulation(s: Setting) -> tuple[float, float]:
     if moved == 0:
         return 0.0, 0.0
     tensor, device = s.layout.tensor, s.cluster.device
-    own_layer = memory_s(device, parameters.layer(s.model, tensor).total * moved)
-    return own_layer, memory_s(device, parameters.head(s.model, tensor) * moved)
+    own_layer = memory_s(device, parameter_counts.layer(s.model, tensor).total * moved)
+    return own_layer, memory_s(device, parameter_counts.head(s.model, tensor) * moved)
 
 
 def _sharing(layout: Layout, cluster: Cluster, stage_s: list[float], idle: float) -> float:

@@ -8,7 +8,7 @@ from course_lib.plan.flops import recomputed_layers
 from course_lib.plan.kernels import ELEMENT_BYTES
 from course_lib.plan.layout import Layout
 from course_lib.plan.model import Model
-from course_lib.plan.parameters import layer, on_rank
+from course_lib.plan.parameter_counts import layer, on_rank
 from course_lib.plan.pipeline import alive
 from course_lib.plan.stacks import Stack
 from course_lib.plan.stages import head_rank, layers_of_stages

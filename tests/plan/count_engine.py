@@ -35,21 +35,19 @@ def held(args, tensor, pipeline):
     return counts
 
 
-def flops(args):
-    grid = program.grid_from(args, 1)
-    layout = program.make_layout(grid, 0)
-    training = program.build(args, layout, torch.device("cpu"))
+def flops(flags):
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-        program.train_step(training, 0)
+        program.main(flags)
     return counter.get_total_flops()
 
 
 def count(flags, tensor, pipeline):
-    args = program.parse_arguments([*flags.split(), "--mock-data", "--train-iters", "1"])
+    one_step = [*flags.split(), "--mock-data", "--train-iters", "1"]
+    args = program.parse_arguments(one_step)
     program.prepare(args, Grid({"tp": tensor, "cp": 1, "ep": 1, "dp": 1, "pp": pipeline}))
     return {
         "held": held(args, tensor, pipeline),
-        "flops": flops(args) if tensor == pipeline == 1 else 0,
+        "flops": flops(one_step) if tensor == pipeline == 1 else 0,
     }
 
 

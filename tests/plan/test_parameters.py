@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from course_lib.plan import Layout, Model, Patches, preset
-from course_lib.plan.parameters import on_rank, parameters
+from course_lib.plan.parameter_counts import on_rank, parameters
 from course_lib.plan.stages import head_rank, layers_of_stages
 
 

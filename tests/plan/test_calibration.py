@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from course_lib.plan import Layout, PlanError, preset
-from course_lib.plan.calibrate import Observation, calibrate, with_links
+from course_lib.plan.calibration import Observation, calibrate, with_links
 from course_lib.plan.estimate import Estimate
 from course_lib.plan.iteration import iteration_parts
 from course_lib.plan.machines import box

@@ -1,0 +1,144 @@
+"""On one GPU: the training program beside a plain compiled GPT with fused AdamW.
+
+    python benchmarks/gpu.py                     124 M parameters, sequence 1024, bfloat16
+    python benchmarks/gpu.py --device cpu --tiny the same steps where there is no GPU
+
+Both take turns in one process, round after round. Printed: medians of tokens per second, MFU of the
+device's dense bfloat16 peak where it is known, and the peak memory that the allocator counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from plain_gpt import PlainGPT, Shape
+
+PEAK_TFLOPS = {"V100": 125, "A100": 312, "H100": 989, "H200": 989, "GH200": 989, "B200": 2250}
+GPT2 = Shape(layers=12, hidden=768, heads=12, length=1024, vocabulary=50304)
+TINY = Shape(layers=2, hidden=64, heads=4, length=64, vocabulary=512)
+MICRO_BATCHES = 4
+
+
+def program(shape: Shape, micro_batch: int, compiled: bool, more: str) -> Callable[[], object]:
+    """One step of the training program."""
+    from arguments import parse_arguments
+    from checkpoint import Progress
+    from device import start
+    from layout import make_layout
+    from layout_checks import grid_from
+    from pretrain_gpt import build, prepare, train_step
+
+    flags = (
+        f"--mock-data --vocab-size {shape.vocabulary} --num-layers {shape.layers} "
+        f"--hidden-size {shape.hidden} --num-attention-heads {shape.heads} --bf16 "
+        f"--seq-length {shape.length} --micro-batch-size {micro_batch} --train-iters 10000 "
+        f"--global-batch-size {micro_batch * MICRO_BATCHES} --lr 1e-4 {more}"
+    )
+    args = parse_arguments(flags.split() + ["--torch-compile"] * compiled)
+    grid = grid_from(args, 1)
+    prepare(args, grid)
+    device = start(args)
+    training = build(args, make_layout(grid, 0), device)
+    progress = Progress()
+    return lambda: train_step(training, progress)
+
+
+def plain(
+    shape: Shape, micro_batch: int, compiled: bool, device: torch.device
+) -> Callable[[], object]:
+    """One step of the plain model: autocast to bfloat16, as nanoGPT and its like train."""
+    model = PlainGPT(shape).to(device)
+    forward = torch.compile(model) if compiled else model
+    adam = torch.optim.AdamW(model.groups(0.01), lr=1e-4, fused=True)
+    text = torch.randint(shape.vocabulary, (micro_batch, shape.length + 1), device=device)
+
+    def step() -> None:
+        adam.zero_grad()
+        for _ in range(MICRO_BATCHES):
+            with torch.autocast(device.type, torch.bfloat16):
+                loss = forward(text[:, :-1], text[:, 1:])
+            (loss / MICRO_BATCHES).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.step()
+
+    return step
+
+
+def seconds_of(step: Callable[[], object], steps: int) -> float:
+    wait_for_device()
+    began = time.perf_counter()
+    for _ in range(steps):
+        step()
+    wait_for_device()
+    return (time.perf_counter() - began) / steps
+
+
+def wait_for_device() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def peak_gib(make: Callable[[], Callable[[], object]]) -> tuple[Callable[[], object], float]:
+    """The step, warmed up, and the memory at its peak beyond what was there before."""
+    before = torch.cuda.memory_allocated() if torch.cuda.is_available() else 0
+    step = make()
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    for _ in range(3):
+        step()
+    peak = torch.cuda.max_memory_allocated() - before if torch.cuda.is_available() else 0
+    return step, peak / 2**30
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--micro-batch", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--more", default="", help="further flags of the program")
+    args = parser.parse_args()
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "code"))
+    shape, compiled = TINY if args.tiny else GPT2, not args.no_compile
+    device = torch.device(args.device)
+    makers = {
+        "plain": lambda: plain(shape, args.micro_batch, compiled, device),
+        "program": lambda: program(shape, args.micro_batch, compiled, args.more),
+    }
+    made = {name: peak_gib(make) for name, make in makers.items()}
+    times: dict[str, list[float]] = {name: [] for name in made}
+    for _ in range(args.rounds):
+        for name, (step, _) in made.items():
+            times[name].append(seconds_of(step, 5))
+    report(shape, args.micro_batch * MICRO_BATCHES * shape.length, times, made)
+    dist.destroy_process_group()
+
+
+def report(shape: Shape, tokens: int, times: dict[str, list[float]], made: dict) -> None:
+    per_layer = 12 * shape.hidden**2 + 2 * shape.hidden * shape.length
+    flops = 6 * tokens * (shape.layers * per_layer + shape.vocabulary * shape.hidden)
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    peak = next((value for name, value in PEAK_TFLOPS.items() if name in device), None)
+    base = statistics.median(times["plain"])
+    print(f"{device}: {shape}")
+    for name, rows in times.items():
+        seconds = statistics.median(rows)
+        mfu = f"{100 * flops / seconds / peak / 1e12:.1f} %" if peak else "unknown peak"
+        print(
+            f"{name:8} {tokens / seconds:10.0f} tokens/s  MFU {mfu}  peak {made[name][1]:.2f} GiB"
+            f"  {base / seconds:.2f} × plain"
+        )
+
+
+if __name__ == "__main__":
+    main()
