@@ -24,12 +24,12 @@ ended
 states
 
 #: hold a job by its name
-job --begin=now+1hour -J named <<'X'
+job --begin=now+1hour -J held-by-name <<'X'
 true
 X
-t scontrol hold jobname=named
+t scontrol hold jobname=held-by-name
 reason
-t scontrol release jobname=named
+t scontrol release jobname=held-by-name
 sleep 1
 reason
 
@@ -247,7 +247,7 @@ echo run >>log
 X
 ended
 t scontrol requeue "$id"
-sleep 1
+patience 10 bash -c "squeue -h -o %r -j $id | grep -q BeginTime"
 reason
 
 #: requeuehold
