@@ -18,7 +18,7 @@ import torch
 from context_parallel import Attention, my_positions
 from layout import Group, Layout
 from products import WeightWork
-from profiling import named
+from profiling import in_backward, named
 from tensor_parallel import ColumnParallel, RowParallel, Slicing
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -116,8 +116,7 @@ class Stage(nn.Module):
         return (words.view(-1, self.samples, words.shape[1]) + places).view_as(words)
 
     def run(self, layers: list[Layer], x: Tensor) -> Tensor:
-        again = torch._C._current_graph_task_id() != -1  # called from within backward
-        with named("recompute" if again else "layers"):
+        with named("recompute" if in_backward() else "layers"):
             for layer in layers:
                 x = layer(x, self.samples)
         return x

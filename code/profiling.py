@@ -18,7 +18,14 @@ NOTHING: AbstractContextManager[None] = nullcontext()
 
 def named(name: str) -> AbstractContextManager[object]:
     """A range of this name in the profile; free of cost while nothing is recorded."""
-    return torch.profiler.record_function(name) if torch.autograd._profiler_enabled() else NOTHING
+    if torch.compiler.is_compiling() or not torch.autograd._profiler_enabled():
+        return NOTHING
+    return torch.profiler.record_function(name)
+
+
+def in_backward() -> bool:
+    """Called from within backward: what runs forward there is recomputation."""
+    return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1
 
 
 class Profiler:

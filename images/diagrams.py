@@ -31,9 +31,7 @@ PICTURES: dict[str, Callable[[], Picture]] = {
     "pipeline_1f1b": lambda: show.schedule("1f1b", 4, 8),
     "pipeline_interleaved": lambda: show.schedule("interleaved", 4, 8),
     "pipeline_zero_bubble": lambda: show.schedule("zero-bubble", 4, 8),
-    "rank_groups": lambda: show.ranks(
-        {"tensor": TENSOR_GROUPS, "data": DATA_GROUPS}, devices_per_node=4
-    ),
+    "rank_groups": lambda: show.ranks(GROUPS, devices_per_node=4),
 }
 
 

@@ -9,9 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from course_lib.read.advice import Recommendation
     from course_lib.read.first_cause import Failure, failure, failures
+    from course_lib.read.memory_timeline import Memory, MemoryTimeline
+    from course_lib.read.memory_traces import memory
     from course_lib.read.nccl_log import NcclReader, nccl
     from course_lib.read.nccl_result import NcclLog
+    from course_lib.read.profile_result import Profile
+    from course_lib.read.profiles import profile
     from course_lib.read.training import TrainingReader, training_log
     from course_lib.read.training_result import TrainingLog, World
 
@@ -22,6 +27,12 @@ _WHERE = {
     "NcclLog": "nccl_result",
     "NcclReader": "nccl_log",
     "nccl": "nccl_log",
+    "Memory": "memory_timeline",
+    "MemoryTimeline": "memory_timeline",
+    "memory": "memory_traces",
+    "Profile": "profile_result",
+    "Recommendation": "advice",
+    "profile": "profiles",
     "training_log": "training",
     "TrainingReader": "training",
     "TrainingLog": "training_result",
@@ -30,14 +41,20 @@ _WHERE = {
 
 __all__ = [
     "Failure",
+    "Memory",
+    "MemoryTimeline",
     "NcclLog",
     "NcclReader",
+    "Profile",
+    "Recommendation",
     "TrainingLog",
     "TrainingReader",
     "World",
     "failure",
     "failures",
+    "memory",
     "nccl",
+    "profile",
     "training_log",
 ]
 

@@ -214,5 +214,5 @@ def _finish(axes: Axes) -> None:
     names = axes.get_legend_handles_labels()[1]
     if len(names) > 1:
         legend_below(axes)
-    elif names and names[0] not in axes.get_title(loc="left"):
+    elif names and names[0] != "run 1" and names[0] not in axes.get_title(loc="left"):
         axes.set_title(f"{axes.get_title(loc='left')} · {names[0]}")

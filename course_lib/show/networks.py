@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -13,19 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
+from course_lib.show.network_layout import RADIUS, place
+from course_lib.show.network_links import Link, counts_of, hosts_of, links_of, look, said_of
 from course_lib.show.picture import Picture
 from course_lib.show.style import (
-    BLUE,
-    BROWN,
-    GREEN,
-    GREY,
     INK,
-    ORANGE,
     PAPER,
-    PURPLE,
     QUIET,
-    SKY,
-    VERMILION,
     bare,
     listed,
     sheet,
@@ -33,34 +26,8 @@ from course_lib.show.style import (
 )
 
 DRAWN_ONE_BY_ONE = 64
-RADIUS = 0.34
-_LOOKS = (
-    ("NVLS", PURPLE, "-"),
-    ("COLLNET", SKY, "-."),
-    ("P2P", BLUE, "-"),
-    ("SHM", GREEN, "-"),
-    ("NET/IB", ORANGE, "--"),
-    ("NET/OFI", BROWN, "--"),
-    ("NET/LIBFABRIC", BROWN, "--"),
-    ("NET", VERMILION, "--"),
-)
-
-
-@dataclass(frozen=True)
-class Link:
-    """Both directions between two ranks, where they use the same transport."""
-
-    first: Any
-    second: Any
-    transport: str
-    both_ways: bool
-
-
-def look(transport: str) -> tuple[str, str]:
-    for start, paint, dash in _LOOKS:
-        if transport.upper().startswith(start):
-            return paint, dash
-    return GREY, ":"
+BETWEEN_ONE_BY_ONE = 24
+"""More links than this between nodes are drawn as one line for every pair of nodes."""
 
 
 def topology(
@@ -79,57 +46,36 @@ def topology(
     ranks = list(dict.fromkeys([*matrix.index, *matrix.columns]))
     if not ranks:
         raise ValueError("this transport matrix is empty: was the job run with NCCL_DEBUG=INFO?")
-    hosts = _hosts(ranks, nodes)
-    links = list(_links(matrix))
+    links = list(links_of(matrix))
+    hosts = hosts_of(ranks, nodes, links)
     if len(ranks) > DRAWN_ONE_BY_ONE:
         return _summary(ranks, hosts, links)
     return _drawn(ranks, hosts, links, names or {})
 
 
-def _hosts(ranks: list[Any], nodes: Mapping[Any, str] | pd.DataFrame | None) -> dict[Any, str]:
-    if isinstance(nodes, pd.DataFrame):
-        column = "host" if "host" in nodes else "node"
-        nodes = dict(zip(nodes["rank"], nodes[column].astype(str), strict=True))
-    known = {rank: str(host) for rank, host in (nodes or {}).items() if isinstance(host, str)}
-    return {rank: known.get(rank, "one node" if not known else "unknown node") for rank in ranks}
-
-
-def _links(matrix: pd.DataFrame) -> Iterator[Link]:
-    cells = {
-        (source, destination): str(transport)
-        for source, row in zip(matrix.index, matrix.to_numpy(), strict=True)
-        for destination, transport in zip(matrix.columns, row, strict=True)
-        if isinstance(transport, str) and transport and source != destination
-    }
-    done: set[tuple[Any, Any]] = set()
-    for (source, destination), transport in cells.items():
-        done.add((source, destination))
-        both_ways = cells.get((destination, source)) == transport
-        if not (both_ways and (destination, source) in done):
-            yield Link(source, destination, transport, both_ways)
-
-
 def _drawn(
     ranks: list[Any], hosts: dict[Any, str], links: list[Link], names: Mapping[Any, str]
 ) -> Picture:
-    places, boxes = _layout(ranks, hosts)
+    places, boxes = place(ranks, hosts)
     width = max(x + w for x, _, w, _ in boxes.values())
     height = max(y + h for _, y, _, h in boxes.values())
     margin = max(0.3, (7.0 - width) / 2)
-    with sheet(height_in=min(max(8.0 * (height + 1.1) / (width + 2 * margin), 2.8), 5.6)) as page:
+    inside = [link for link in links if hosts[link.first] == hosts[link.second]]
+    between = [link for link in links if hosts[link.first] != hosts[link.second]]
+    with sheet(height_in=min(max(8.0 * (height + 1.1) / (width + 2 * margin), 2.8), 6.2)) as page:
         axes = bare(page.axes())
-        for host, (x, y, w, h) in boxes.items():
-            axes.add_patch(_box(x, y, w, h))
-            axes.text(
-                x + 0.12, y + h - 0.1, shorten(host, 18), va="top", fontweight="bold", zorder=7
-            )
+        patches = _draw_nodes(axes, boxes)
         circles = {
             rank: Circle(place, RADIUS, fc=PAPER, ec=INK, lw=1.6, zorder=4)
             for rank, place in places.items()
         }
-        for link in links:
-            inside = hosts[link.first] == hosts[link.second]
-            _draw_link(axes, link, circles, inside=inside, crowded=len(links) > 24)
+        for link in inside:
+            _draw_link(axes, link, circles, inside=True, crowded=len(links) > 24)
+        if len(between) > BETWEEN_ONE_BY_ONE:
+            _draw_roads(axes, between, hosts, patches)
+        else:
+            for link in between:
+                _draw_link(axes, link, circles, inside=False, crowded=len(links) > 24)
         for rank, circle in circles.items():
             axes.add_patch(circle)
             axes.annotate(
@@ -140,62 +86,50 @@ def _drawn(
         axes.set_ylim(-0.6, height + 0.3)
         axes.set_aspect("equal")
         _key(page.figure, links)
-        return page.picture(_said(ranks, hosts, links))
+        return page.picture(said_of(ranks, hosts, links))
+
+
+def _draw_nodes(axes: Axes, boxes: Mapping[str, Any]) -> dict[str, FancyBboxPatch]:
+    """Names of nodes often differ at their end only."""
+    same = {shorten(host, 18) for host in boxes}
+    patches = {}
+    for host, (x, y, w, h) in boxes.items():
+        text = shorten(host, 18) if len(same) == len(boxes) else f"…{host[-16:]}"
+        patches[host] = _box(x, y, w, h)
+        axes.add_patch(patches[host])
+        axes.text(x + 0.12, y + h - 0.1, text, va="top", fontweight="bold", zorder=7)
+    return patches
+
+
+def _draw_roads(
+    axes: Axes, between: list[Link], hosts: Mapping[Any, str], patches: Mapping[str, FancyBboxPatch]
+) -> None:
+    """One line for each pair of nodes and transport, the thicker the more links; it runs behind
+    the boxes that lie on its way."""
+    counts = Counter(
+        (*sorted((hosts[link.first], hosts[link.second])), link.transport) for link in between
+    )
+    most = max(counts.values())
+    for (one, other, transport), count in counts.items():
+        start, end = (_middle(patches[host]) for host in (one, other))
+        paint, dash = look(transport)
+        bend = 0.0 if math.dist(start, end) < 6 else 0.12
+        axes.add_patch(
+            FancyArrowPatch(
+                start, end, connectionstyle=f"arc3,rad={bend}", color=paint, ls=dash, zorder=0.5,
+                lw=1.2 + 3.0 * count / most, arrowstyle="-", patchA=patches[one],
+                patchB=patches[other],
+            )
+        )  # fmt: skip
+
+
+def _middle(box: FancyBboxPatch) -> tuple[float, float]:
+    return box.get_x() + box.get_width() / 2, box.get_y() + box.get_height() / 2
 
 
 def _box(x: float, y: float, width: float, height: float) -> FancyBboxPatch:
     shape = "round,pad=0,rounding_size=0.15"
     return FancyBboxPatch((x, y), width, height, shape, fc="#f5f7f9", ec=QUIET)
-
-
-def _layout(
-    ranks: list[Any], hosts: dict[Any, str]
-) -> tuple[dict[Any, tuple[float, float]], dict[str, tuple[float, float, float, float]]]:
-    """Devices of a node in a row or a circle; nodes in rows that turn back like a snake, so
-    that a ring through the nodes has short links."""
-    members: dict[str, list[Any]] = {}
-    for rank in ranks:
-        members.setdefault(hosts[rank], []).append(rank)
-    spots = {host: _spots(len(mine)) for host, mine in members.items()}
-    w = max(x for each in spots.values() for x, _ in each) + 0.75
-    h = max(y for each in spots.values() for _, y in each) + 1.05
-    columns = _columns(len(members), (w + 1.1) / (h + 0.7))
-    rows = math.ceil(len(members) / columns)
-    places: dict[Any, tuple[float, float]] = {}
-    boxes: dict[str, tuple[float, float, float, float]] = {}
-    for number, (host, mine) in enumerate(members.items()):
-        row, column = divmod(number, columns)
-        column = column if row % 2 == 0 else columns - 1 - column
-        x, y = column * (w + 1.1), (rows - 1 - row) * (h + 0.7)
-        boxes[host] = (x, y, w, h)
-        for rank, (dx, dy) in zip(mine, spots[host], strict=True):
-            places[rank] = (x + dx, y + h - 0.3 - dy)
-    return places, boxes
-
-
-def _spots(devices: int) -> list[tuple[float, float]]:
-    """Where the devices of a node are, from its left and its top."""
-    if devices <= 3:
-        return [(0.75 + 1.6 * place, 0.75) for place in range(devices)]
-    radius = 1.05 / (2 * math.sin(math.pi / devices))
-    turn = math.pi / devices if devices % 2 == 0 else 0.0
-    return [
-        (
-            0.75 + radius + radius * math.sin(2 * math.pi * place / devices - turn),
-            0.75 + radius - radius * math.cos(2 * math.pi * place / devices - turn),
-        )
-        for place in range(devices)
-    ]
-
-
-def _columns(nodes: int, shape: float) -> int:
-    """As few empty places as possible, then a picture about twice as wide as high."""
-
-    def cost(columns: int) -> float:
-        rows = math.ceil(nodes / columns)
-        return 0.35 * (rows * columns - nodes) + abs(math.log(columns * shape / rows / 2.2))
-
-    return min(range(1, min(nodes, 8) + 1), key=cost)
 
 
 def _draw_link(
@@ -235,30 +169,10 @@ def _key(figure: Any, links: list[Link]) -> None:
         figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))
 
 
-def _counts(links: list[Link], hosts: Mapping[Any, str]) -> tuple[Counter[str], Counter[str]]:
-    """Links by transport, inside the nodes and between them."""
-    inside: Counter[str] = Counter()
-    between: Counter[str] = Counter()
-    for link in links:
-        (inside if hosts[link.first] == hosts[link.second] else between)[link.transport] += 1
-    return inside, between
-
-
-def _said(ranks: list[Any], hosts: dict[Any, str], links: list[Link]) -> str:
-    nodes = list(dict.fromkeys(hosts.values()))
-    parts = [f"Topology of {len(ranks)} ranks on {len(nodes)} node{'s' * (len(nodes) > 1)}."]
-    places = ("Inside nodes", "Between nodes")
-    for where, counts in zip(places, _counts(links, hosts), strict=True):
-        if counts:
-            said = [f"{n} link{'s' * (n > 1)} by {name}" for name, n in counts.most_common()]
-            parts.append(f"{where}: {listed(said)}.")
-    return " ".join(parts) if links else parts[0] + " No links."
-
-
 def _summary(ranks: list[Any], hosts: dict[Any, str], links: list[Link]) -> Picture:
     """Two boxes for all alike nodes, and the counts that a drawing of a thousand would hide."""
     per_node = Counter(hosts.values())
-    inside, between = _counts(links, hosts)
+    inside, between = counts_of(links, hosts)
     pairs = {frozenset((hosts[link.first], hosts[link.second])) for link in links}
     linked = sum(len(pair) == 2 for pair in pairs)
     sizes = Counter(per_node.values()).most_common(3)
@@ -283,4 +197,4 @@ def _summary(ranks: list[Any], hosts: dict[Any, str], links: list[Link]) -> Pict
         axes.text(4.7, 0, f"{linked} pairs of nodes linked", ha="center", va="bottom", color=QUIET)
         axes.set_xlim(-0.2, 9.6)
         axes.set_ylim(-0.2, 2.4)
-        return page.picture(f"{_said(ranks, hosts, links)} {linked} pairs of nodes are linked.")
+        return page.picture(f"{said_of(ranks, hosts, links)} {linked} pairs of nodes are linked.")

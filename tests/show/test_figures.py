@@ -264,3 +264,16 @@ def test_a_hundred_thousand_ranges_are_drawn_within_the_limit():
     )
     data, _ = show.timeline(spans)._repr_mimebundle_()
     assert sum(map(len, data.values())) <= OUTPUT_LIMIT_BYTES
+
+
+def test_a_rank_without_a_host_is_in_the_node_whose_memory_reaches_it():
+    """As in the log of one node, which names the ranks of others without their hosts."""
+    alt = show.topology(example.transports(4, 2), {0: "a", 2: "b"}).alt
+    assert "4 ranks on 2 nodes" in alt
+    assert "Inside nodes: 2 links by P2P/IPC" in alt
+
+
+def test_a_rank_that_only_the_network_reaches_is_in_an_unknown_node():
+    matrix = pd.DataFrame([["", "NET/IB"], ["NET/IB", ""]])
+    words = show.topology(matrix, {0: "a"}).figure.axes[0].texts
+    assert "another node" in [text.get_text() for text in words]

@@ -118,7 +118,7 @@ def _scene(state: State) -> Scene:
     height = ranks * ROW + 0.6
     things: list[Cell | Arrow | Words] = []
     heads = ["data"] + [f"w{n}" for n in (1, 2, 3)] + [f"gradient {n}" for n in (1, 2, 3)]
-    things += [Words(_x(n), height - 0.25, head, 10, bold=True) for n, head in enumerate(heads)]
+    things += [Words(_x(n), height - 0.25, head, 9, bold=True) for n, head in enumerate(heads)]
     for rank in range(ranks):
         y = _y(rank, ranks)
         things.append(Words(0.05, y, f"rank {rank}", 10.5, align="left", bold=True))

@@ -68,7 +68,7 @@ def draw(axes: Axes, scene: Scene) -> None:
     box = axes.get_position()
     width_in, height_in = figure.get_size_inches()  # type: ignore[union-attr]
     unit_in = min(box.width * width_in / scene.width, box.height * height_in / scene.height)
-    zoom = min(unit_in / POINTS_AS_GIVEN_IN, 1.15)
+    zoom = min(max(unit_in / POINTS_AS_GIVEN_IN, 0.55), 1.15)
     for thing in scene.things:
         if isinstance(thing, Cell):
             _cell(axes, thing, zoom)

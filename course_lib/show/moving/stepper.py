@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 from course_lib.show.moving.story import Story
@@ -40,5 +41,5 @@ def stepper(story: Story) -> Any:
     widgets.link((play, "value"), (slider, "value"))
     show()
     row = widgets.HBox([back, on, play, slider], layout=widgets.Layout(align_items="center"))
-    title = widgets.HTML(f"<b>{story.title}</b>")
+    title = widgets.HTML(f"<b>{escape(story.title)}</b>")
     return widgets.VBox([title, row, picture, caption], layout=widgets.Layout(max_width="820px"))

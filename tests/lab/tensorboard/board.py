@@ -47,7 +47,11 @@ def jupyter(folder: Path) -> Iterator[Server]:
     """Under a base URL as JupyterHub gives one, with its runtime files kept apart."""
     log = folder / "jupyter.log"
     environment = {
-        **{k: v for k, v in os.environ.items() if not k.startswith(("JPY_", "JUPYTERHUB_"))},
+        **{
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("JPY_", "JUPYTERHUB_", "PYTEST_"))
+        },
         "JUPYTER_TOKEN": "secret",
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
         "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),

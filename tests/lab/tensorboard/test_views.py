@@ -169,19 +169,23 @@ def test_the_launcher_has_the_entry_with_its_icon(visit, server):
     assert icon.evaluate("image => image.naturalWidth") > 0
 
 
+def run_cell(page, server, name: str, source: str) -> None:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, server.folder / f"{name}.ipynb")
+    page.goto(f"{server.url}lab/tree/{name}.ipynb?reset")  # alone, not beside the last one
+    page.get_by_text("| Idle").wait_for(timeout=90_000)
+    page.locator(".jp-Cell .cm-content").first.click()
+    page.keyboard.press("Shift+Enter")
+
+
 def test_the_link_of_a_cell_opens_tensorboard(visit, server):
     source = (
         "from course_lib.lab.tensorboard import tensorboard\n"
         f"tensorboard({str(server.runs)!r}, 'scalars')"
     )
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(notebook, server.folder / "link.ipynb")
     page = visit.page
-    page.goto(f"{server.url}lab/tree/link.ipynb")
-    page.get_by_text("| Idle").wait_for(timeout=90_000)
-    page.locator(".jp-Cell .cm-content").first.click()
-    page.keyboard.press("Shift+Enter")
+    run_cell(page, server, "link", source)
     link = page.locator(".jp-OutputArea a", has_text="TensorBoard")
     link.wait_for(timeout=90_000)
     with page.context.expect_page() as opened:
@@ -190,3 +194,17 @@ def test_the_link_of_a_cell_opens_tensorboard(visit, server):
     board.get_by_text("lm loss").first.wait_for(timeout=90_000)
     keep_picture(page, "link")
     keep_picture(board, "opened")
+
+
+def test_a_moving_diagram_is_stepped_through_in_a_notebook(visit, server):
+    source = "from course_lib import show\nshow.moving.collective('all-gather', 3)"
+    page = visit.page
+    run_cell(page, server, "steps", source)
+    page.get_by_text("1 of 3. before").wait_for(timeout=90_000)
+    page.locator("button:has(.fa-step-forward)").click()
+    page.get_by_text("2 of 3. all-gather").wait_for()
+    picture = page.locator(".jp-OutputArea img")
+    assert picture.get_attribute("alt").startswith("2. all-gather, step 1 of 2: 3 messages")
+    output = page.locator(".jp-OutputArea-output").first
+    assert output.evaluate("box => box.scrollWidth <= box.clientWidth")
+    keep_picture(page, "stepper")

@@ -1,0 +1,106 @@
+"""What a transport matrix says: who is linked with whom, by what, on which nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from course_lib.show.style import (
+    BLUE,
+    BROWN,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    listed,
+)
+
+INSIDE = ("P2P", "SHM", "NVLS")
+_LOOKS = (
+    ("NVLS", PURPLE, "-"),
+    ("COLLNET", SKY, "-."),
+    ("P2P", BLUE, "-"),
+    ("SHM", GREEN, "-"),
+    ("NET/IB", ORANGE, "--"),
+    ("NET", VERMILION, "--"),
+)
+
+
+@dataclass(frozen=True)
+class Link:
+    """Both directions between two ranks, where they use the same transport."""
+
+    first: Any
+    second: Any
+    transport: str
+    both_ways: bool
+
+
+def look(transport: str) -> tuple[str, str]:
+    name = transport.upper()
+    if "LIBFABRIC" in name or "OFI" in name:
+        return BROWN, "--"
+    for start, paint, dash in _LOOKS:
+        if name.startswith(start):
+            return paint, dash
+    return GREY, ":"
+
+
+def hosts_of(
+    ranks: list[Any], nodes: Mapping[Any, str] | pd.DataFrame | None, links: list[Link]
+) -> dict[Any, str]:
+    """A log of one node names its neighbours' ranks without their hosts; what is reached through
+    the memory of a node is in that node."""
+    if isinstance(nodes, pd.DataFrame):
+        column = "host" if "host" in nodes else "node"
+        nodes = dict(zip(nodes["rank"], nodes[column].astype(object), strict=True))
+    known = {rank: host for rank, host in (nodes or {}).items() if isinstance(host, str) and host}
+    if not known:
+        return dict.fromkeys(ranks, "one node")
+    near = [link for link in links if link.transport.upper().startswith(INSIDE)]
+    for link in near * 2:  # once more for those that became known on the way
+        for one, other in ((link.first, link.second), (link.second, link.first)):
+            if one in known:
+                known.setdefault(other, known[one])
+    return {rank: known.get(rank, "another node") for rank in ranks}
+
+
+def links_of(matrix: pd.DataFrame) -> Iterator[Link]:
+    cells = {
+        (source, destination): str(transport)
+        for source, row in zip(matrix.index, matrix.to_numpy(), strict=True)
+        for destination, transport in zip(matrix.columns, row, strict=True)
+        if isinstance(transport, str) and transport and source != destination
+    }
+    done: set[tuple[Any, Any]] = set()
+    for (source, destination), transport in cells.items():
+        done.add((source, destination))
+        both_ways = cells.get((destination, source)) == transport
+        if not (both_ways and (destination, source) in done):
+            yield Link(source, destination, transport, both_ways)
+
+
+def counts_of(links: list[Link], hosts: Mapping[Any, str]) -> tuple[Counter[str], Counter[str]]:
+    """Links by transport, inside the nodes and between them."""
+    inside: Counter[str] = Counter()
+    between: Counter[str] = Counter()
+    for link in links:
+        (inside if hosts[link.first] == hosts[link.second] else between)[link.transport] += 1
+    return inside, between
+
+
+def said_of(ranks: list[Any], hosts: dict[Any, str], links: list[Link]) -> str:
+    nodes = list(dict.fromkeys(hosts.values()))
+    parts = [f"Topology of {len(ranks)} ranks on {len(nodes)} node{'s' * (len(nodes) > 1)}."]
+    places = ("Inside nodes", "Between nodes")
+    for where, counts in zip(places, counts_of(links, hosts), strict=True):
+        if counts:
+            said = [f"{n} link{'s' * (n > 1)} by {name}" for name, n in counts.most_common()]
+            parts.append(f"{where}: {listed(said)}.")
+    return " ".join(parts) if links else parts[0] + " No links."
