@@ -28,7 +28,7 @@ def read_exit_code(registry: Registry, record: Record) -> int | None:
         text = (registry.workspace.runs / record.folder / "exit_code").read_text().strip()
     except (OSError, UnicodeDecodeError):
         return None
-    return int(text) if text.isdigit() and record.folder else None
+    return int(text) if text.isdecimal() and record.folder else None
 
 
 @dataclass

@@ -121,7 +121,7 @@ def recorded(folder: Path) -> Record:
     state = UNKNOWN if code is None else "FAILED" if code else "COMPLETED"
     status = Status(state=state, exit_code=code, source="exit_code")
     return Record(
-        token="", name=recipe.name, key="", job_id=int(number) if number.isdigit() else 0,
+        token="", name=recipe.name, key="", job_id=int(number) if number.isdecimal() else 0,
         folder=str(folder.resolve()), devices=recipe.devices, released=True, final=asdict(status),
         time_limit_minutes=recipe.time_limit_minutes,
     )  # fmt: skip

@@ -90,7 +90,7 @@ def argument_lines(arguments: tuple[str, ...]) -> list[list[str]]:
     """One line per flag with its values, as one reads them."""
     lines: list[list[str]] = []
     for argument in arguments:
-        starts_flag = argument.startswith("-") and not argument[1:2].isdigit()
+        starts_flag = argument.startswith("-") and not argument[1:2].isdecimal()
         if lines and not starts_flag and lines[-1][0].startswith("-"):
             lines[-1].append(argument)
         else:

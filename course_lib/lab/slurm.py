@@ -157,7 +157,7 @@ def parse_queue_line(line: str) -> QueueRow | None:
             nodes="" if nodes in empty else nodes, source="squeue",
         ),
         time_limit=limit,
-        node_count=int(count) if count.isdigit() else 0,
+        node_count=int(count) if count.isdecimal() else 0,
         partition=partition,
         user=user,
         comment="" if comment in empty else comment,
@@ -167,7 +167,7 @@ def parse_queue_line(line: str) -> QueueRow | None:
 
 def parse_accounting_line(line: str) -> tuple[int, str, Status] | None:
     parts = line.split(UNIT, 6)
-    if len(parts) != 7 or not parts[0].isdigit():
+    if len(parts) != 7 or not parts[0].isdecimal():
         return None
     number, state, code, elapsed, nodes, reason, name = parts
     exit_code, _, signal = code.partition(":")
@@ -175,8 +175,8 @@ def parse_accounting_line(line: str) -> tuple[int, str, Status] | None:
         state=normal(state),
         reason="" if reason == "None" else reason,
         exit_code=int(exit_code) or (128 + int(signal or 0) if signal not in ("", "0") else 0)
-        if exit_code.isdigit() else None,
-        elapsed_s=float(elapsed) if elapsed.isdigit() else None,
+        if exit_code.isdecimal() else None,
+        elapsed_s=float(elapsed) if elapsed.isdecimal() else None,
         nodes="" if nodes == "None assigned" else nodes,
         source="sacct",
     )  # fmt: skip

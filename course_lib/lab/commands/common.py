@@ -75,7 +75,7 @@ def _find(words: Sequence[str], lab: Lab) -> Recipe | Unfinished:
 
 
 def which(word: str) -> str | int:
-    return int(word) if word.isdigit() else word
+    return int(word) if word.isdecimal() else word
 
 
 def _value(text: str) -> Any:
