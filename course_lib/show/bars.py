@@ -84,8 +84,11 @@ def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
     table = tables.table_of(profile, "operators")
     candidates = ("device_self_us", "total_us", "host_self_us")
     usable = [name for name in candidates if name in table and tables.numbers(table[name]).any()]
-    column = column or (usable or [candidates[-1]])[0]
+    there = [name for name in candidates if name in table]
+    column = column or (usable or there or [candidates[-1]])[0]
     tables.require(table, ["name", column], "operators")
+    if not usable and not tables.numbers(table[column]).any():
+        raise ValueError("this table holds no time (a CPU run has no kernels); use the operators")
     grouped = table.assign(**{column: tables.numbers(table[column])}).groupby("name")[column].sum()
     best = grouped.sort_values(ascending=False).head(top)
     divisor, unit = tables.time_scale(float(best.max()) if len(best) else 0.0)

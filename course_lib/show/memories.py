@@ -34,9 +34,13 @@ def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
         axes = page.axes()
         scale, unit = _stack(axes, line)
         _phases(axes, line, named=True)
-        _limit(axes, limit, scale)
+        if _near(line, limit):
+            _limit(axes, limit, scale)
+        elif limit:
+            far = f"limit of the device: {tables.quantity(limit / scale, unit)}, far above"
+            axes.text(0.99, 0.97, far, ha="right", va="top", transform=axes.transAxes)
         _peak(axes, line, scale, unit)
-        axes.set_title(f"Memory of rank {line.rank} · {line.device}", pad=24)
+        axes.set_title(f"Memory of {_whose(line, device=True)}", pad=24)
         axes.set_ylim(0, _top(line, limit) / scale)
         legend_below(axes)
         return page.picture(f"Stacked area chart of memory over time. {_said(line)}")
@@ -48,16 +52,20 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
     if not lines:
         raise ValueError(f"no rank of {ranks} is in this memory trace")
     shown = lines[:8]
+    several = len({line.rank for line in lines}) < len(lines)
     columns = min(len(shown), 4)
     rows = -(-len(shown) // columns)
     top = max(_top(line, line.limit_bytes) for line in shown)
     with sheet(height_in=2.6 * rows + 0.9) as page:
         panels = page.panels(rows, columns, sharey=True)
         for place, (axes, line) in enumerate(zip(panels, shown, strict=False)):
-            scale, unit = _stack(axes, line, unit_for_bytes=top)
+            scale, _ = _stack(axes, line, unit_for_bytes=top)
             _phases(axes, line, named=False)
-            _limit(axes, line.limit_bytes, scale, named=place == 0)
-            axes.set_title(f"rank {line.rank}: {tables.quantity(line.peak_bytes / scale, unit)}")
+            if _near(line, line.limit_bytes):
+                _limit(axes, line.limit_bytes, scale, named=place == 0)
+            own_scale, own_unit = tables.byte_scale(line.peak_bytes)
+            peak = tables.quantity(line.peak_bytes / own_scale, own_unit)
+            axes.set_title(f"{_whose(line, several)}: {peak}")
             axes.set_ylim(0, top / scale)
             if place % columns:
                 axes.set_ylabel("")
@@ -158,13 +166,20 @@ def _timelines(memory: Any) -> list[Any]:
 
 def _timeline(source: Any, rank: int | None = None) -> Any:
     lines = _timelines(source)
-    if rank is None or len(lines) == 1:
-        return lines[0]
-    wanted = [line for line in lines if line.rank == rank]
+    fullest = sorted(lines, key=lambda line: -line.peak_bytes)  # a rank has devices beside its own
+    if rank is None or len({line.rank for line in lines}) == 1:
+        return fullest[0]
+    wanted = [line for line in fullest if line.rank == rank]
     if not wanted:
-        there = ", ".join(str(line.rank) for line in lines)
+        there = ", ".join(str(number) for number in dict.fromkeys(line.rank for line in lines))
         raise ValueError(f"rank {rank} is not in this memory trace; it has {there}")
     return wanted[0]
+
+
+def _whose(line: Any, device: bool) -> str:
+    """Snapshots and some traces do not say whose they are."""
+    rank = "an unknown rank" if line.rank is None else f"rank {line.rank}"
+    return f"{rank} · {line.device}" if device and line.device else rank
 
 
 def _points(line: Any) -> tuple[Any, Any]:
@@ -202,12 +217,15 @@ def _phases(axes: Axes, line: Any, named: bool) -> None:
     phases = line.phases if isinstance(line.phases, pd.DataFrame) else pd.DataFrame()
     divisor, _ = tables.time_scale(_span(line))
     whole = max(_span(line), 1e-9)
+    free_from = 0.0
     for _, row in phases.head(200).iterrows():
         begin, end = float(row["begin_us"]) - _zero(line), float(row["end_us"]) - _zero(line)
         tint = PHASE_TINT.get(str(row["phase"]), "#f4f4f4")
         axes.axvspan(begin / divisor, end / divisor, color=tint, lw=0, zorder=0)
-        if named and (end - begin) / whole > 0.018 * len(str(row["phase"])):
+        room = 0.016 * len(str(row["phase"])) * whole
+        if named and end - begin > room and (begin + end - room) / 2 >= free_from:
             middle = (begin + end) / 2 / divisor
+            free_from = (begin + end + room) / 2
             axes.text(
                 middle, 1.0, str(row["phase"]), ha="center", va="bottom", fontsize=9,
                 color=INK, transform=axes.get_xaxis_transform(),
@@ -247,7 +265,11 @@ def _peak(axes: Axes, line: Any, scale: float, unit: str) -> None:
 def _top(line: Any, limit: float | None) -> float:
     """Room for the label of the peak; a limit far above the data would flatten them."""
     most = 1.18 * float(line.peak_bytes) or 1.0
-    return max(most, 1.06 * limit) if limit and limit < 3 * line.peak_bytes else most
+    return max(most, 1.06 * limit) if limit and _near(line, limit) else most
+
+
+def _near(line: Any, limit: float | None) -> bool:
+    return bool(limit) and float(limit or 0) < 3 * line.peak_bytes
 
 
 def _said(line: Any) -> str:
@@ -260,4 +282,5 @@ def _said(line: Any) -> str:
         if part
     )
     peak = tables.quantity(line.peak_bytes / scale, unit)
-    return f"Rank {line.rank} peaks at {peak} after {at} ({made_of})."
+    whose = _whose(line, device=False)
+    return f"{whose[:1].upper()}{whose[1:]} peaks at {peak} after {at} ({made_of})."

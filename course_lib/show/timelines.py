@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from course_lib.show import tables
 from course_lib.show.picture import Picture
-from course_lib.show.style import CATEGORY, SERIES, readable_on, sheet, shorten
+from course_lib.show.style import CATEGORY, SERIES, legend_below, readable_on, sheet, shorten
 
 MOST_BARS_A_LANE = 1500
 NAMED = 8
@@ -48,7 +48,7 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
         panels[-1].set_xlabel(f"time ({unit})")
         panels[0].set_title("Timeline" if step is None else f"Timeline of step {step}")
         handles = [Patch(color=paint, label=shorten(name, 30)) for name, paint in paints.items()]
-        page.figure.legend(handles=handles, loc="outside lower center", ncols=4)
+        legend_below(panels[0], handles)
         return page.picture(f"Timeline of {len(shown)} ranks. {_said(spans, divisor, unit)}")
 
 
@@ -63,7 +63,7 @@ def _chosen(spans: pd.DataFrame, ranks: list[int] | None, step: int | None) -> p
 
 def _kind(name: str) -> str:
     """ "forward 3" and "forward 4" are the same kind."""
-    return str(name).rstrip("0123456789 #.:") or str(name)
+    return str(name).strip("# ").rstrip("0123456789 #.:") or str(name)
 
 
 def _lanes(spans: pd.DataFrame) -> pd.Series:

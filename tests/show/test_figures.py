@@ -277,3 +277,23 @@ def test_a_rank_that_only_the_network_reaches_is_in_an_unknown_node():
     matrix = pd.DataFrame([["", "NET/IB"], ["NET/IB", ""]])
     words = show.topology(matrix, {0: "a"}).figure.axes[0].texts
     assert "another node" in [text.get_text() for text in words]
+
+
+def test_of_a_ranks_devices_the_fullest_is_drawn():
+    host, device = example.timeline(height=0.0), example.timeline(height=1.0)
+    device.device = "cuda:0"
+    both = SimpleNamespace(ranks=(host, device))
+    assert "cuda:0" in show.memory(both).figure.axes[0].get_title(loc="left")
+    titles = [a.get_title(loc="left") for a in show.memory_ranks(both).figure.axes]
+    assert [title.split(":")[0] for title in titles] == ["rank 0 · cpu", "rank 0 · cuda"]
+
+
+def test_a_trace_that_does_not_say_whose_it_is_is_drawn_all_the_same():
+    line = example.timeline()
+    line.rank = None
+    assert "An unknown rank peaks at 2.0" in show.memory(line).alt
+
+
+def test_a_table_of_kernels_of_a_cpu_run_is_answered_with_what_to_use():
+    with pytest.raises(ValueError, match="a CPU run has no kernels"):
+        show.operators(_kernels().head(0))
