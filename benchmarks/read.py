@@ -174,7 +174,8 @@ def trace_file(path: Path, scale: float) -> int:
             outer, inner = 20 + random_.random(), 8 + random_.random()
             events += [
                 _event("cpu_op", name, 77, 77, now, outer, {"External id": 2 * number}),
-                _event("cpu_op", f"{name}_", 77, 77, now + 2, inner, {"External id": 2 * number + 1}),
+                _event("cpu_op", f"{name}_", 77, 77, now + 2, inner,
+                       {"External id": 2 * number + 1}),
                 _event("cuda_runtime", "cudaLaunchKernel", 77, 77, now + 4, 3.0,
                        {"External id": 2 * number + 1, "cbid": 211, "correlation": number}),
                 _event("kernel", f"void kernel_of_{name[6:]}<float, 4>(float*, float*)", 0, 7,
@@ -192,17 +193,10 @@ def trace_file(path: Path, scale: float) -> int:
     return path.write_text(text)
 
 
-def _event(
-    category: str,
-    name: str,
-    process: int,
-    thread: int,
-    start: float,
-    duration: float,
-    arguments: dict[str, object],
-) -> str:
+def _event(category: str, name: str, *numbers: float | dict[str, object]) -> str:
+    process, thread, start, duration, arguments = numbers
     event = {"ph": "X", "cat": category, "name": name, "pid": process, "tid": thread,
-             "ts": round(start, 3), "dur": round(duration, 3), "args": arguments}  # fmt: skip
+             "ts": start, "dur": duration, "args": arguments}  # fmt: skip
     return json.dumps(event)
 
 
@@ -216,7 +210,8 @@ found = RunProfileData.parse("worker", "span", {path!r}, {folder!r})
 seconds, cpu = time.perf_counter() - start, used() - cpu
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 costs = found.avg_costs.costs
-print(json.dumps({{"seconds": seconds, "cpu": cpu, "peak_mib": peak, "found": [costs[0], costs[8]]}}))
+found = [costs[0], costs[8]]
+print(json.dumps({{"seconds": seconds, "cpu": cpu, "peak_mib": peak, "found": found}}))
 """
 OURS = "(lambda p: (p.step_time, p.operators, p.kernels, p.overlap, p)[-1])(read.profile({path!r}))"
 
@@ -239,8 +234,8 @@ def against_torch_tb_profiler(path: Path, rounds: int) -> None:
     same = all(abs(a - b) < 0.1 for a, b in zip(theirs[0]["found"], ours[0]["found"], strict=True))
     print(
         f"profile      {path.stat().st_size / 1e6:6.0f} MB, totals {'agree' if same else 'DIFFER'}: "
-        f"{statistics.median(item['seconds'] for item in ours):6.2f} s = {ratio('seconds'):5.2f} times "
-        f"faster than torch-tb-profiler (processor time {ratio('cpu'):5.2f} times), "
+        f"{statistics.median(item['seconds'] for item in ours):6.2f} s = "
+        f"{ratio('seconds'):5.2f} times faster than torch-tb-profiler (processor time {ratio('cpu'):5.2f} times), "
         f"peak {max(item['peak_mib'] for item in ours):4.0f} MiB against "
         f"{max(item['peak_mib'] for item in theirs):4.0f} MiB",
         flush=True,
