@@ -161,6 +161,87 @@ def against_grep(name: str, word: str, path: Path, found: str, rounds: int) -> N
     )
 
 
+def trace_file(path: Path, scale: float) -> int:
+    """Eight steps of operators, launches and kernels: 250 bytes an event make 100 MB."""
+    random_ = random.Random(1)
+    names = ["aten::mm", "aten::add", "aten::gelu", "aten::layer_norm", "aten::copy_"]
+    events, now, number = [], 1_700_000_000_000_000.0, 0
+    for step in range(8):
+        begun = now
+        for _ in range(int(15_000 * scale)):
+            number += 1
+            name = random_.choice(names)
+            outer, inner = 20 + random_.random(), 8 + random_.random()
+            events += [
+                _event("cpu_op", name, 77, 77, now, outer, {"External id": 2 * number}),
+                _event("cpu_op", f"{name}_", 77, 77, now + 2, inner,
+                       {"External id": 2 * number + 1}),
+                _event("cuda_runtime", "cudaLaunchKernel", 77, 77, now + 4, 3.0,
+                       {"External id": 2 * number + 1, "cbid": 211, "correlation": number}),
+                _event("kernel", f"void kernel_of_{name[6:]}<float, 4>(float*, float*)", 0, 7,
+                       now + 9, 11 * random_.random(),
+                       {"External id": 2 * number + 1, "queued": 0, "device": 0, "context": 1,
+                        "stream": 7, "correlation": number, "grid": [128, 1, 1],
+                        "block": [256, 1, 1], "est. achieved occupancy %": 50}),
+            ]  # fmt: skip
+            now += 25
+        events.append(
+            _event("user_annotation", f"ProfilerStep#{step}", 77, 77, begun, now - begun, {})
+        )
+    head = {"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 8}}
+    text = json.dumps(head)[:-1] + ', "traceEvents": [\n' + ",\n".join(events) + "\n]}\n"
+    return path.write_text(text)
+
+
+def _event(category: str, name: str, *numbers: float | dict[str, object]) -> str:
+    process, thread, start, duration, arguments = numbers
+    event = {"ph": "X", "cat": category, "name": name, "pid": process, "tid": thread,
+             "ts": start, "dur": duration, "args": arguments}  # fmt: skip
+    return json.dumps(event)
+
+
+THEIRS = """
+import json, logging, resource, time
+logging.disable(logging.CRITICAL)
+from torch_tb_profiler.profiler.data import RunProfileData
+used = lambda: sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+start, cpu = time.perf_counter(), used()
+found = RunProfileData.parse("worker", "span", {path!r}, {folder!r})
+seconds, cpu = time.perf_counter() - start, used() - cpu
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+costs = found.avg_costs.costs
+found = [costs[0], costs[8]]
+print(json.dumps({{"seconds": seconds, "cpu": cpu, "peak_mib": peak, "found": found}}))
+"""
+OURS = "(lambda p: (p.step_time, p.operators, p.kernels, p.overlap, p)[-1])(read.profile({path!r}))"
+
+
+def against_torch_tb_profiler(path: Path, rounds: int) -> None:
+    """Both work out steps, operators and kernels; the totals must agree."""
+    warm = "import pandas, msgspec\nfrom course_lib.read import profile"
+    found = "[float(found.step_time[n].mean()) for n in ('kernel_us', 'total_us')]"
+    theirs, ours = [], []
+    for _ in range(rounds):
+        code = THEIRS.format(path=str(path), folder=str(path.parent))
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+        theirs.append(json.loads(done.stdout))
+        ours.append(read_in_own_process(OURS.format(path=str(path)), found, warm))
+
+    def ratio(what: str) -> float:
+        medians = [statistics.median(item[what] for item in of) for of in (theirs, ours)]
+        return medians[0] / medians[1]
+
+    same = all(abs(a - b) < 0.1 for a, b in zip(theirs[0]["found"], ours[0]["found"], strict=True))
+    print(
+        f"profile      {path.stat().st_size / 1e6:6.0f} MB, totals {'agree' if same else 'DIFFER'}: "
+        f"{statistics.median(item['seconds'] for item in ours):6.2f} s = "
+        f"{ratio('seconds'):5.2f} times faster than torch-tb-profiler (processor time {ratio('cpu'):5.2f} times), "
+        f"peak {max(item['peak_mib'] for item in ours):4.0f} MiB against "
+        f"{max(item['peak_mib'] for item in theirs):4.0f} MiB",
+        flush=True,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("which", nargs="*", default=["training", "nccl", "trace"])
@@ -178,6 +259,10 @@ def main() -> None:
             nccl_file(path, args.scale)
             against_grep("nccl", "Channel", path, "len(found.channels)", args.rounds)
             path.unlink()
+        if "trace" in args.which:
+            path = Path(folder) / "rank0.pt.trace.json"
+            trace_file(path, args.scale)
+            against_torch_tb_profiler(path, args.rounds)
 
 
 if __name__ == "__main__":

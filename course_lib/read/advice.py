@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from course_lib.read.profile_result import Profile
@@ -91,7 +91,7 @@ def _utilisation(profile: Profile) -> Iterator[Recommendation]:
 
 
 def _tensor_cores(profile: Profile) -> Iterator[Recommendation]:
-    able = any(int(item.get("computeMajor") or 0) >= 7 for item in _devices(profile))
+    able = any(_major(item) >= 7 for part in profile.parts for item in part.trace.devices)
     operators = profile.operators
     device = float(operators["device_self_us"].sum()) if len(operators) else 0.0
     eligible = operators.loc[operators["tensor_core_eligible"].astype(bool), "device_self_us"].sum()
@@ -104,12 +104,10 @@ def _tensor_cores(profile: Profile) -> Iterator[Recommendation]:
         )
 
 
-def _devices(profile: Profile) -> list[dict[str, object]]:
-    return [
-        {**item, "computeMajor": major if type(major := item.get("computeMajor")) is int else 0}
-        for part in profile.parts
-        for item in part.trace.devices
-    ]
+def _major(device: dict[str, Any]) -> int:
+    """Compute capability; Tensor Cores came with 7.0."""
+    found = device.get("computeMajor")
+    return found if type(found) is int else 0
 
 
 def _memory(profile: Profile) -> Iterator[Recommendation]:
@@ -132,7 +130,8 @@ def _skew(profile: Profile) -> Iterator[Recommendation]:
         slowest = profile.skew["slowest_rank"].mode().iloc[0]
         yield Recommendation(
             "Ranks are out of step",
-            f"the slowest rank (mostly {slowest}) computes {spread / mean:.1%} longer than the fastest",
+            f"the slowest rank (mostly {slowest}) computes {spread / mean:.1%} longer than the "
+            "fastest",
             "Look for uneven work: pipeline stages, data of different length, a slower device.",
             "middle",
         )

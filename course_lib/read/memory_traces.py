@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import re
 import zlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from course_lib.read import lines
@@ -15,6 +17,7 @@ from course_lib.read.memory_torch import from_trace, read_raw
 from course_lib.read.snapshot import RefusedError, read_snapshot
 from course_lib.read.trace_file import read_trace
 
+_RANK = re.compile(r"(?:^|[^a-z])rank[-_]?(\d{1,7})", re.IGNORECASE)
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".pickle", ".pkl", ".raw.gz", ".raw")
 
 
@@ -66,8 +69,16 @@ def _read(path: Path) -> list[MemoryTimeline]:
         if head.lstrip()[1:].lstrip()[:1] == b"[":
             raw = read_raw(path)
             return [raw] if raw else []
-        return from_trace(read_trace(path))
+        return _profiler_trace(path)
     return []
+
+
+def _profiler_trace(path: Path) -> list[MemoryTimeline]:
+    """A trace of a run with one rank does not state it; then its file name may."""
+    named = _RANK.search(path.name)
+    rank = int(named[1]) if named else None
+    found = from_trace(read_trace(path))
+    return [replace(item, rank=rank) if item.rank is None else item for item in found]
 
 
 def _snapshot(path: Path) -> list[MemoryTimeline]:

@@ -102,15 +102,15 @@ def operator_table(trace: Trace, kinds: Kinds) -> pd.DataFrame:
     device, tensor = _device_time(trace, kinds, tree)
     whole = _with_children(device, tree.parent)
     chosen = kinds.operator[tree.rows] & ~trace.of_name(_is_wrapper)[tree.rows]
-    codes = trace.name[tree.rows][chosen]
+    once = ~_repeated(trace, kinds, tree)
     frame = pd.DataFrame(
         {
-            "code": codes,
-            "calls": 1,
+            "code": trace.name[tree.rows][chosen],
+            "calls": once[chosen].astype(np.int64),
             "host_self_us": (duration - inner)[chosen],
-            "host_total_us": duration[chosen],
+            "host_total_us": (duration * once)[chosen],
             "device_self_us": device[chosen],
-            "device_total_us": whole[chosen],
+            "device_total_us": (whole * once)[chosen],
             "tensor_core_us": tensor[chosen],
         }
     )
@@ -119,6 +119,18 @@ def operator_table(trace: Trace, kinds: Kinds) -> pd.DataFrame:
     table["tensor_core_eligible"] = [is_eligible(name) for name in table["name"]]
     table = table.sort_values(["device_self_us", "host_self_us"], ascending=False)
     return table[list(OPERATOR_COLUMNS)].reset_index(drop=True)
+
+
+def _repeated(trace: Trace, kinds: Kinds, tree: Tree) -> npt.NDArray[np.bool_]:
+    """An operator that is the only thing inside one of the same name is counted with it."""
+    found = np.zeros(len(tree.rows), np.bool_)
+    inside = np.flatnonzero(tree.parent >= 0)
+    above = tree.parent[inside]
+    alone = np.bincount(above, minlength=len(tree.rows))[above] == 1
+    operator, name = kinds.operator[tree.rows], trace.name[tree.rows]
+    same = (name[inside] == name[above]) & operator[inside] & operator[above]
+    found[inside] = alone & same
+    return found
 
 
 def _is_wrapper(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from course_lib.read import operators, step_time
 from course_lib.read.advice import Recommendation, recommend
 from course_lib.read.memory_timeline import Memory
 from course_lib.read.memory_torch import from_trace
-from course_lib.read.ranges import Ranges
+from course_lib.read.ranges import Ranges, Timeline
 from course_lib.read.step_time import Kinds, Steps
 from course_lib.read.trace_file import Trace
 
@@ -197,13 +197,19 @@ class Profile:
 
     @cached_property
     def gpu_utilisation(self) -> float | None:
-        """Share of the recorded time in which a kernel ran; mean over ranks."""
+        """Share of the time of all steps in which a kernel ran; mean over ranks."""
         shares = [share for part in self.parts if (share := _utilisation(part)) is not None]
         return float(np.mean(shares)) if shares else None
 
     @cached_property
     def memory(self) -> Memory:
-        return Memory(tuple(item for part in self.parts for item in from_trace(part.trace)))
+        return Memory(
+            tuple(
+                replace(item, rank=part.rank)
+                for part in self.parts
+                for item in from_trace(part.trace)
+            )
+        )
 
     @cached_property
     def recommendations(self) -> tuple[Recommendation, ...]:
@@ -227,14 +233,14 @@ def _joined(tables: list[pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFram
 
 
 def _utilisation(part: Worker) -> float | None:
-    trace, kernels = part.trace, part.kinds.kernel
-    if not kernels.any():
+    """As torch-tb-profiler has it: from the first step's beginning to the last one's end."""
+    kernels, steps = part.kinds.kernel, part.steps.ranges
+    if not kernels.any() or not len(steps.start):
         return None
-    whole = trace.of_category("trace") & trace.of_name(lambda name: name == "PyTorch Profiler (0)")
-    inside = whole if whole.any() else np.ones(len(trace.start_us), np.bool_)
-    span = float(trace.end_us[inside].max() - trace.start_us[inside].min())
-    busy = Ranges(trace.start_us[kernels], trace.end_us[kernels]).total
-    return busy / span if span > 0 else None
+    span = Ranges(steps.start[:1], steps.end[-1:])
+    timeline = Timeline([span, step_time.ranges_of(part.trace, kernels)])
+    length = float(span.end[0] - span.start[0])
+    return float(timeline.sums(timeline.covered[1], span)[0]) / length if length > 0 else None
 
 
 def _spans(part: Worker, start: float) -> list[tuple[Any, ...]]:

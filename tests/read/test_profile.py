@@ -1,0 +1,311 @@
+"""Profiler traces: small ones by hand to the microsecond, real ones against torch-tb-profiler."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from course_lib import read
+from course_lib.read.ranges import Ranges, Timeline
+
+REAL = (
+    "hta-a100-2rank-nccl-metadata.json.gz",
+    "hta-cpu-only-rank34.pt.trace.json.gz",
+    "hta-mi250-rocm62.json.gz",
+    "hta-no-distributedinfo.json.gz",
+    "hta-rank-unavailable.json.gz",
+    "hta-v100-2rank-memory-28k.json.gz",
+)
+
+
+def event(category, name, start, duration, thread=1, process=10, **arguments):
+    keys = {"external": "External id", "correlation": "correlation"}
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": process,
+        "tid": thread,
+        "ts": start,
+        "dur": duration,
+        "args": {keys.get(key, key): value for key, value in arguments.items()},
+    }
+
+
+def trace(*events, **properties) -> str:
+    return json.dumps({**properties, "traceEvents": list(events)}, indent=1)
+
+
+def row(table, number=0) -> dict[str, float]:
+    return {name: value for name, value in table.iloc[number].items() if name.endswith("_us")}
+
+
+def test_gpu_trace_worked_out_by_hand(write):
+    """Time runs from 1000 to 1100:
+
+    kernels      1010-1030 gemm, 1025-1045 relu (overlap 1025-1030)      35 busy
+    memcpy       1040-1050                                                5 beyond the kernels
+    collective   host 1050-1060, its kernel 1055-1075                    25 after the copies
+    cpu          1000-1020, of which 1000-1010 is seen; 1080-1090        20
+    nothing      1075-1080, 1090-1100                                    15
+    """
+    path = write(
+        "rank2.json",
+        trace(
+            event("user_annotation", "ProfilerStep#7", 1000, 100, external=1),
+            event("cpu_op", "aten::mm", 1000, 20, external=2),
+            event("cpu_op", "aten::add", 1080, 10, external=3),
+            event("user_annotation", "nccl:all_reduce", 1050, 10, external=4),
+            event("kernel", "sm80_xmma_gemm_f16f16_f32", 1010, 20, 7, 0, external=2, correlation=1),
+            event("kernel", "relu", 1025, 20, 8, 0, external=3, correlation=2),
+            event("gpu_memcpy", "Memcpy DtoD", 1040, 10, 7, 0, external=3),
+            event("kernel", "ncclDevKernel_AllReduce", 1055, 20, 9, 0, external=4),
+            distributedInfo={"backend": "nccl", "rank": 2, "world_size": 4},
+        ),
+    )
+    profile = read.profile(path)
+    assert (profile.ranks, profile.world_size) == ((2,), 4)
+    assert row(profile.step_time) == {
+        "total_us": 100,
+        "kernel_us": 35,
+        "memcpy_us": 5,
+        "memset_us": 0,
+        "communication_us": 25,
+        "runtime_us": 0,
+        "dataloader_us": 0,
+        "cpu_us": 20,
+        "other_us": 15,
+    }
+    assert row(profile.overlap) == {
+        "compute_us": 40,
+        "communication_us": 20,
+        "exposed_communication_us": 20,
+        "overlapped_us": 0,
+        "idle_us": 40,
+        "data_us": 0,
+        "total_us": 100,
+    }
+    assert profile.tensor_core_share == 20 / 60
+    assert profile.gpu_utilisation == 0.55
+    operators = profile.operators.set_index("name")
+    assert operators.loc["aten::mm", "device_self_us"] == 20
+    assert operators.loc["aten::mm", "tensor_core_us"] == 20
+    assert operators.loc["aten::add", "device_self_us"] == 30
+    assert profile.share("communication") == 0.25
+
+
+def test_cpu_trace_worked_out_by_hand(write):
+    """One thread computes 0-40 (with an inner operator 10-20) and 70-100; the collective runs on
+    another thread 30-60; a data loader 60-70 is known by its annotation only."""
+    path = write(
+        "a.pt.trace.json.gz",
+        gzip.compress(
+            trace(
+                event("user_annotation", "ProfilerStep#3", 0.0, 100.0),
+                event("cpu_op", "aten::linear", 0.0, 40.0),
+                event("cpu_op", "aten::addmm", 10.0, 10.0),
+                event("cpu_op", "aten::linear", 70.0, 30.0),
+                event("user_annotation", "gloo:all_reduce", 30.0, 30.0, thread=2),
+                event("user_annotation", "enumerate(DataLoader)#_Iter.__next__", 60.0, 10.0),
+            ).encode()
+        ),
+    )
+    profile = read.profile(path)
+    steps = row(profile.step_time)
+    assert (steps["communication_us"], steps["cpu_us"], steps["other_us"]) == (30, 60, 10)
+    overlap = row(profile.overlap)
+    assert overlap["communication_us"] == 30
+    assert overlap["overlapped_us"] == 10
+    assert overlap["exposed_communication_us"] == 20
+    assert (overlap["data_us"], overlap["idle_us"]) == (10, 0)
+    linear = profile.operators.set_index("name").loc["aten::linear"]
+    assert (linear.calls, linear.host_total_us, linear.host_self_us) == (2, 70, 60)
+    assert profile.device_kind == "cpu"
+    assert profile.tensor_core_share is None
+    assert {item.title for item in profile.recommendations} == {
+        "Waiting for data",
+        "Exposed communication",
+    }
+
+
+def test_two_ranks_worked_out_by_hand(write, tmp_path):
+    """Rank 1 computes 50 instead of 30, so rank 0 waits 20 in the all-reduce."""
+    for rank, work in ((0, 30), (1, 50)):
+        write(
+            f"profile/rank{rank}.x.pt.trace.json",
+            trace(
+                event("user_annotation", "ProfilerStep#0", 0, 100),
+                event("cpu_op", "aten::mm", 0, work),
+                event("user_annotation", "gloo:all_reduce", work, 70 - work, thread=2),
+                distributedInfo={"backend": "gloo", "rank": rank, "world_size": 2},
+            ),
+        )
+    profile = read.profile(tmp_path)
+    assert profile.ranks == (0, 1)
+    communication = profile.communication.set_index("rank")
+    assert communication["total_us"].tolist() == [40, 20]
+    assert communication["data_transfer_us"].tolist() == [20, 20]
+    assert communication["synchronising_us"].tolist() == [20, 0]
+    assert profile.skew[["fastest_rank", "slowest_rank", "spread_us"]].values.tolist() == [
+        [0, 1, 20.0]
+    ]
+    titles = [item.title for item in profile.recommendations]
+    assert "Ranks are out of step" in titles
+    spans = profile.spans
+    assert spans[spans["category"] == "communication"]["begin_us"].tolist() == [30, 50]
+
+
+def their_profile(path: Path):
+    logging.disable(logging.CRITICAL)
+    try:
+        from torch_tb_profiler.profiler.data import RunProfileData
+
+        return RunProfileData.parse("worker", "span", str(path), str(path.parent))
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def assert_same(path: Path) -> None:
+    theirs, ours = their_profile(path), read.profile(path)
+    roles = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
+    columns = [f"{role}_us" for role in roles] + ["total_us"]
+    expected = np.array([costs.costs for costs in theirs.steps_costs], float)
+    assert ours.step_time["step"].astype(str).tolist() == list(theirs.steps_names)
+    np.testing.assert_allclose(ours.step_time[columns].to_numpy(), expected, atol=0.01)
+    operators = ours.operators.set_index("name")
+    assert set(operators.index) == {item.name for item in theirs.op_list_groupby_name}
+    for item in theirs.op_list_groupby_name:
+        mine = operators.loc[item.name]
+        assert mine.calls == item.calls
+        assert mine.host_total_us == pytest.approx(item.host_duration, rel=1e-5, abs=0.1)
+        assert mine.host_self_us == pytest.approx(item.self_host_duration, rel=1e-5, abs=0.1)
+    utilisation = [
+        share for share in theirs.gpu_metrics_parser.gpu_utilization if share is not None
+    ]
+    assert ours.gpu_utilisation == (pytest.approx(utilisation[0]) if utilisation else None)
+    if theirs.kernel_stat is not None:
+        kernels = ours.kernels.set_index("name").loc[theirs.kernel_stat.index]
+        for mine, other in (("total_us", "sum"), ("calls", "count"), ("max_us", "max")):
+            np.testing.assert_allclose(kernels[mine], theirs.kernel_stat[other].astype(float))
+        assert ours.tensor_core_share == pytest.approx(theirs.tc_used_ratio)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_numbers_agree_with_torch_tb_profiler(logs, tmp_path, name):
+    copy = tmp_path / name
+    copy.write_bytes((logs / "traces" / name).read_bytes())
+    assert_same(copy)
+
+
+def test_a_trace_recorded_here_agrees_too(tmp_path):
+    import torch
+
+    layer = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    folder = tmp_path / "profile"
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU],
+        schedule=torch.profiler.schedule(wait=0, warmup=1, active=2),
+        on_trace_ready=torch.profiler.tensorboard_trace_handler(str(folder), "rank0"),
+        profile_memory=True,
+    ) as profiler:
+        for _ in range(3):
+            with torch.profiler.record_function("forward"):
+                loss = layer(torch.ones(8, 32)).sum()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            profiler.step()
+    (path,) = folder.iterdir()
+    assert_same(path)
+    profile = read.profile(folder)
+    assert profile.ranges.set_index("name").loc["forward", "calls"] == 2
+    assert profile.memory[0].peak_bytes > 0
+
+
+def test_facts_of_real_traces(logs):
+    profile = read.profile(logs / "traces/hta-a100-2rank-nccl-metadata.json.gz")
+    assert int(profile.kernels["calls"].sum()) == 2700
+    communication = profile.kernels[profile.kernels["communication"]]
+    assert int(communication["calls"].sum()) == 21
+    assert communication["total_us"].sum() == pytest.approx(46876.5, abs=0.05)
+    assert profile.world_size == 2
+    assert "A100" in profile.device_kind
+    profile = read.profile(logs / "traces/hta-v100-2rank-memory-28k.json.gz")
+    communication = profile.kernels[profile.kernels["communication"]]
+    assert (int(communication["calls"].sum()), communication["total_us"].sum()) == (2020, 357343.0)
+    assert int(profile.kernels["calls"].sum()) == 19370
+    assert profile.ranks == (1,)
+    assert read.profile(logs / "traces/hta-cpu-only-rank34.pt.trace.json.gz").ranks == (34,)
+
+
+def test_broken_json_costs_only_what_is_broken(write):
+    good = trace(event("cpu_op", "aten::mm", 0, 10), event("cpu_op", "aten::add", 20, 5))
+    bare = good.replace('"args": {}', '"args": {"x": N/A}', 1)
+    cut = good[: good.index("aten::add") - 30]
+    for text, calls in ((good, 2), (bare, 2), (cut, 1)):
+        assert read.profile(write("a.json", text)).operators["calls"].sum() == calls
+    swapped = '[{"ts": 1, "dur": 2, "name": "aten::x", "cat": "cpu_op", "ph": "X"},'
+    assert read.profile(write("b.json", swapped)).operators["calls"].tolist() == [1]
+    assert read.profile(write("c.json", "")).notes
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=8),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_pieces_of_time_agree_with_counting_microseconds(sets):
+    every = [
+        Ranges(
+            np.array([a for a, _ in one], float), np.array([a + length for a, length in one], float)
+        )
+        for one in sets
+    ]
+    step = Ranges(np.array([10.0]), np.array([50.0]))
+    timeline = Timeline([step, *every])
+    both = (
+        np.logical_and.reduce(timeline.covered[1:]) if len(timeline.lengths) else np.zeros(0, bool)
+    )
+    inside = [
+        all(any(a <= t < a + length for a, length in one) for one in sets) for t in range(10, 50)
+    ]
+    assert timeline.sums(both, step)[0] == sum(inside)
+    for one, item in zip(sets, every, strict=True):
+        covered = {t for a, length in one for t in range(a, a + length)}
+        assert item.total == len(covered)
+
+
+PIECES = [
+    trace(event("kernel", "nccl", 0, 10, external=2**70)),
+    '{"traceEvents": [',
+    '{"ph": "X", "cat": 3, "name": null, "ts": "5", "dur": 1e999}',
+    '{"ph": "X", "cat": "cpu_op", "name": "ProfilerStep#99999999999999999999", "ts": 1, "dur": 1},',
+    '{"ph": "i", "name": "[memory]", "ts": 5, "args": {"Bytes": 1.5, "Device Type": 9}},',
+    '{"ph": "X", "cat": "Runtime", "name": "l", "ts": 1, "dur": 0, "args": {"correlation": 1}},',
+    '{"ph": "X", "cat": "Kernel", "name": "k", "ts": -5, "dur": -9, "args": {"correlation": 1}},',
+    "]", ",", "}", "[" * 2000, "N/A",
+]  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.one_of(st.sampled_from(PIECES).map(str.encode), st.binary(max_size=30)), max_size=8)
+)
+def test_no_bytes_raise(tmp_path_factory, pieces):
+    path = tmp_path_factory.mktemp("fuzz") / "a.json"
+    path.write_bytes(b"".join(pieces))
+    profile = read.profile(path)
+    for table in ("step_time", "overlap", "operators", "kernels", "communication", "skew", "spans"):
+        assert getattr(profile, table) is not None
+    assert isinstance(profile.recommendations, tuple)
+    assert isinstance(profile.memory.peaks.shape, tuple)
