@@ -35,7 +35,7 @@ def main() -> None:
         case for case in cases.read_cases() if not words or any(word in case.id for word in words)
     ]
     begin = time.monotonic()
-    running = lanes.Lanes(KINDS[what], chosen, count=4)
+    running = lanes.Lanes(KINDS[what], chosen, count=4, accepts=lambda case, text: True)
     differing = 0
     try:
         for case in chosen:
