@@ -80,7 +80,7 @@ def encode(tokenizer: Tokenizer, texts: Iterator[str], end: bool) -> Iterator[np
     yield from (np.array(e.ids + last) for e in tokenizer.encode_batch_fast(batch))
 
 
-def main(argv: list[str] | None = None) -> int:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -95,9 +95,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--train-vocab-size", type=int, help="train a tokenizer of this size")
     parser.add_argument("--append-eod", action="store_true", help="end each document with a token")
     parser.add_argument("--workers", type=int, help="cores to use (default: all)")
-    args = parser.parse_args(argv)
-    if args.workers:
-        os.environ["RAYON_NUM_THREADS"] = str(args.workers)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = make_parser().parse_args(argv)
     started = time.perf_counter()
     try:
         tokens, documents = run(args)
@@ -110,6 +112,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(args: argparse.Namespace) -> tuple[int, int]:
+    """Tokens and documents that were written."""
+    if args.workers:
+        os.environ["RAYON_NUM_THREADS"] = str(args.workers)
     source, prefix = Path(args.input), Path(args.output_prefix)
     if args.train_vocab_size:
         texts = read_texts(source, args.json_keys)

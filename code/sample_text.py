@@ -67,14 +67,14 @@ def prepare(out: Path) -> None:
             random.Random(1).shuffle(found)  # so that each share of --split is of every kind
             for name, text in found:
                 lines.write(json.dumps({"name": name, "text": text}) + "\n")
-        code = preprocess_data.main(
-            ["--input", f"{folder}/sample.jsonl", "--output-prefix", f"{folder}/sample",
-             "--train-vocab-size", str(VOCABULARY), "--append-eod"]
-        )  # fmt: skip
-        if code:
-            raise SystemExit(code)
+        flags = f"--train-vocab-size {VOCABULARY} --append-eod".split()
+        where = ["--input", f"{folder}/sample.jsonl", "--output-prefix", f"{folder}/sample"]
+        tokens, count = preprocess_data.run(
+            preprocess_data.make_parser().parse_args([*where, *flags])
+        )
         for name in FILES:
             (folder / name).replace(out / name)
+    print(f"{count} modules, {tokens} tokens of {VOCABULARY} kinds in {out}")
 
 
 def remove_leftovers(out: Path) -> None:
