@@ -78,10 +78,13 @@ def _after_name(folder: Path) -> list[str]:
 
 
 def _rank(variables: dict[bytes, bytes]) -> int | None:
-    """Of this job alone: other jobs may run on the node."""
-    job, rank = os.environ.get("SLURM_JOB_ID", "").encode(), variables.get(b"RANK", b"")
-    own = not job or variables.get(b"SLURM_JOB_ID") == job
-    return int(rank) if own and rank.isdigit() else None
+    """Of this job and node alone: other jobs may run here, and nodes may share their processes."""
+    for name in ("SLURM_JOB_ID", "SLURMD_NODENAME"):
+        ours, theirs = os.environ.get(name, "").encode(), variables.get(name.encode(), b"")
+        if ours and theirs != ours:
+            return None
+    rank = variables.get(b"RANK", b"")
+    return int(rank) if rank.isdigit() else None
 
 
 class Psutil:

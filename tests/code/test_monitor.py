@@ -39,14 +39,19 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 @pytest.fixture
 def rank(tmp_path):
-    """A process that works as rank 2 of this job, and one of another job beside it."""
+    """A process that works as rank 2 of this job; beside it one of another job, and one that
+    belongs to another node (the nodes of the box are in one machine)."""
     started = [
         subprocess.Popen(
             [sys.executable, "-c", BUSY],
-            env=environment(tmp_path, RANK=number, SLURM_JOB_ID=job),
+            env=environment(tmp_path, RANK=number, SLURM_JOB_ID=job, SLURMD_NODENAME=node),
             stdout=subprocess.PIPE,
         )
-        for number, job in (("2", "47110815"), ("9", "1"))
+        for number, job, node in (
+            ("2", "47110815", "node7"),
+            ("3", "47110815", "node8"),
+            ("9", "1", "node7"),
+        )
     ]
     for process in started:
         process.stdout.readline()
