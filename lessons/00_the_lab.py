@@ -261,6 +261,7 @@ local = shell.recipe(
 )
 ### END SOLUTION
 local_run = lab.submit(local)
+local_run.wait()
 
 # %% id="ex1-check" tags=["check"]
 check.ex00_local(local_run)

@@ -2,8 +2,8 @@
 
 In a learner's notebook the gaps are empty, so the cells tagged `check` must fail, and with the
 list of the exercise's requirements rather than with an accident; every other cell must pass.
-The jobs of the whole session go into one workspace and one box of their own, so that a notebook
-and its solution share the runs that they have in common.
+Every notebook has a workspace of its own, as a learner has: one cleans up what another still needs.
+Notebooks that run at the same time have a box each.
 """
 
 from __future__ import annotations
@@ -22,12 +22,25 @@ REPORT_BEGINS = "exercise "
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if hasattr(config, "workerinput") or "COURSE_WORKSPACE" in os.environ:
+    """Chooses, once for all workers, the folder that holds the workspaces."""
+    if "COURSE_WORKSPACE" not in os.environ:
+        os.environ["COURSE_WORKSPACE"] = tempfile.mkdtemp(prefix="course-nbval-")
+    if not hasattr(config, "workerinput"):
+        os.environ["COURSE_NBVAL_FOLDER"] = os.environ["COURSE_WORKSPACE"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: Any) -> None:
+    """Comes before nbval starts the notebook's kernel, which inherits the environment."""
+    if not hasattr(item, "cell"):
         return
-    folder = Path(tempfile.mkdtemp(prefix="course-nbval-"))
-    os.environ["COURSE_WORKSPACE"] = str(folder / "workspace")
-    os.environ.setdefault("COURSE_BOX_HOME", str(folder / "box"))
-    (folder / "workspace").mkdir()
+    folder = Path(os.environ["COURSE_NBVAL_FOLDER"])
+    workspace = folder / f"{item.path.parent.name}-{item.path.stem}"
+    workspace.mkdir(parents=True, exist_ok=True)
+    os.environ["COURSE_WORKSPACE"] = str(workspace)
+    if "COURSE_BOX_HOME" not in os.environ:
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        os.environ["COURSE_BOX_HOME"] = str(folder / f"box-{worker}")
 
 
 def _is_learners_check(item: Any) -> bool:
