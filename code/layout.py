@@ -143,33 +143,40 @@ class Layout:
 
 
 class _Maker:
-    """Makes each process group once, however many axes have the same ranks."""
+    """Makes each process group once, however many axes have the same ranks.
+
+    Every rank takes part in the making of every group, also those of others, so that all ranks
+    agree on the groups' names; it keeps its own.
+    """
 
     def __init__(self, grid: Grid, rank: int) -> None:
         self.grid, self.rank = grid, rank
         self.made: dict[tuple[int, ...], Any] = {}
 
     def along(self, *axes: str) -> Group:
-        return self.of(self.grid.group_of(self.rank, [a for a in axes if a in self.grid.sizes]))
+        return self.mine(self.grid.groups(*(a for a in axes if a in self.grid.sizes)))
 
-    def of(self, ranks: list[int]) -> Group:
-        key = tuple(ranks)
-        if key not in self.made:
-            self.made[key] = self.fresh(ranks)
-        return Group(ranks, ranks.index(self.rank), self.made[key])
+    def mine(self, groups: list[list[int]]) -> Group:
+        """The one of these groups that holds this rank."""
+        for ranks in groups:
+            if tuple(ranks) not in self.made:
+                self.made[tuple(ranks)] = self.fresh(ranks)
+        for ranks in groups:
+            if self.rank in ranks:
+                return Group(ranks, ranks.index(self.rank), self.made[tuple(ranks)])
+        return Group([self.rank], 0)
 
     def fresh(self, ranks: list[int]) -> Any:
         if len(ranks) == 1:
             return None
         if len(ranks) == self.grid.world_size:
             return dist.group.WORLD
-        return dist.new_group(ranks, use_local_synchronization=True)
+        return dist.new_group(ranks)
 
 
 def make_layout(grid: Grid, rank: int) -> Layout:
     make = _Maker(grid, rank)
     pipeline = make.along("pp")
-    ends = [pipeline.ranks[0], pipeline.ranks[-1]] if pipeline.size > 1 else [rank]
     return Layout(
         grid=grid,
         rank=rank,
@@ -179,8 +186,8 @@ def make_layout(grid: Grid, rank: int) -> Layout:
         pipeline=pipeline,
         copies=make.along("dp", "cp"),
         model=make.along("tp", "pp"),
-        ends=make.of(ends) if rank in ends else Group([rank], 0),
-        everyone=make.of(list(range(grid.world_size))),
+        ends=make.mine([sorted({ranks[0], ranks[-1]}) for ranks in grid.groups("pp")]),
+        everyone=make.mine([list(range(grid.world_size))]),
         directions=_directions(make, pipeline),
     )
 
@@ -194,4 +201,9 @@ def _directions(make: _Maker, pipeline: Group) -> dict[str, Any]:
     ways = ("forward", "backward", "forward wrap", "backward wrap")
     if pipeline.size == 1 or dist.get_backend() == "gloo":
         return dict.fromkeys(ways, pipeline.handle)
-    return {way: dist.new_group(pipeline.ranks, use_local_synchronization=True) for way in ways}
+    handles: dict[str, Any] = {}
+    for way in ways:
+        for ranks in make.grid.groups("pp"):
+            made = dist.new_group(ranks)
+            handles[way] = made if make.rank in ranks else handles.get(way)
+    return handles
