@@ -11,7 +11,8 @@ from course_lib.read.rows import Rows, as_integers
 if TYPE_CHECKING:
     import pandas as pd
 
-    from course_lib.read.nccl_log import NcclReader, Slot
+    from course_lib.read.nccl_channels import Slot
+    from course_lib.read.nccl_log import NcclReader
 
 Key = tuple[Any, ...]
 

@@ -15,8 +15,8 @@ def table_of(source: Any, attribute: str) -> pd.DataFrame:
     """A table, a result of `read` with such a table, or a run whose log has it."""
     if isinstance(source, pd.DataFrame):
         return source
-    for holder in (source, getattr(source, "log", None), getattr(source, "profile", None)):
-        table = getattr(holder, attribute, None)
+    for part in ("", "log", "profile"):  # one after the other: reading a part may be costly
+        table = getattr(getattr(source, part, None) if part else source, attribute, None)
         if isinstance(table, pd.DataFrame):
             return table
     raise TypeError(

@@ -6,11 +6,12 @@ import os
 import re
 import signal
 import subprocess
+import time
+import urllib.error
 import urllib.request
 
 import pytest
 
-# the line of the log names it too, but a moment before the server listens
 ADDRESS = re.compile(r"^\s+http://127\.0\.0\.1:\d+/lab\S*\?token=\w+")
 
 
@@ -43,8 +44,20 @@ def address(repository, tmp_path):
         server.wait(timeout=30)
 
 
+def opened(address, patience_s=60):
+    """The address is printed a moment before the server listens there."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            return urllib.request.urlopen(address, timeout=patience_s)
+        except urllib.error.URLError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
 def test_the_printed_address_opens_jupyterlab_on_lesson_00(address):
     assert "/lab/tree/notebooks/00_the_lab.ipynb" in address
-    with urllib.request.urlopen(address, timeout=60) as page:
+    with opened(address) as page:
         assert page.status == 200
         assert "JupyterLab" in page.read().decode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -25,11 +24,8 @@ PATIENCE_MS = 1000 * 2 * PATIENCE_S
 
 
 @pytest.fixture
-def page(need, cluster, tmp_path, monkeypatch):
+def page(browser, cluster, tmp_path, monkeypatch):
     """A notebook opened in JupyterLab, in a workspace of its own."""
-    need("chromium")
-    from playwright.sync_api import sync_playwright
-
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     nbformat.write(notebook, tmp_path / "panel.ipynb")
@@ -44,15 +40,11 @@ def page(need, cluster, tmp_path, monkeypatch):
     try:
         port, token = next(found for line in server.stderr for found in ADDRESS.findall(line))
         threading.Thread(target=server.stderr.read, daemon=True).start()
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-            )
-            page = browser.new_page(viewport={"width": 1280, "height": 900})
-            page.set_default_timeout(PATIENCE_MS)
-            page.goto(f"http://127.0.0.1:{port}/lab/tree/panel.ipynb?token={token}")
-            yield page
-            browser.close()
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(PATIENCE_MS)
+        page.goto(f"http://127.0.0.1:{port}/lab/tree/panel.ipynb?token={token}")
+        yield page
+        page.close()
     finally:
         server.terminate()
         server.wait(timeout=30)

@@ -14,17 +14,6 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 from board import Server, jupyter  # noqa: E402
 
-CHROMIUM = "/usr/bin/chromium"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
 
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory) -> Path:
@@ -58,17 +47,6 @@ class Visit:
     page: object
     outside: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="session")
-def browser(need):
-    need("chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield started
-        started.close()
 
 
 @pytest.fixture
