@@ -232,10 +232,12 @@ def against_torch_tb_profiler(path: Path, rounds: int) -> None:
         return medians[0] / medians[1]
 
     same = all(abs(a - b) < 0.1 for a, b in zip(theirs[0]["found"], ours[0]["found"], strict=True))
+    totals = "agree" if same else "DIFFER"
     print(
-        f"profile      {path.stat().st_size / 1e6:6.0f} MB, totals {'agree' if same else 'DIFFER'}: "
+        f"profile      {path.stat().st_size / 1e6:6.0f} MB, totals {totals}: "
         f"{statistics.median(item['seconds'] for item in ours):6.2f} s = "
-        f"{ratio('seconds'):5.2f} times faster than torch-tb-profiler (processor time {ratio('cpu'):5.2f} times), "
+        f"{ratio('seconds'):5.2f} times faster than torch-tb-profiler "
+        f"(processor time {ratio('cpu'):5.2f} times), "
         f"peak {max(item['peak_mib'] for item in ours):4.0f} MiB against "
         f"{max(item['peak_mib'] for item in theirs):4.0f} MiB",
         flush=True,

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from course_lib.read.advice import Recommendation
     from course_lib.read.first_cause import Failure, failure, failures
+    from course_lib.read.hostlist import expand_hosts
+    from course_lib.read.link_times import Links, links
     from course_lib.read.memory_timeline import Memory, MemoryTimeline
     from course_lib.read.memory_traces import memory
+    from course_lib.read.monitoring import Monitor, monitor
     from course_lib.read.nccl_log import NcclReader, nccl
     from course_lib.read.nccl_result import NcclLog
     from course_lib.read.profile_result import Profile
     from course_lib.read.profiles import profile
+    from course_lib.read.slurm_tables import SlurmTable, SlurmText, slurm
     from course_lib.read.training import TrainingReader, training_log
     from course_lib.read.training_result import TrainingLog, World
 
@@ -33,6 +37,14 @@ _WHERE = {
     "Profile": "profile_result",
     "Recommendation": "advice",
     "profile": "profiles",
+    "Links": "link_times",
+    "links": "link_times",
+    "Monitor": "monitoring",
+    "monitor": "monitoring",
+    "SlurmTable": "slurm_tables",
+    "SlurmText": "slurm_tables",
+    "slurm": "slurm_tables",
+    "expand_hosts": "hostlist",
     "training_log": "training",
     "TrainingReader": "training",
     "TrainingLog": "training_result",
@@ -41,20 +53,28 @@ _WHERE = {
 
 __all__ = [
     "Failure",
+    "Links",
     "Memory",
     "MemoryTimeline",
+    "Monitor",
     "NcclLog",
     "NcclReader",
     "Profile",
     "Recommendation",
+    "SlurmTable",
+    "SlurmText",
     "TrainingLog",
     "TrainingReader",
     "World",
+    "expand_hosts",
     "failure",
     "failures",
+    "links",
     "memory",
+    "monitor",
     "nccl",
     "profile",
+    "slurm",
     "training_log",
 ]
 

@@ -1,0 +1,74 @@
+"""All-reduce written out with sends and receives, to be timed against what the backend does.
+
+Each function leaves the sum over `ranks` in `tensor`, on each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+NODE_OF: list[str] = []  # of each rank, filled once the ranks have met
+GROUPS: dict[tuple[int, ...], Any] = {}  # making a group is a collective of everyone
+
+
+def ring(tensor: torch.Tensor, ranks: Sequence[int]) -> None:
+    """Every rank sends to the next one only. In n - 1 steps each rank gathers the whole sum of one
+    piece, in n - 1 more the sums go round: 2 (n - 1) steps of 1/n of the data."""
+    if len(ranks) < 2:
+        return
+    place = ranks.index(dist.get_rank())
+    after, before = ranks[(place + 1) % len(ranks)], ranks[place - 1]
+    pieces = list(tensor.tensor_split(len(ranks)))
+    incoming = torch.empty_like(max(pieces, key=len))
+    for step in range(2 * (len(ranks) - 1)):
+        sent = pieces[(place - step) % len(ranks)]
+        due = pieces[(place - step - 1) % len(ranks)]
+        arrived = incoming[: len(due)]
+        exchange(sent, after, arrived, before)
+        if step < len(ranks) - 1:
+            due += arrived
+        else:
+            due.copy_(arrived)
+
+
+def exchange(sent: torch.Tensor, after: int, arrived: torch.Tensor, before: int) -> None:
+    """Both ways at once; a piece may be empty where there are more ranks than words."""
+    moves = []
+    if len(sent):
+        moves.append(dist.P2POp(dist.isend, sent, after))
+    if len(arrived):
+        moves.append(dist.P2POp(dist.irecv, arrived, before))
+    for work in dist.batch_isend_irecv(moves) if moves else []:
+        work.wait()
+
+
+def hierarchical(tensor: torch.Tensor, ranks: Sequence[int]) -> None:
+    """Adds up inside each node, then between the nodes' first ranks, and hands the result back, so
+    that the road between the nodes is used by one rank of each."""
+    homes = [NODE_OF[rank] for rank in ranks]
+    mine = [
+        rank for rank, home in zip(ranks, homes, strict=True) if home == NODE_OF[dist.get_rank()]
+    ]
+    ring(tensor, mine)
+    firsts = [ranks[homes.index(home)] for home in dict.fromkeys(homes)]
+    if dist.get_rank() == mine[0]:
+        ring(tensor, firsts)
+        for other in mine[1:]:
+            dist.send(tensor, other)
+    else:
+        dist.recv(tensor, mine[0])
+
+
+def library(tensor: torch.Tensor, ranks: Sequence[int]) -> None:
+    dist.all_reduce(tensor, group=GROUPS[tuple(ranks)])
+
+
+ALGORITHMS: dict[str, Callable[[torch.Tensor, Sequence[int]], None]] = {
+    "ring": ring,
+    "hierarchical": hierarchical,
+    "library": library,
+}

@@ -1,0 +1,276 @@
+"""`read.slurm`: what squeue, sinfo, sacct and scontrol print, in whatever format was asked for.
+
+Meant for text that somebody saved. Code that starts the commands should ask for a delimited format
+and read that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from course_lib.read import lines
+from course_lib.read.hostlist import expand_hosts
+from course_lib.read.slurm_columns import aligned, is_ruler, split_at, table_of_delimited
+from course_lib.read.slurm_words import job_state, node_state, seconds
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LARGEST_TEXT_BYTES = 256 << 20
+MOST_ROWS = 1_000_000
+Record = dict[str, str]
+
+_SUBMITTED = re.compile(r"Submitted batch job (\d{1,18})")
+_RECORD_KEYS = ("NodeName", "JobId", "PartitionName", "ReservationName", "Slurmctld", "StepId")
+_PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/]{0,60})=")
+_STATISTIC = re.compile(r"\s*([A-Za-z][\w ()/,.-]{2,80}?):\s+(\S.{0,200})")
+_HEADERS = {
+    "JOBID", "PARTITION", "NAME", "USER", "ST", "STATE", "TIME", "NODES", "NODELIST", "AVAIL",
+    "NODELIST(REASON)", "TIMELIMIT", "TIME_LIMIT", "TIME_LIMI", "REASON", "TIMESTAMP", "ACCOUNT",
+    "JobID", "JobName", "State", "ExitCode", "Partition", "Account", "AllocCPUS", "Elapsed",
+    "HOSTNAMES", "CPUS", "MEMORY", "GRES", "PRIORITY", "QOS", "START_TIME", "NodeList", "MaxRSS",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SlurmTable:
+    """`rows` as printed; `table` adds what can be told from them (see there)."""
+
+    kind: str
+    rows: list[Record] = field(default_factory=list)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for row in self.rows for name in row))
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The printed columns, and `state_name`, `state_marks`, `hosts`, `time_s` where there is a
+        column of states, of host lists or of times."""
+        import pandas as pd
+
+        return pd.DataFrame([row | _told(self.kind, row) for row in self.rows])
+
+
+@dataclass(frozen=True)
+class SlurmText:
+    """All tables of a text in their order; the attributes of the first are at hand."""
+
+    tables: tuple[SlurmTable, ...] = ()
+    submitted: tuple[int, ...] = ()
+    other: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        return self.tables[0].kind if self.tables else "submitted" if self.submitted else "text"
+
+    @property
+    def rows(self) -> list[Record]:
+        return self.tables[0].rows if self.tables else []
+
+    @property
+    def table(self) -> pd.DataFrame:
+        import pandas as pd
+
+        return self.tables[0].table if self.tables else pd.DataFrame()
+
+
+def _told(kind: str, row: Record) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    lower = {name.lower(): value for name, value in row.items()}
+    state = next(
+        (lower[key] for key in ("st", "state", "jobstate", "statecompact") if key in lower), None
+    )
+    if state is not None and ("node" in kind or kind.startswith("sinfo")):
+        found["state_name"], found["state_marks"] = node_state(state)
+    elif state is not None:
+        found["state_name"] = job_state(state)
+    for key in ("nodelist(reason)", "nodelist", "nodename"):
+        if key in lower and not lower[key].startswith("(") and lower[key]:
+            found["hosts"] = tuple(expand_hosts(lower[key]))
+            break
+    for key in ("time", "elapsed", "runtime"):
+        if key in lower:
+            found["time_s"] = seconds(lower[key])
+            break
+    return found
+
+
+def slurm(source: str | Path) -> SlurmText:
+    """`source`: a file, or the text itself."""
+    text = _text(source)
+    for reader in (_json, _pairs):
+        if (found := reader(text)) is not None:
+            return found
+    tables: list[SlurmTable] = []
+    other: list[str] = []
+    for block in _blocks(text):
+        table = _block(block)
+        if table is not None and table.rows:
+            tables.append(table)
+        else:
+            other += block
+    submitted = tuple(int(number) for number in _SUBMITTED.findall(text))
+    return SlurmText(tuple(tables), submitted, tuple(other))
+
+
+def _text(source: str | Path) -> str:
+    if isinstance(source, str) and ("\n" in source or len(source) > 1000):
+        return source
+    path = Path(source)
+    try:
+        if not path.is_file():
+            return str(source)
+        with lines.open_any(path) as file:
+            return file.read(LARGEST_TEXT_BYTES).decode("utf-8", "replace")
+    except (OSError, EOFError, ValueError):
+        return str(source)
+
+
+def _json(text: str) -> SlurmText | None:
+    """`--json`, or one object a line made with `--format`."""
+    start = text.lstrip()[:1]
+    if start not in ("{", "["):
+        return None
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        whole = [item for item in map(_object, text.splitlines()) if item is not None]
+    lists = {"json": whole} if isinstance(whole, list) else whole
+    if not isinstance(lists, dict):
+        return None
+    tables = [
+        SlurmTable(name, [_flat(item) for item in items if isinstance(item, dict)])
+        for name, items in lists.items()
+        if isinstance(items, list) and any(isinstance(item, dict) for item in items)
+    ]
+    return SlurmText(tuple(tables)) if tables else None
+
+
+def _object(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _flat(item: dict[str, Any]) -> Record:
+    return {
+        str(name): value if isinstance(value, str) else json.dumps(value)
+        for name, value in item.items()
+    }
+
+
+def _pairs(text: str) -> SlurmText | None:
+    """`scontrol show`: records of Name=value, over several lines or in one."""
+    records: list[Record] = []
+    kind = ""
+    for line in text.splitlines():
+        matches = list(_PAIR.finditer(line))
+        if not matches or (not records and matches[0][1] not in _RECORD_KEYS):
+            continue
+        if matches[0][1] in _RECORD_KEYS and len(records) < MOST_ROWS:
+            kind = (
+                kind or f"scontrol {matches[0][1].removesuffix('Name').removesuffix('Id').lower()}"
+            )
+            records.append({})
+        for number, match in enumerate(matches):
+            stop = matches[number + 1].start() if number + 1 < len(matches) else len(line)
+            records[-1].setdefault(match[1], line[match.end() : stop].strip())
+    if not records:
+        return None
+    rest = "\n".join(line for line in text.splitlines() if not _PAIR.search(line))
+    more = slurm(rest).tables if rest.strip() and "=" not in rest else ()
+    return SlurmText((*more, SlurmTable(kind, records)))
+
+
+def _blocks(text: str) -> Iterator[list[str]]:
+    """A new table begins with its header; prompts, blank lines and dates stand between tables."""
+    block: list[str] = []
+    for line in _lines(text):
+        begins = _is_header(line)
+        delimited = bool(block) and _delimiter(block[0]) is not None
+        ends = not delimited and (not line.strip() or _is_between(line))
+        if (begins or ends) and block:
+            yield block
+            block = []
+        if not ends:
+            block.append(line)
+    if block:
+        yield block
+
+
+def _is_between(line: str) -> bool:
+    if _SUBMITTED.search(line) or re.match(r"\w{3} \w{3} +\d+ [\d:]{8} \d{4}\s*$", line):
+        return True
+    return (
+        re.match(r"\s*(?:\[[^\]]{0,80}\]\s*[$#]|[$>] |\w{1,40}: s(?:info|queue|acct)\b)", line)
+        is not None
+    )
+
+
+def _lines(text: str) -> list[str]:
+    """At newlines and record separators only: other marks may stand inside of cells."""
+    return re.split(r"\r?\n|\x1e\n?", text.removesuffix("\n"))
+
+
+def _delimiter(header: str) -> str | None:
+    """Of a header: the mark between its columns."""
+    if not _is_header(header):
+        return None
+    return next((mark for mark in ("\x1f", "|", "^^^") if mark in header), None)
+
+
+def _is_header(line: str) -> bool:
+    words = re.split(r"[|\x1f,\s^]+", line.strip())
+    return sum(word in _HEADERS for word in words) >= 2
+
+
+def _block(block: list[str]) -> SlurmTable | None:
+    header = block[0]
+    if _is_header(header):
+        if delimiter := _delimiter(header):
+            return SlurmTable(_kind(header), table_of_delimited(block, delimiter))
+        if len(block) > 1 and is_ruler(block[1]):
+            return SlurmTable(
+                _kind(header), [split_at(block[1], header, line) for line in block[2:]]
+            )
+        return SlurmTable(_kind(header), [aligned(header, line) for line in block[1:]])
+    return _headless(block)
+
+
+def _kind(header: str) -> str:
+    words = set(re.split(r"[|\x1f\s^]+", header))
+    if {"REASON", "TIMESTAMP"} <= words:
+        return "sinfo -R"
+    if words & {"AVAIL", "HOSTNAMES"} or ("TIMELIMIT" in words and "JOBID" not in words):
+        return "sinfo"
+    return "sacct" if words & {"JobID", "JobIDRaw", "JobName"} else "squeue"
+
+
+def _headless(block: list[str]) -> SlurmTable | None:
+    """Columns without names are numbered; a list of `name: value` is one record."""
+    for mark in ("\x1f", "|", "^^^", ","):
+        counts = {line.count(mark) for line in block}
+        if min(counts) and not (mark == "," and (len(counts) > 1 or any("  " in x for x in block))):
+            rows = [line.split(mark) for line in block[:MOST_ROWS]]
+            return SlurmTable("delimited", [_numbered(row) for row in rows])
+    statistics = [match for line in block if (match := _STATISTIC.fullmatch(line.rstrip()))]
+    if statistics and 2 * len(statistics) >= len(block):
+        return SlurmTable("statistics", [{match[1].strip(): match[2] for match in statistics}])
+    rows = [line.split() for line in block[:MOST_ROWS]]
+    widths = {len(row) for row in rows}
+    if widths == {1}:
+        return SlurmTable("hosts", [{"NODELIST": row[0]} for row in rows])
+    if len(block) > 1 and max(widths) - min(widths) <= 3 and min(widths) >= 2:
+        return SlurmTable("columns", [_numbered(row) for row in rows])
+    return None
+
+
+def _numbered(row: list[str]) -> Record:
+    return {f"column {number}": cell.strip() for number, cell in enumerate(row, 1)}

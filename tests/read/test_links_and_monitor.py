@@ -1,0 +1,209 @@
+"""Measured links and recorded load, out of files made by hand and by the programs themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from course_lib import read
+from course_lib.read.link_times import fit_line
+
+
+def sample(source, destination, size, time, kind="point_to_point"):
+    return {
+        "kind": kind,
+        "source": source,
+        "destination": destination,
+        "size_bytes": size,
+        "repeat": 3,
+        "time_us": time,
+    }
+
+
+def report(**more):
+    """Inside a node 10 us + 1 GB/s, between the nodes 100 us + 0.1 GB/s."""
+    node = ["n1", "n1", "n2"]
+    samples = [
+        sample(a, b, size, (10 + size / 1e3) if node[a] == node[b] else (100 + size / 1e2))
+        for a, b in ((0, 1), (0, 2), (1, 2))
+        for size in (1000, 100_000, 10_000_000)
+    ]
+    ranks = [{"rank": r, "node": node[r], "device": "cpu", "pid": r} for r in range(3)]
+    return {
+        "format": "course-links-1",
+        "backend": "gloo",
+        "device": "cpu",
+        "world_size": 3,
+        "ranks": ranks,
+        "samples": samples,
+        "all_reduce": None,
+    } | more
+
+
+def test_roads_worked_out_by_hand(write, tmp_path):
+    write("run/links.json", json.dumps(report()))
+    links = read.links(tmp_path / "run")
+    assert links.latency_us.loc[0, 1] == links.latency_us.loc[1, 0] == 11
+    assert links.latency_us.loc[2, 0] == 110
+    assert links.bandwidth_gb_s.loc[0, 1] == pytest.approx(10e6 / 10_010 / 1e3)
+    roads = links.roads.set_index("road")
+    assert roads.loc["inside a node"].tolist() == pytest.approx([0.01, 1.0])
+    assert roads.loc["between the nodes"].tolist() == pytest.approx([0.1, 0.1])
+    fits = links.fits[links.fits["kind"] == "point_to_point"]
+    assert len(fits) == 6
+    assert (fits["r2"] > 0.999999).all()
+
+
+def test_repeated_all_reduces(write):
+    repeated = {"size_bytes": 5_200_000, "algorithm": "ring", "times_us": [1000.0, 2500]}
+    links = read.links(write("links.json", json.dumps(report(samples=[], all_reduce=repeated))))
+    assert links.all_reduce_ms == [1.0, 2.5]
+    assert (links.all_reduce_bytes, links.algorithm) == (5_200_000, "ring")
+    assert links.fits.empty
+    assert links.latency_us.isna().all().all()
+
+
+@given(st.floats(0.1, 1e4), st.floats(0.001, 100))
+def test_the_fit_finds_the_line_it_came_from(alpha_us, beta_gb_s):
+    sizes = [1024 * 4**n for n in range(9)]
+    found = fit_line(sizes, [alpha_us + size / beta_gb_s / 1e3 for size in sizes])
+    assert found[0] == pytest.approx(alpha_us, rel=1e-3, abs=1e-6)
+    assert found[1] == pytest.approx(beta_gb_s, rel=1e-3)
+
+
+def test_fits_are_never_negative():
+    alpha, beta, _ = fit_line([1000, 2000, 4000], [5.0, 20.0, 45.0])
+    assert alpha >= 0
+    assert beta > 0
+    assert fit_line([], [])[0] != fit_line([], [])[0]
+
+
+def test_missing_links_say_what_to_run(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"run measure_links\.py"):
+        read.links(tmp_path)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def measure(repository, folder, *arguments, ranks=3):
+    """Three ranks, of which the last is on another node, as far as the program can tell."""
+    shared = os.environ | {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "WORLD_SIZE": str(ranks),
+        "COURSE_RUN_DIR": str(folder),
+    }
+    command = [sys.executable, str(repository / "code/measure_links.py"), *arguments]
+    started = [
+        subprocess.Popen(
+            command,
+            env=shared | {"RANK": str(r), "LOCAL_RANK": str(r), "SLURMD_NODENAME": f"n{r // 2}"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for r in range(ranks)
+    ]
+    try:
+        outputs = [process.communicate(timeout=240) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    assert [process.returncode for process in started] == [0] * ranks, outputs
+    return outputs[0][0]
+
+
+def test_measure_links_times_all_pairs(repository, tmp_path):
+    pytest.importorskip("torch")
+    text = measure(repository, tmp_path, "--max-bytes", "65536", "--repeat", "3")
+    assert "bandwidth of the largest message (GB/s)" in text
+    links = read.links(tmp_path)
+    assert (links.backend, links.world_size) == ("gloo", 3)
+    assert links.ranks["node"].tolist() == ["n0", "n0", "n1"]
+    off_diagonal = links.latency_us.isna().to_numpy() ^ True
+    assert off_diagonal.sum() == 6
+    pairs = links.samples.groupby("kind")["size_bytes"].nunique()
+    assert pairs["point_to_point"] == pairs["all_reduce"] == 4
+    assert links.roads["road"].tolist() == ["inside a node", "between the nodes"]
+    assert (links.samples["time_us"] > 0).all()
+
+
+def test_measure_links_repeats_one_size(repository, tmp_path):
+    """The program checks the sum of each all-reduce; this one goes round two rings as well."""
+    measure(repository, tmp_path, "--bytes", "4100", "--repeat", "4", "--algorithm", "hierarchical")
+    links = read.links(tmp_path)
+    assert len(links.all_reduce_ms) == 4
+    assert (links.all_reduce_bytes, links.algorithm) == (4100, "hierarchical")
+
+
+def look(unix_s, node="n1", received=0, **more):
+    return json.dumps(
+        {
+            "unix_s": unix_s,
+            "node": node,
+            "cpu_percent": 50.0,
+            "memory_used_bytes": 10,
+            "memory_total_bytes": 20,
+            "network_in_bytes": received,
+            "network_out_bytes": 7,
+            "ranks": [{"rank": 3, "pid": 9, "cpu_percent": 99.0, "memory_bytes": 5}],
+            "devices": [{"device": 0, "utilisation_percent": 80}],
+        }
+        | more
+    )
+
+
+def test_load_and_rates(write, tmp_path):
+    write("run/monitor/n1.jsonl", "\n".join([look(100, received=1000), look(102, received=5000)]))
+    write("run/monitor/n2.jsonl", look(101, "n2") + "\n" + look(103, "n2")[:40])
+    found = read.monitor(tmp_path / "run")
+    load = found.load
+    assert load["time_s"].tolist() == [0, 1, 2]
+    assert load["node"].tolist() == ["n1", "n2", "n1"]
+    assert load["network_in_bytes_s"].fillna(-1).tolist() == [-1, -1, 2000]
+    assert found.ranks["rank"].tolist() == [3, 3, 3]
+    assert found.devices["utilisation_percent"].tolist() == [80, 80, 80]
+    assert found.start_unix_s == 100
+
+
+def test_nothing_recorded_yet(tmp_path):
+    (tmp_path / "monitor").mkdir()
+    assert read.monitor(tmp_path).load.empty
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.dictionaries(st.sampled_from([*report(), "unix_s", "devices", "network_in_bytes"]), JSON),
+    st.binary(max_size=20),
+)
+def test_nothing_raises(tmp_path_factory, fields, noise):
+    folder = tmp_path_factory.mktemp("fuzz")
+    data = json.dumps(report() | fields).encode()
+    for content in (data, data[: len(data) // 2] + noise, noise):
+        (folder / "links.json").write_bytes(content)
+        links = read.links(folder)
+        assert len(links.latency_us) == links.world_size
+        assert links.roads is not None
+        assert isinstance(links.all_reduce_ms, list)
+        (folder / "monitor.jsonl").write_bytes(content + b"\n" + look(5, **fields).encode())
+        assert read.monitor(folder / "monitor.jsonl").load is not None
