@@ -185,8 +185,8 @@ def _build(data: dict[str, Any], notes: tuple[str, ...]) -> Links:
 
 def _world_size(stated: Any, ranks: pd.DataFrame, samples: pd.DataFrame) -> int:
     """As many as were measured: matrices must not be as large as a damaged file says."""
-    ends = [samples[name].max() for name in ("source", "destination")]
-    seen = [len(ranks), *(int(end) + 1 for end in ends if end is not None and end == end)]
+    known = [samples[name].dropna() for name in ("source", "destination")]
+    seen = [len(ranks), *(int(ends.max()) + 1 for ends in known if len(ends))]
     return min(
         max(seen), stated if type(stated) is int and stated > 0 else max(seen), LARGEST_WORLD
     )
