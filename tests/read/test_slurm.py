@@ -136,7 +136,8 @@ def test_names_with_blanks_in_an_aligned_table():
     text = (
         "             JOBID PARTITION     NAME     USER ST       TIME  NODES "
         "NODELIST(REASON)\n"
-        "                12       gpu   my job    alice PD       0:00      2 (Resources, Priority)\n"
+        "                12       gpu   my job    alice PD       0:00      2 "
+        "(Resources, Priority)\n"
         "                13       gpu      two      bob  R 1-02:03:04      1 n[1-2]\n"
     )
     table = read.slurm(text).table
