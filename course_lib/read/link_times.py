@@ -185,11 +185,9 @@ def _build(data: dict[str, Any], notes: tuple[str, ...]) -> Links:
 
 def _world_size(stated: Any, ranks: pd.DataFrame, samples: pd.DataFrame) -> int:
     """As many as were measured: matrices must not be as large as a damaged file says."""
-    known = [samples[name].dropna() for name in ("source", "destination")]
-    seen = [len(ranks), *(int(ends.max()) + 1 for ends in known if len(ends))]
-    return min(
-        max(seen), stated if type(stated) is int and stated > 0 else max(seen), LARGEST_WORLD
-    )
+    ends = (samples[name].dropna() for name in ("source", "destination"))
+    seen = max([len(ranks), *(int(end.max()) + 1 for end in ends if len(end))])
+    return min(seen, stated if type(stated) is int and stated > 0 else seen, LARGEST_WORLD)
 
 
 def _text(value: Any) -> str | None:

@@ -205,5 +205,7 @@ def test_nothing_raises(tmp_path_factory, fields, noise):
         assert len(links.latency_us) == links.world_size
         assert links.roads is not None
         assert isinstance(links.all_reduce_ms, list)
-        (folder / "monitor.jsonl").write_bytes(content + b"\n" + look(5, **fields).encode())
+        (folder / "monitor.jsonl").write_bytes(
+            content + b"\n" + look(**{"unix_s": 5} | fields).encode()
+        )
         assert read.monitor(folder / "monitor.jsonl").load is not None
