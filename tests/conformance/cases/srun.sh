@@ -334,6 +334,7 @@ appears up
 srun -J second hostname >srun.log 2>&1 &
 patience 20 bash -c 'squeue -h -n second | grep -q PD'
 squeue -h -o '%j %T %r' -n second
+patience 20 bash -c 'grep -q queued srun.log'
 touch go
 wait
 cat srun.log
