@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -235,3 +236,37 @@ def test_the_warm_process_ends_with_its_state_folder(make_box):
     box.until("the warm process is ready", (box.home / "warm.sock").exists)
     box.run("rm", "-rf", str(box.home))
     box.until("its end", lambda: not _warm_pid(box))
+
+
+class Store:
+    """A rendezvous backend that counts the questions it is asked."""
+
+    asked = 0
+
+    def get_state(self):
+        self.asked += 1
+
+
+def test_launchers_of_a_job_look_at_once_who_has_come(monkeypatch):
+    from torch.distributed.elastic.rendezvous import dynamic_rendezvous
+
+    from course_lib.box.node.warm import server
+
+    holder_class = dynamic_rendezvous._BackendRendezvousStateHolder
+    monkeypatch.setattr(dynamic_rendezvous, "_delay", dynamic_rendezvous._delay)
+    monkeypatch.setattr(holder_class, "__init__", holder_class.__init__)
+    slept = []
+    monkeypatch.setattr(server.time, "sleep", slept.append)
+    server.hurry_rendezvous()
+    store = Store()
+    day = timedelta(days=1)
+    times = {"keep_alive_interval": day, "keep_alive_max_attempt": 3}
+    settings = dynamic_rendezvous.RendezvousSettings(
+        "1", 1, 1, dynamic_rendezvous.RendezvousTimeout(), **times
+    )
+    holder = holder_class(store, settings)
+    for _ in range(3):
+        holder.sync()
+        dynamic_rendezvous._delay(seconds=1)
+    assert store.asked == 3
+    assert max(slept) < 0.1
