@@ -8,7 +8,7 @@ TORCH_WHEELS ?=
 export PYTHON TORCH_WHEELS
 BIN := .venv/bin
 
-.PHONY: setup lab test lint course slurm slurm-stop book
+.PHONY: setup lab test lint course slurm slurm-stop hub book
 
 setup:
 	@bash deploy/setup.sh
@@ -33,6 +33,9 @@ slurm: setup
 
 slurm-stop:
 	@bash deploy/slurm/stop.sh
+
+hub:
+	@bash deploy/jupyterhub/setup.sh
 
 book: setup
 	@$(BIN)/course build

@@ -52,7 +52,8 @@ class Checklist:
         self.that(
             answer is not ...,
             f"{what} is filled in",
-            hint=f"Replace the ... in the cell above by {what}, run it, then run this check again.",
+            hint=f"Replace the ... in the cell above by your {what}, run the cell, then run this "
+            "check again.",
         )
 
     def number(self, answer: object, what: str) -> float:

@@ -7,7 +7,6 @@ SLURM_CONF names.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
 from pathlib import Path
@@ -20,31 +19,6 @@ from course_lib.lab.recipes import shell
 
 PATIENCE_S = 60
 HOSTILE = """we ird'"é$(touch pwned)%j;&"""
-
-
-CHROMIUM_FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@pytest.fixture(scope="session")
-def browser(need):
-    """One for all tests of a process: playwright runs once in a thread."""
-    need("chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS
-        )
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="session")

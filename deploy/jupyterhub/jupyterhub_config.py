@@ -1,0 +1,65 @@
+"""A hub on one machine: every user logs in with the account of the machine, and has the course.
+
+Written for a login node, or a server for a class. What an admin changes stands in the first lines.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+PORT = 8000
+USERS: set[str] = set()
+"""Names of the accounts that may come in; empty: every account of this machine."""
+PROCESSES = 2000
+"""Of one user at a time, threads counted: a training process of torch has some thirty."""
+PROCESS_GIB = 8
+"""Memory of data of one process; it must hold a device slot of the box and the notebook kernel."""
+FILE_GIB = 20
+"""Of one file: a log or checkpoint that grows for ever ends here."""
+MEMORY_GIB, CPUS = 12, 4.0
+"""Of one user altogether; enforced where systemd runs (see README.md)."""
+IDLE_S = 2 * 3600
+COURSE_COPY_LESSONS = True
+"""False where learners pull them with nbgitpuller."""
+
+here = Path(__file__).resolve().parent
+environment = Path(sys.prefix)
+c = get_config()  # type: ignore[name-defined]  # noqa: F821
+
+c.JupyterHub.bind_url = f"http://127.0.0.1:{PORT}"
+c.ConfigurableHTTPProxy.command = [
+    str(environment / "share/course/hub/node_modules/.bin/configurable-http-proxy")
+]
+c.JupyterHub.cookie_secret_file = "jupyterhub_cookie_secret"
+
+c.JupyterHub.authenticator_class = "pam"
+c.PAMAuthenticator.open_sessions = False
+c.Authenticator.allowed_users = USERS
+c.Authenticator.allow_all = not USERS
+
+c.Spawner.cmd = [str(here / "start_user.sh")]
+c.Spawner.default_url = "/lab/tree/notebooks/00_the_lab.ipynb"
+c.Spawner.notebook_dir = "~/course"
+c.Spawner.start_timeout = c.Spawner.http_timeout = 120
+c.Spawner.env_keep = ["LANG", "LC_ALL", "SLURM_CONF"]
+c.Spawner.environment = {
+    "COURSE_USER_PROCESSES": str(PROCESSES),
+    "COURSE_USER_PROCESS_GIB": str(PROCESS_GIB),
+    "COURSE_USER_FILE_GIB": str(FILE_GIB),
+    "COURSE_COPY_LESSONS": str(int(COURSE_COPY_LESSONS)),
+}
+c.Spawner.args = [
+    f"--MappingKernelManager.cull_idle_timeout={IDLE_S}",
+    "--MappingKernelManager.cull_connected=True",
+    "--MappingKernelManager.cull_busy=False",
+]
+
+if Path("/run/systemd/system").is_dir() and importlib.util.find_spec("systemdspawner"):
+    c.JupyterHub.spawner_class = "systemd"
+    c.SystemdSpawner.mem_limit = f"{MEMORY_GIB}G"
+    c.SystemdSpawner.cpu_limit = CPUS
+    c.SystemdSpawner.isolate_tmp = True
+else:
+    c.JupyterHub.spawner_class = "jupyterhub.spawner.LocalProcessSpawner"

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Adds JupyterHub and its proxy to the environment of the course, which users of the hub share.
+# The admin runs this once in the shared checkout; README.md beside it has the whole way.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+command -v npm >/dev/null || {
+    echo "hub: npm is missing; the hub's proxy comes as an npm package (Debian: apt-get install npm)" >&2
+    exit 1
+}
+bash deploy/setup.sh
+.venv/bin/python -m pip install --quiet --disable-pip-version-check \
+    --requirement requirements.lock --requirement deploy/jupyterhub/requirements.lock
+proxy=.venv/share/course/hub
+mkdir -p "$proxy" && cp deploy/jupyterhub/package*.json "$proxy"
+npm ci --prefix "$proxy" --silent --no-audit --no-fund
+echo "hub: ready. Next: .venv/bin/jupyterhub --config deploy/jupyterhub/jupyterhub_config.py" >&2

@@ -1,0 +1,132 @@
+"""A notebook in JupyterLab, driven as a learner drives it: by keys, menus and what is seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+SETTINGS = {
+    "notebook-extension/tracker": {"windowingMode": "none", "recordTiming": False},
+    "docmanager-extension/plugin": {"autosave": False},
+    "apputils-extension/notification": {"fetchNews": "false"},
+}
+"""Of a learner who likes whole pages: all cells are in the page, not only those in view."""
+PATIENCE_MS = 270_000
+READY = ".jp-NotebookPanel-toolbar [data-status=idle]"
+KERNEL_IS_THERE = "| Idle"
+"""In the status bar; the notebook's own sign says idle before there is a kernel too."""
+
+
+def write_settings(folder: Path) -> None:
+    for plugin, settings in SETTINGS.items():
+        file = folder / "@jupyterlab" / f"{plugin}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(settings))
+
+
+def pictures(otherwise: Path) -> Path:
+    """Where pictures go, so that somebody can look at them."""
+    return Path(os.environ.get("COURSE_TEST_PICTURES", otherwise))
+
+
+class LabPage:
+    """`file`: the notebook on the disk, which tells the ids of its cells."""
+
+    def __init__(self, page: Any, file: Path) -> None:
+        self.page, self.file = page, file
+        page.set_default_timeout(PATIENCE_MS)
+        cells = json.loads(file.read_text())["cells"]
+        self.place = {cell["id"]: number for number, cell in enumerate(cells)}
+
+    def open(self, url: str) -> None:
+        self.page.goto(url)
+        self.wait_until_open()
+
+    def wait_until_open(self) -> None:
+        self.cell(next(iter(self.place))).wait_for()
+        self.page.get_by_text(KERNEL_IS_THERE).first.wait_for()
+
+    def cell(self, name: str) -> Any:
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(self.place[name])
+
+    def type_into(self, name: str, text: str) -> None:
+        editor = self.cell(name).locator(".cm-content").first
+        editor.scroll_into_view_if_needed()
+        editor.click()
+        self.page.keyboard.press("Control+A")
+        self.page.keyboard.insert_text(text)
+
+    def run_all(self) -> None:
+        self.menu("Run", "Run All Cells")
+        self.wait_for("/\\[[*0-9]+\\]/.test(prompts)")
+
+    def run(self, name: str) -> None:
+        editor = self.cell(name).locator(".cm-content").first
+        editor.scroll_into_view_if_needed()
+        editor.click()
+        self.page.keyboard.press("Control+Enter")
+
+    def menu(self, name: str, entry: str) -> None:
+        self.page.get_by_role("menuitem", name=name, exact=True).click()
+        self.page.get_by_text(entry, exact=True).click()
+
+    def wait_until_idle(self) -> None:
+        """Nothing runs and nothing waits to run."""
+        self.wait_for(f"document.querySelector('{READY}') && !prompts.includes('[*]')")
+
+    def wait_for(self, condition: str) -> None:
+        """`prompts`: what stands beside the cells, `[3]:` or `[*]:`."""
+        prompts = (
+            "[...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')]"
+            ".map(prompt => prompt.textContent).join(' ')"
+        )
+        try:
+            self.page.wait_for_function(
+                f"() => {{ const prompts = {prompts}; return {condition}; }}", timeout=PATIENCE_MS
+            )
+        except Exception:
+            self.page.screenshot(path=pictures(self.file.parent) / f"{self.file.stem}-stuck.png")
+            raise
+
+    def output(self, name: str) -> str:
+        return str(self.cell(name).locator(".jp-Cell-outputArea").inner_text())
+
+    def failures(self) -> dict[str, str]:
+        """What the cells say that ended with an error."""
+        error = "[data-mime-type='application/vnd.jupyter.error'], [data-mime-type*=stderr]"
+        return {
+            name: self.output(name)
+            for name in self.place
+            if self.cell(name).locator(".jp-Cell-outputArea").locator(error).count()
+        }
+
+    def count(self, name: str) -> int | None:
+        """The number beside the cell: how many cells had run before."""
+        prompt = self.cell(name).locator(".jp-InputPrompt").first.inner_text()
+        found = re.search(r"\[(\d+)\]", prompt)
+        return int(found[1]) if found else None
+
+    def widest_px(self) -> int:
+        """How far the widest cell reaches; beyond the notebook's width it would scroll sideways."""
+        return int(
+            self.page.evaluate(
+                """() => Math.max(0, ...[...document.querySelectorAll(
+                       '.jp-Notebook .jp-OutputArea-output, .jp-Notebook .jp-RenderedMarkdown')]
+                       .map(part => part.scrollWidth - part.clientWidth))"""
+            )
+        )
+
+    def picture(self, file: Path) -> None:
+        """The whole notebook, however long it is."""
+        height = self.page.evaluate(
+            "() => document.querySelector('.jp-Notebook .jp-WindowedPanel-inner, .jp-Notebook')"
+            ".scrollHeight"
+        )
+        before = self.page.viewport_size
+        self.page.set_viewport_size({"width": 1280, "height": min(int(height) + 200, 16_000)})
+        self.page.wait_for_timeout(500)
+        self.page.screenshot(path=file)
+        self.page.set_viewport_size(before)

@@ -1,0 +1,139 @@
+"""Lessons as a learner meets them: opened in JupyterLab, answered by typing, run in a browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "lab" / "tensorboard")]
+from board import Server, jupyter, wait_until  # noqa: E402
+from lab_page import LabPage, pictures, write_settings  # noqa: E402
+
+from course_lib.lab.clusters import box_bin  # noqa: E402
+from course_lib.lab.lab import Lab  # noqa: E402
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
+NOTE_EVERY_LINE = """() => {
+    window.seen = new Set();
+    const widgets = '.jp-OutputArea .widget-html, .jp-OutputArea .jupyter-widgets';
+    const look = () => document.querySelectorAll(widgets)
+        .forEach(widget => window.seen.add(widget.innerText.trim()));
+    new MutationObserver(look).observe(document.body, {childList: true, subtree: true,
+                                                       characterData: true});
+}"""
+
+
+@dataclass(frozen=True)
+class Learner:
+    repository: Path
+    server: Server
+    page: LabPage
+    lesson: str
+
+    def answer(self, gap: str) -> str:
+        """What the solution has in place of the gap."""
+        solution = self.repository / "solutions" / f"{self.lesson}.ipynb"
+        cells = {cell["id"]: cell for cell in json.loads(solution.read_text())["cells"]}
+        return "".join(cells[gap]["source"])
+
+    def url(self) -> str:
+        return f"{self.server.url}lab/tree/notebooks/{self.lesson}.ipynb?token=secret"
+
+    def picture(self, name: str) -> None:
+        self.page.picture(pictures(self.server.folder) / f"{self.lesson}-{name}.png")
+
+
+@pytest.fixture
+def open_lesson(browser, repository, tmp_path, monkeypatch):
+    """Opens a lesson in a workspace of its own, with a box of its own."""
+    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
+    monkeypatch.setenv("COURSE_PLAIN", "0")
+    monkeypatch.setenv("PATH", f"{box_bin()}{os.pathsep}{os.environ['PATH']}")
+    (tmp_path / "notebooks").mkdir()
+    write_settings(tmp_path / "settings")
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    with jupyter(tmp_path) as server:
+
+        def start(lesson: str) -> Learner:
+            copy = tmp_path / "notebooks" / f"{lesson}.ipynb"
+            shutil.copy(repository / "notebooks" / copy.name, copy)
+            page = LabPage(context.new_page(), copy)
+            learner = Learner(repository, server, page, lesson)
+            page.open(learner.url())
+            return learner
+
+        yield start
+        context.close()
+        subprocess.run(["scancel", "--me"], check=False, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("lesson", "gaps", "checks", "least_looks"),
+    [
+        ("00_the_lab", ["ex1-gap", "ex2-gap"], ["ex1-check", "ex2-check"], 0),
+        ("03_data_parallelism", ["ex1-gap", "ex2-gap"], ["ex1-check", "ex2-check"], 5),
+    ],
+)
+def test_a_learner_works_through_a_lesson(open_lesson, lesson, gaps, checks, least_looks):
+    """`least_looks`: how many different things its panels must have shown."""
+    learner = open_lesson(lesson)
+    page = learner.page
+    page.page.evaluate(NOTE_EVERY_LINE)
+    page.type_into(gaps[0], learner.answer(gaps[0]))
+    page.run_all()
+    page.wait_until_idle()
+    learner.picture("first-answer")
+    assert "✗" not in page.output(checks[0])
+    assert "✓" in page.output(checks[0])
+    assert "Unfinished" in page.output(checks[1]) or "✗" in page.output(checks[1])
+    panels = page.page.evaluate("() => [...window.seen]")
+    assert len(panels) >= least_looks, f"the panels did not move: {panels}"
+
+    page.type_into(gaps[1], learner.answer(gaps[1]))
+    page.run(gaps[1])
+    page.menu("Run", "Run Selected Cell and All Below")
+    page.wait_until_idle()
+    learner.picture("all-answers")
+    assert "✗" not in page.output(checks[1])
+    assert "✓" in page.output(checks[1])
+    assert page.count(list(page.place)[-1]), "the last cell of the lesson did not run"
+    assert page.widest_px() == 0, "something scrolls sideways"
+
+
+def test_a_kernel_killed_in_the_middle_costs_nothing(open_lesson):
+    learner = open_lesson("03_data_parallelism")
+    page = learner.page
+    page.run_all()
+    page.cell("run").get_by_text("running on node").wait_for()
+    children = psutil.Process(learner.server.process.pid).children(recursive=True)
+    kernels = [child for child in children if "ipykernel_launcher" in " ".join(child.cmdline())]
+    assert len(kernels) == 1
+    kernels[0].send_signal(signal.SIGKILL)
+    before = {record.name: record.job_id for record in _records(learner)}
+    assert "dp4" in before
+
+    wait_until(lambda: "restart" in page.page.inner_text("body").lower())
+    page.page.reload()
+    page.open(learner.url())
+    page.run_all()
+    page.wait_until_idle()
+    after = [record for record in _records(learner) if record.name == "dp4"]
+    assert [record.job_id for record in after] == [before["dp4"]], "submitted twice"
+    lab = Lab(learner.server.folder, quiet=True)
+    assert lab.run("dp4").state == "COMPLETED"
+    assert lab.run("dp4").log.last_iteration == 100
+    assert "✗" in page.output("ex1-check") or "Unfinished" in page.output("ex1-check")
+
+
+def _records(learner: Learner):
+    return Lab(learner.server.folder, quiet=True).registry.all()

@@ -1,0 +1,178 @@
+"""Two users of the hub: each has lesson 00 and a TensorBoard, and cannot reach the other's."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [
+    str(Path(__file__).parent),
+    str(TESTS / "browser"),
+    str(TESTS / "lab" / "tensorboard"),
+]
+from board import wait_until  # noqa: E402
+from lab_page import LabPage, write_settings  # noqa: E402
+from shared_machine import accounts, needed_folders, opened  # noqa: E402
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
+USERS = (f"course-a{os.getpid() % 10000}", f"course-b{os.getpid() % 10000}")
+PASSWORD = "open sesame"
+PORT = 8765
+HUB = f"http://127.0.0.1:{PORT}"
+OVERRIDES = f"""
+load_subconfig(CONFIG)
+c.JupyterHub.bind_url = {HUB!r}
+c.JupyterHub.hub_bind_url = "http://127.0.0.1:{PORT + 1}"
+c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{PORT + 2}"
+c.Authenticator.allowed_users = {set(USERS)!r}
+c.Authenticator.allow_all = False
+"""
+
+
+@dataclass(frozen=True)
+class Hub:
+    folder: Path
+    repository: Path
+
+    def home(self, user: str) -> Path:
+        return Path("/home") / user
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory, repository, need, lacking):
+    proxy = Path(sys.prefix) / "share/course/hub/node_modules/.bin/configurable-http-proxy"
+    if importlib.util.find_spec("jupyterhub") is None or not proxy.exists():
+        lacking("no JupyterHub here: bash deploy/jupyterhub/setup.sh")
+    if os.getuid() != 0:
+        lacking("only root can make two accounts and start servers for them")
+    need("useradd", "chpasswd", "unshare", "node")
+    folder = tmp_path_factory.mktemp("hub")
+    config = folder / "config.py"
+    ours = str(repository / "deploy/jupyterhub/jupyterhub_config.py")
+    config.write_text(f"CONFIG = {ours!r}\n{OVERRIDES}")
+    command = [sys.executable, "-m", "jupyterhub", "--config", str(config)]
+    with accounts(*USERS, password=PASSWORD), (folder / "hub.log").open("w") as log:
+        for user in USERS:
+            _prepare(Path("/home") / user, user)
+        process = subprocess.Popen(
+            opened(command, needed_folders(repository)),
+            cwd=folder, stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            wait_until(lambda: "JupyterHub is now running" in (folder / "hub.log").read_text())
+            yield Hub(folder, repository)
+        finally:
+            everyone = psutil.Process(process.pid).children(recursive=True)
+            process.send_signal(signal.SIGTERM)
+            _, left = psutil.wait_procs([*everyone, process], timeout=20)
+            for one in left:
+                one.kill()
+
+
+def _prepare(home: Path, user: str) -> None:
+    write_settings(home / ".jupyter/lab/user-settings")
+    shutil.chown(home, user, user)
+    for path in home.rglob("*"):
+        shutil.chown(path, user, user)
+
+
+@pytest.fixture
+def log_in(hub, browser):
+    contexts = []
+
+    def enter(user: str):
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(120_000)
+        page.goto(f"{HUB}/hub/login")
+        page.fill("input[name=username]", user)
+        page.fill("input[name=password]", PASSWORD)
+        page.click("input[type=submit], button[type=submit]")
+        page.wait_for_url(f"**/user/{user}/**")
+        return page
+
+    yield enter
+    for context in contexts:
+        context.close()
+
+
+def test_each_user_runs_the_first_lesson_and_sees_only_their_own(hub, log_in):
+    pages = {}
+    for user in USERS:
+        page = log_in(user)
+        lesson = hub.home(user) / "course" / "notebooks" / "00_the_lab.ipynb"
+        notebook = LabPage(page, lesson)
+        notebook.wait_until_open()  # the hub brings its users to the first lesson
+        notebook.run_all()
+        pages[user] = notebook
+    for user, notebook in pages.items():
+        notebook.wait_until_idle()
+        assert list(notebook.failures()) == ["ex1-check"], notebook.failures()
+        assert "✗" in notebook.output("ex1-check")
+        runs = list((hub.home(user) / "course" / "runs").iterdir())
+        assert any(run.name.startswith("hello-") for run in runs)
+        assert {run.owner() for run in runs} == {user}
+    for user, other in (USERS, USERS[::-1]):
+        page = pages[user].page
+        page.goto(f"{HUB}/user/{user}/tensorboard/")
+        page.get_by_text("TensorBoard", exact=False).first.wait_for()
+        sockets = _boards(user)
+        assert sockets, "TensorBoard runs, as this user"
+        answer = page.goto(f"{HUB}/user/{other}/tensorboard/")
+        assert answer.status in (403, 404), "the other's TensorBoard must not answer"
+        api = page.goto(f"{HUB}/user/{other}/api/contents/notebooks")
+        assert api.status in (403, 404)
+    for user, other in (USERS, USERS[::-1]):
+        for private in (hub.home(other) / "course", *_sockets(other)):
+            looked = subprocess.run(
+                ["su", user, "-c", f"ls {private}/ || cat {private}"],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert looked.returncode != 0, f"{user} could look into {private}: {looked.stdout}"
+
+
+def test_the_limits_hold_in_the_user_s_server(hub, log_in):
+    user = USERS[0]
+    log_in(user)
+    servers = _processes(user, "singleuser")
+    limits = Path(f"/proc/{servers[0].pid}/limits").read_text()
+    assert "Max processes             2000                 2000" in limits
+    assert f"Max data size             {8 * 2**30}           {8 * 2**30}" in limits
+    assert servers[0].nice() == 5
+
+
+def test_who_is_not_allowed_does_not_come_in(hub, browser):
+    page = browser.new_page()
+    page.goto(f"{HUB}/hub/login")
+    page.fill("input[name=username]", "root")
+    page.fill("input[name=password]", PASSWORD)
+    page.click("input[type=submit], button[type=submit]")
+    page.get_by_text("Invalid username or password").wait_for(timeout=60_000)
+    page.close()
+
+
+def _boards(user: str) -> list[psutil.Process]:
+    return _processes(user, "course_lib.lab.tensorboard")
+
+
+def _processes(user: str, word: str) -> list[psutil.Process]:
+    everything = psutil.process_iter(["username", "cmdline"])
+    mine = [one for one in everything if one.info["username"] == user]
+    return [one for one in mine if word in " ".join(one.info["cmdline"] or ())]
+
+
+def _sockets(user: str) -> list[Path]:
+    found = [connection.laddr for board in _boards(user)
+             for connection in board.net_connections("unix")]  # fmt: skip
+    return [Path(address) for address in found if address.startswith("/")]
