@@ -15,6 +15,7 @@ _WHERE = {  # no module is named like a function: importing it would take the na
     "networks": ("topology",),
     "grid": ("ranks",),
     "memories": ("memory", "memory_ranks", "memory_compare", "memory_parts"),
+    "walls": ("batches",),
     "pipelines": ("pipeline", "pipeline_measured", "schedule"),
     "loads": ("monitor", "monitor_panel"),
     "timelines": ("timeline",),

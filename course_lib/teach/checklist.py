@@ -64,6 +64,11 @@ class Checklist:
 
     def succeeded(self, run: Any, what: str = "the run") -> None:
         """A run that was submitted, is over, and went well; else says which of these it is not."""
+        self.ended(run, what)
+        self.that(run.ok, f"{what} ended well", hint=run.error)
+
+    def ended(self, run: Any, what: str = "the run") -> None:
+        """A run that was submitted and is over, well or not."""
         self.answered(run, what)
         is_run = hasattr(run, "state") and hasattr(run, "recipe")
         self.that(
@@ -77,7 +82,6 @@ class Checklist:
             f"{what} is over",
             hint=f"It is {run.state} now. Wait for it with run.wait() or run.watch().",
         )
-        self.that(run.ok, f"{what} ended well", hint=run.error)
 
     def __enter__(self) -> Checklist:
         return self

@@ -57,6 +57,7 @@ def test_the_program_takes_every_flag(given, monkeypatch, repository):
         ({"gpus_per_node": 8, "tensor": 8}, ["tensor 8", "heads 4"]),
         ({"precision": "fp8"}, ["fp8", "bf16"]),
         ({"zero": 2}, ["zero 2", "0, 1 or 3"]),
+        ({"device_memory_gib": -1}, ["device_memory_gib -1", "above 0"]),
         ({"model": "tinny"}, ["tinny", "tiny"]),
         ({"iterations": 0}, ["iterations 0"]),
         ({"iterations": 5, "profile": (10, 12)}, ["steps 10 to 12", "5 iterations"]),
