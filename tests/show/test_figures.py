@@ -102,6 +102,7 @@ FIGURES = {
     "batches": lambda: show.batches(_batches(), 160, {"line": (30.8, 13.5), "plan": (28.3, 8.3)}),
     "batches without a wall": lambda: show.batches(_batches().head(2)),
     "memory parts": lambda: show.memory_parts(PREDICTED, MEASURED, limit_bytes=4e9),
+    "memory of kinds": lambda: show.memory_kinds({"a": PREDICTED, "b": MEASURED, "c": MEASURED}),
     "ranks": lambda: show.ranks(GROUPS, devices_per_node=2),
     "schedule": lambda: show.schedule("interleaved", 4, 8),
     "measured pipeline": lambda: show.pipeline_measured(_both()),

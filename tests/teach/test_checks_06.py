@@ -16,7 +16,7 @@ OUT_OF_MEMORY = MEMORY_LINE.format(rank=2)
 
 
 def wall(name, micro_batch, **more):
-    given = {"nodes": 2, "gpus_per_node": 2, "device_memory_gib": 160 / 1024, **LONGER, **more}
+    given = {"nodes": 2, "gpus_per_node": 1, "device_memory_gib": 160 / 1024, **LONGER, **more}
     return gpt.recipe(name, micro_batch=micro_batch, **given)
 
 
@@ -49,7 +49,7 @@ def test_one_run_below_the_wall_and_one_behind_it_pass(pair, capsys):
         ({"seq_length": 128, "max_position_embeddings": 128}, "It had 128. `longer`"),
         ({"device_memory_gib": 0}, "It had no limit"),
         ({"device_memory_gib": 1}, "It had 1024 MiB"),
-        ({"gpus_per_node": 1}, "It had 2. Take wall"),
+        ({"nodes": 1}, "It had 1. Take wall"),
         ({"global_batch": 480}, "several micro-batches one after the other"),
     ],
 )

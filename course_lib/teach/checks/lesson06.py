@@ -8,7 +8,7 @@ from course_lib.lab.recipe import DEVICE_MEMORY
 from course_lib.teach.checklist import Checklist
 
 OUT_OF_MEMORY = ("device_limit", "cuda_oom", "cpu_oom")
-TOKENS, DEVICES, MEMORY_MIB, APART = 256, 4, 160, 2
+TOKENS, DEVICES, MEMORY_MIB, APART = 256, 2, 160, 2
 MIB = 2**20
 
 
@@ -46,7 +46,7 @@ def _same_question(check: Checklist, run: Any, name: str) -> None:
     check.that(
         run.recipe.devices == DEVICES,
         f"`{name}` ran on {DEVICES} devices",
-        hint=f"It had {run.recipe.devices}. Take wall(…), which asks for 2 nodes with 2 each.",
+        hint=f"It had {run.recipe.devices}. Take wall(…), which asks for 2 nodes with one each.",
     )
     limit = "no limit" if asked is None else f"{int(asked) / MIB:g} MiB"
     check.that(
