@@ -100,10 +100,10 @@ def wall(name, micro_batch, **more):
     )
 
 
-lab.script(wall("wall-2", 2))
+print(*[line for line in str(lab.script(wall("wall-2", 2))).splitlines() if "MEMORY" in line])
 
 # %% [markdown] id="double-script"
-# One line of the script is new: it sets `COURSE_DEVICE_MEMORY_BYTES`, which the program looks at.
+# This is the line of the job script that does it; the rest of the script you know. 160 MiB are 167772160 bytes.
 #
 # **Predict.** Doubling from 2 samples per device: at which micro-batch does a device with 160 MiB give up?
 # The measurement above contains what you need. (A factor of two off is a good guess.)
@@ -119,7 +119,8 @@ for micro_batch in (2, 4, 8, 16, 32, 64):
     print(f"micro-batch {micro_batch}: {runs[micro_batch].reason}")
     if not runs[micro_batch].ok:
         break
-broken, completed = runs[micro_batch], [run for run in runs.values() if run.ok]
+broken_at, broken = micro_batch, runs[micro_batch]
+completed = {batch: run for batch, run in runs.items() if run.ok}
 print(f"\nyou guessed {guess_breaks_at}")
 
 # %% [markdown] id="log-idea"
@@ -172,7 +173,7 @@ print(broken.failure)
 # width, vocabulary, bytes per number. So compute the sizes of the usual suspects and compare.
 
 # %% id="tensor-see"
-tokens = micro_batch * 128  # each sample has 128 tokens
+tokens = broken_at * 128  # each sample has 128 tokens
 suspects = {
     "input of a layer: tokens × width": tokens * 128,
     "inside an MLP: tokens × 4 × width": tokens * 4 * 128,
@@ -187,8 +188,8 @@ for name, numbers in suspects.items():
 
 # %% [markdown] id="tensor-explain"
 # **Explain.** *Logits* are the model's scores for the next token: one number for every word of the vocabulary, at
-# every place of every sample. In a model as narrow as this one they are by far the largest tensor; the backward
-# pass of the loss is the moment of truth. If no line is marked on your machine, another allocation came first;
+# every place of every sample. In a model as narrow as this one they are by far the largest tensor,
+# and the loss wants all of them at once. If no line is marked on your machine, another allocation came first;
 # the refused tensor is then a buffer of the allocator or of the network library.
 #
 # The tensor that breaks a run is the drop that makes the bucket overflow, not the water in it. Making the logits
@@ -206,7 +207,8 @@ for name, numbers in suspects.items():
 # completed:
 
 # %% id="line-report"
-reports = completed[-1].log.memory.query("rank == 0")
+largest_done = max(completed)
+reports = completed[largest_done].log.memory.query("rank == 0")
 reports[["iteration", "allocated_mib", "max_allocated_mib", "reserved_mib", "max_reserved_mib"]]
 
 # %% [markdown] id="line-report-explain"
@@ -218,10 +220,9 @@ reports[["iteration", "allocated_mib", "max_allocated_mib", "reserved_mib", "max
 # all?
 
 # %% id="growth"
-batch = list(runs)[len(completed) - 1]
 growth_mib = reports["reserved_mib"].diff().iloc[1]
 state_mib = 8 * inside.log.parameter_count / MIB
-logits_mib = 4 * batch * 128 * 8192 / MIB
+logits_mib = 4 * largest_done * 128 * 8192 / MIB
 print(f"reserved grew by {growth_mib:.1f} MiB from the first report to the second")
 print(f"the optimizer's state has {state_mib:.1f} MiB, the logits have {logits_mib:.1f} MiB")
 
@@ -366,7 +367,7 @@ for name in ("micro_batch", "peak_mib", "samples_per_second"):
 # |---|---|---|---|
 # | activations | a smaller micro-batch, several of them per step | more, smaller steps of arithmetic | 10 |
 # | activations | keep some, compute the others again | time | 09 |
-# | activations, a part of the floor | numbers with 16 bits | care | 08 |
+# | activations | numbers with 16 bits, where the hardware has them | care | 08 |
 # | the floor | split the optimizer's state, the gradients, the parameters over the copies | communication | 11 |
 # | both | split the model itself | communication, waiting | 07, 13 |
 
@@ -380,21 +381,25 @@ for name in ("micro_batch", "peak_mib", "samples_per_second"):
 
 
 # %% id="ex1-gap" tags=["exercise"]
+attempts = []
+
+
 def tried(micro_batch):
     recipe = wall(f"long-{micro_batch}", micro_batch, seq_length=256, max_position_embeddings=256)
     run = lab.submit(recipe)
     print(f"micro-batch {micro_batch}: {run.wait()}")
+    attempts.append(run)
     return run
 
 
 ### BEGIN SOLUTION
 ### GAP fits = tried(...)
 ### GAP breaks = tried(...)
-micro_batch = int((MARGIN * MEMORY_MIB - measured[0]) / (2 * measured[1]))
-while not (fits := tried(micro_batch)).ok:
-    micro_batch -= 1
-while (breaks := tried(micro_batch + 1)).ok:
-    micro_batch, fits = micro_batch + 1, breaks
+samples = int((MARGIN * MEMORY_MIB - measured[0]) / (2 * measured[1]))
+while not (fits := tried(samples)).ok:
+    samples -= 1
+while (breaks := tried(samples + 1)).ok:
+    samples, fits = samples + 1, breaks
 ### END SOLUTION
 
 # %% id="ex1-check" tags=["check"]
@@ -431,7 +436,7 @@ check.ex06_published(published_micro_batch)
 # The attention weights of one sample are 32 × 1024 × 1024 numbers of 4 bytes: exactly 128 MiB. The refused tensor is four
 # times that. With micro-batch 32 one such tensor would have 4 GiB, and the message would say so. The logits are
 # no candidate: they have 50257 columns (50304 after padding), and no whole number of samples makes 512 MiB of them.
-# So the text was right, and the script was changed later. One number in a log can settle such a question.
+# So the text is right, and the script must have been changed later. One number in a log can settle such a question.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **For the quick** — Both devices hold the same optimizer state. `wall("…", micro_batch, zero=1)` splits it
@@ -452,4 +457,4 @@ check.ex06_published(published_micro_batch)
 # ## Cleaning up
 
 # %% id="clean"
-lab.clean(inside, *runs.values(), at_the_wall, fits, breaks, yes=True)
+lab.clean(inside, *runs.values(), at_the_wall, *attempts, yes=True)

@@ -33,13 +33,13 @@ def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
         axes = page.axes()
         scale, unit = _stack(axes, line)
         _phases(axes, line, named=True)
+        far = ""
         if _near(line, limit):
             _limit(axes, limit, scale)
         elif limit:
-            far = f"limit of the device: {tables.quantity(limit / scale, unit)}, far above"
-            axes.text(0.99, 0.97, far, ha="right", va="top", transform=axes.transAxes)
+            far = f" (it has {tables.quantity(*tables.in_bytes(limit))})"
         _peak(axes, line, scale, unit)
-        axes.set_title(f"Memory of {_whose(line, device=True)}", pad=24)
+        axes.set_title(f"Memory of {_whose(line, device=True)}{far}", pad=24)
         axes.set_ylim(0, _top(line, limit) / scale)
         legend_below(axes)
         return page.picture(f"Stacked area chart of memory over time. {_said(line)}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from course_lib.show import tables
 from course_lib.show.picture import Picture
@@ -35,6 +36,8 @@ def batches(
         right.set(xlabel="micro-batch", ylabel="samples per second", title="Throughput")
         right.set_ylim(bottom=0)
         right.set_xlim(left=0)
+        for axes in (left, right):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         legend_below(left)
         said = [
             f"micro-batch {b:g}: ran out of memory"
