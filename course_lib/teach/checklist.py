@@ -4,8 +4,10 @@
         check.that(run.recipe.nodes == 2, "the run used 2 nodes", hint="…")
 
 Each requirement is printed as met or not; the first that is not met prints its hint, and those
-after it are not looked at, since they rest on it. An unmet one raises `NotYet`, so that the cell
-fails in a run without people, and a person sees the list instead of a traceback.
+after it are not looked at, since they rest on it. A mistake that only some make is named with
+`check.unless(given == 2**33, …)`, which prints nothing for the others. An unmet requirement raises
+`NotYet`, so that the cell fails in a run without people, and a person sees the list instead of a
+traceback.
 """
 
 from __future__ import annotations
@@ -48,10 +50,15 @@ class Checklist:
             self.lines += [f"  {line}" for line in hint.splitlines()]
             raise _Stop
 
+    def unless(self, is_wrong: bool, requirement: str, *, hint: str) -> None:
+        """Names a mistake where it was made; where it was not, there is nothing to say."""
+        if is_wrong:
+            self.that(False, requirement, hint=hint)
+
     def answered(self, answer: object, what: str) -> None:
         """The learner has replaced the `...` of a gap."""
-        self.that(
-            answer is not ...,
+        self.unless(
+            answer is ...,
             f"{what} is filled in",
             hint=f"Replace the ... in the cell above by {what}, run it, then run this check again.",
         )
@@ -60,7 +67,7 @@ class Checklist:
         """A filled gap that holds a number."""
         self.answered(answer, what)
         is_number = isinstance(answer, int | float) and not isinstance(answer, bool)
-        self.that(is_number, f"{what} is a number", hint=f"It is {answer!r} now.")
+        self.unless(not is_number, f"{what} is a number", hint=f"It is {answer!r} now.")
         return float(answer)  # type: ignore[arg-type]
 
     def succeeded(self, run: Any, what: str = "the run") -> None:
@@ -72,7 +79,7 @@ class Checklist:
         """A run that was submitted and is over, well or not."""
         self.answered(run, what)
         is_run = hasattr(run, "state") and hasattr(run, "recipe")
-        self.that(is_run, f"{what} was submitted", hint=_not_a_run(run))
+        self.unless(not is_run, f"{what} was submitted", hint=_not_a_run(run))
         self.that(
             run.ended,
             f"{what} is over",

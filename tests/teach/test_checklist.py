@@ -47,6 +47,18 @@ def test_the_first_unmet_requirement_ends_the_list_with_its_hint(workspace):
     assert standings(workspace)[0].last_unmet == "four devices"
 
 
+def test_a_mistake_that_was_not_made_is_not_spoken_of(workspace, capsys):
+    with Checklist("00.1", workspace) as check:
+        check.unless(False, "it counts halvings", hint="never shown")
+        assert check.number(7, "your answer") == 7
+        check.succeeded(FinishedRun("COMPLETED"), "the run")
+    printed = capsys.readouterr().out
+    assert printed == "exercise 00.1\n✓ the run is over\n✓ the run ended well\n"
+    told = pytest.raises(NotYet, match="✗ it counts halvings\n  Look")
+    with told, Checklist("00.1", workspace) as check:
+        check.unless(True, "it counts halvings", hint="Look again.")
+
+
 def test_solved_once_stays_solved(workspace):
     for is_met in (False, True, False):
         try:

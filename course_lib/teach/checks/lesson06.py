@@ -15,13 +15,13 @@ MIB = 2**20
 def ex06_longer(fits: Any, breaks: Any) -> None:
     """The largest micro-batch of sequences of 256 tokens: one run below the wall, one behind."""
     with Checklist("06.1") as check:
-        for run, name in ((fits, "fits"), (breaks, "breaks")):
+        for run, name in ((fits, "`fits`"), (breaks, "`breaks`")):
             check.ended(run, name)
         _same_question(check, fits, "fits")
         _same_question(check, breaks, "breaks")
         low, high = _micro_batch(fits), _micro_batch(breaks)
-        check.that(
-            not (breaks.ok and _ran_out(fits)),
+        check.unless(
+            breaks.ok and _ran_out(fits),
             "the two runs have each its own place",
             hint=f"`fits` ran out of memory and `breaks` completed: swap {low} and {high}.",
         )
@@ -66,18 +66,18 @@ def _same_question(check: Checklist, run: Any, name: str) -> None:
 
 
 def _one_fits(check: Checklist, fits: Any, low: int) -> None:
-    check.that(
-        not _ran_out(fits),
+    check.unless(
+        _ran_out(fits),
         "`fits` stayed within the memory",
         hint=f"Micro-batch {low} ran out of memory. The line of this lesson was drawn for samples "
         "of 128 tokens. What does a sample of 256 tokens leave behind, compared with those?",
     )
-    check.succeeded(fits, "`fits`")
+    check.that(fits.ok, "`fits` ended well", hint=fits.error)
 
 
 def _one_breaks(check: Checklist, breaks: Any, high: int) -> None:
-    check.that(
-        not breaks.ok,
+    check.unless(
+        breaks.ok,
         "`breaks` did not complete",
         hint=f"Micro-batch {high} fits too, so the wall stands further out. Its log says how much "
         "was reserved: run.log.memory['max_reserved_mib'].",
@@ -95,24 +95,24 @@ def ex06_published(answer: object) -> None:
     right = 512 / weights_mib
     with Checklist("06.2") as check:
         given = check.number(answer, "published_micro_batch")
-        check.that(
-            given != 32,
+        check.unless(
+            given == 32,
             "the message fits the script",
             hint="With 32 samples the attention weights of one layer would be "
             f"{32 * weights_mib / 1024:g} GiB in one tensor. How many samples make 512 MiB?",
         )
-        check.that(
-            given != right * 4,
+        check.unless(
+            given == right * 4,
             "it is what one device takes at once",
             hint="That is what all four devices take together. A device allocates for its own.",
         )
-        check.that(
-            given != right * 2,
+        check.unless(
+            given == right * 2,
             "each number has 4 bytes",
             hint="With 2 bytes for each number it would be so. This lab ran in float32.",
         )
-        check.that(
-            given != 1,
+        check.unless(
+            given == 1,
             "it is a number of samples",
             hint=f"One sample's attention weights are {weights_mib:g} MiB in each layer.",
         )

@@ -54,25 +54,25 @@ def ex08_started_at(answer: object) -> None:
     right = PRINTED_SCALE * 2 ** (SKIPPED - 1)
     with Checklist("08.2") as check:
         given = check.number(answer, "started_at")
-        check.that(
-            given != PRINTED_SCALE,
+        check.unless(
+            given == PRINTED_SCALE,
             "it is the scale before the first iteration",
             hint="That is what the line prints after ten iterations, all of them skipped. What "
             "had each of them done to the scale?",
         )
-        check.that(
-            given != PRINTED_SCALE * 2**SKIPPED,
+        check.unless(
+            given == PRINTED_SCALE * 2**SKIPPED,
             "it counts the halvings, not the skipped steps",
             hint="Ten steps were skipped, and not every skipped step halves: look at the first two "
             "lines of `half` again.",
         )
-        check.that(
-            given not in (32, SKIPPED - 1, SKIPPED),
+        check.unless(
+            given in (32, SKIPPED - 1, SKIPPED),
             "it is the scale itself",
             hint="The scale, not its power of two or a number of steps.",
         )
-        check.that(
-            given >= PRINTED_SCALE,
+        check.unless(
+            given < PRINTED_SCALE,
             "it is larger than what was printed",
             hint="Overflows make the scale smaller as time goes on. So at the beginning it was…",
         )
