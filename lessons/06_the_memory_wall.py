@@ -169,8 +169,9 @@ print(broken.failure)
 # %% [markdown] id="tensor-idea"
 # ### Which tensor was it?
 #
-# The message gives a size and no name. But sizes are products of a few numbers that you know: samples, tokens,
-# width, vocabulary, bytes per number. So compute the sizes of the usual suspects and compare.
+# The message gives a size and no name. But sizes are products of a few numbers that you know. Here a sample has 128
+# tokens, the model is 128 wide, its MLPs are four times as wide, it has 4 attention heads and a vocabulary of 8192 tokens, and
+# each number takes 4 bytes. So compute the sizes of the usual suspects and compare.
 
 # %% id="tensor-see"
 tokens = broken_at * 128  # each sample has 128 tokens
@@ -189,8 +190,8 @@ for name, numbers in suspects.items():
 # %% [markdown] id="tensor-explain"
 # **Explain.** *Logits* are the model's scores for the next token: one number for every word of the vocabulary, at
 # every place of every sample. In a model as narrow as this one they are by far the largest tensor,
-# and the loss wants all of them at once. If no line is marked on your machine, another allocation came first;
-# the refused tensor is then a buffer of the allocator or of the network library.
+# and the loss wants all of them at once. If no line is marked on your machine, another allocation came first, such as
+# a buffer of the allocator or of the network library.
 #
 # The tensor that breaks a run is the drop that makes the bucket overflow, not the water in it. Making the logits
 # smaller would help here, since they are large themselves. Often the refused tensor is small, and the memory was
@@ -234,21 +235,26 @@ print(f"the optimizer's state has {state_mib:.1f} MiB, the logits have {logits_m
 # of use is called **fragmentation**. It is why reserved is more than allocated, and why a run may die in
 # step 2 after a perfect step 1.
 #
-# So take the **last** report, not the first.
-#
-# **Predict.** Take the reserved memory of the two largest runs that completed, draw a line through them in your
-# head: what is the largest micro-batch for 160 MiB?
+# So take the **last** report, not the first:
+
+
+# %% id="line-peaks"
+def peak_mib(run):
+    """The most that rank 0 had reserved; None for a run that broke."""
+    return float(run.log.memory["max_reserved_mib"].max()) if run.ok else None
+
+
+for batch, run in completed.items():
+    print(f"micro-batch {batch}: {peak_mib(run):.1f} MiB reserved")
+
+# %% [markdown] id="line-predict"
+# **Predict.** Draw a line through the two largest of these in your head: what is the largest micro-batch for 160 MiB?
 
 # %% id="line-guess"
 guess_largest = 10  # change it to your own guess
 
 
 # %% id="line-table"
-def peak_mib(run):
-    """The most that rank 0 had reserved; None for a run that broke."""
-    return float(run.log.memory["max_reserved_mib"].max()) if run.ok else None
-
-
 def samples_per_second(run):
     iterations = run.log.iterations
     last = iterations.iloc[1:]  # the first step also makes the optimizer's state
