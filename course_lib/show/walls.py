@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,8 +54,8 @@ def batches(
 
 def _memory(
     axes: Axes,
-    micro_batch: np.ndarray,
-    peak_mib: np.ndarray,
+    micro_batch: np.ndarray[Any, Any],
+    peak_mib: np.ndarray[Any, Any],
     limit_mib: float | None,
     lines: Mapping[str, tuple[float, float]],
 ) -> None:

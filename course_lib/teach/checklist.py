@@ -75,6 +75,16 @@ class Checklist:
         self.ended(run, what)
         self.that(run.ok, f"{what} ended well", hint=run.error)
 
+    def trained(self, run: Any, what: str = "the run") -> None:
+        """A run that succeeded in training a model, and not one of another kind."""
+        self.succeeded(run, what)
+        self.unless(
+            not run.log.last_iteration,
+            f"{what} trained a model",
+            hint=f"This is {run.name} (job {run.job_id}), which started something else: its log "
+            "has no iteration line. Is it the run that the exercise asks for?",
+        )
+
     def ended(self, run: Any, what: str = "the run") -> None:
         """A run that was submitted and is over, well or not."""
         self.answered(run, what)
