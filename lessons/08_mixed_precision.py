@@ -42,24 +42,28 @@ guess_spoiled_by_float16 = []  # for example [1.001, 300]
 guess_spoiled_by_bfloat16 = []
 
 # %% id="formats-see"
-numbers = [2e-8, 1e-4, 1.001, 300.0, 70_000.0]
+numbers = {"0.00000002": 2e-8, "0.0001": 1e-4, "1.001": 1.001, "300": 300.0, "70 000": 70_000.0}
 formats = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-pd.DataFrame(
-    {name: torch.tensor(numbers).to(kind).double().tolist() for name, kind in formats.items()},
-    index=pd.Index(numbers, name="number"),
-)
+
+
+def as_held(kind):
+    """The numbers as this format holds them."""
+    return torch.tensor(list(numbers.values())).to(kind).double().tolist()
+
+
+held = pd.DataFrame({name: as_held(kind) for name, kind in formats.items()}, index=numbers)
+held.map("{:.5g}".format)
 
 # %% id="formats-limits"
-pd.DataFrame(
-    {
-        name: {
-            "largest": torch.finfo(kind).max,
-            "smallest": torch.finfo(kind).smallest_normal * torch.finfo(kind).eps,
-            "next after 1": 1 + torch.finfo(kind).eps,
-        }
-        for name, kind in formats.items()
+limits = {
+    name: {
+        "largest": torch.finfo(kind).max,
+        "smallest": torch.finfo(kind).smallest_normal * torch.finfo(kind).eps,
+        "next after 1": 1 + torch.finfo(kind).eps,
     }
-).T
+    for name, kind in formats.items()
+}
+pd.DataFrame(limits).map("{:.9g}".format)
 
 # %% [markdown] id="formats-explain"
 # **Explain.** The likely wrong thought is that 16 bits are "half as precise". `float16` has three digits, which is
@@ -84,8 +88,8 @@ pd.DataFrame(
 show.moving.loss_scaling(iterations=12)
 
 # %% [markdown] id="scaling-caption"
-# *Gradients by size, and the window that `float16` can hold, while the scale is being found. The bars move left by one
-# power of two with each halving.*
+# *Gradients by size, and the window that `float16` can hold, while the scale is being found (here from 2²³ on). The bars
+# move left by one power of two with each halving.*
 #
 # **Predict.** The program begins with the scale 2³² = 4294967296, as Megatron-LM does. The run below makes 24 steps. How
 # many of them will be thrown away?
@@ -97,12 +101,12 @@ guess_skipped = 3  # change it to your own guess
 # %% id="scaling-run"
 def small(name, precision, **more):
     return gpt.recipe(
-        name, precision=precision, micro_batch=4, iterations=24, memory=(20, 22), **more
+        name, precision=precision, micro_batch=2, iterations=24, memory=(20, 22), **more
     )
 
 
 half = lab.submit(small("half", "fp16"))
-half.require()
+half.watch()
 
 # %% id="scaling-grep"
 # !grep "for parameters" {half.log_file}
