@@ -85,10 +85,10 @@ pd.DataFrame(limits).map("{:.9g}".format)
 # steps in a row, double it.
 
 # %% id="scaling-story"
-show.moving.loss_scaling(iterations=12)
+show.moving.loss_scaling(iterations=8, start_power=18)
 
 # %% [markdown] id="scaling-caption"
-# *Gradients by size, and the window that `float16` can hold, while the scale is being found (here from 2²³ on). The bars
+# *Gradients by size, and the window that `float16` can hold, while the scale is being found (here from 2¹⁸ on). The bars
 # move left by one power of two with each halving.*
 #
 # **Predict.** The program begins with the scale 2³² = 4294967296, as Megatron-LM does. The run below makes 24 steps. How
@@ -131,7 +131,7 @@ print(f"the scale went from {2**32:,} to {steps['loss_scale'].iloc[-1]:,.0f}")
 #
 # **Explain.** Skipped iterations at the beginning of an fp16 run are no error, they are the search. Each costs a full
 # step of time and a batch of data. Look at the very first: it was skipped, and the scale stayed. The program has a
-# patience of 2 (`--hysteresis`): a single overflow may be an accident, the second in a row halves.
+# patience of 2 (`--hysteresis`): the first overflow may be an accident, from the second on every one halves.
 #
 # Skipped iterations *later* are something else. One now and then is the scale trying a higher value. Many in a row,
 # with the scale falling towards 1, mean that the gradients themselves have become infinite: training has broken down,
@@ -161,9 +161,10 @@ for run in (wide, brain, half):
 # %% [markdown] id="bf16-explain"
 # *Loss of the three runs over the iterations. Where the fp16 run threw steps away it has no loss.*
 #
-# The two curves without a search lie close together, though one computes with two digits. The fp16 run is the same
-# curve, late by the steps that it skipped. That is why `bfloat16` is the usual choice wherever the hardware has it, and
-# why you will still meet loss scales on older GPUs, which do not: a V100 has only `float16`.
+# The curves of fp32 and bf16 lie on each other, so that you may see only one, though the second computes with two digits.
+# The fp16 run begins where the others began, later by as many steps as it threw away. That is why `bfloat16` is the usual
+# choice wherever the hardware has it, and why you will still meet loss scales on older GPUs, which do not: a V100 has
+# only `float16`.
 
 # %% [markdown] id="master-idea"
 # ## Why there is still a copy with 32 bits
@@ -253,13 +254,16 @@ print(
 #
 # **Explain.** For every parameter:
 #
-# | | fp32 | fp16 | bf16 |
+# | bytes | fp32 | fp16 | bf16 |
 # |---|---|---|---|
 # | parameters | 4 | 2 | 2 |
-# | gradients | 4 | 2 | 4: sums of many terms with two digits would lose the small ones |
+# | gradients | 4 | 2 | 4 |
 # | Adam's two means | 8 | 8 | 8 |
-# | master weights | none: the weights are these | 4 | 4 |
+# | master weights | – | 4 | 4 |
 # | together | 16 | 16 | **18** |
+#
+# In fp32 the weights are their own master copy. With bf16 the gradients keep 32 bits, because they are sums of many terms,
+# and in a sum with two digits the small ones would be lost.
 #
 # So the floor of lesson 06 does not shrink at all, and with bf16 it grows.
 #
@@ -276,10 +280,10 @@ print(
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 08.1** — Sixteen steps of search are sixteen batches thrown away. Repeat the fp16 run so that **no**
-# > iteration is skipped, with a loss scale that can still move by itself and does its work. Fill the gap. (The scale
-# > at which `half` ended is in its log. A lower one is safe against overflow; but every power of two lower, more
-# > small gradients vanish.)
+# > **Exercise 08.1** — Every step of the search was a batch thrown away. Repeat the fp16 run so that **no** iteration is
+# > skipped, with a loss scale that can still move by itself and does its work. Fill the gap. (The scale at which `half`
+# > ended is in its log. A lower one is safe against overflow; but with every power of two less, more small gradients
+# > vanish.)
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -292,14 +296,15 @@ settled.wait()
 check.ex08_settled(settled)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# The search ended near 2¹⁷ here. Starting exactly there is risky: gradients are largest in the first steps of a fresh model,
-# and the next batch may have larger ones. A few powers of two below is the usual choice; 2¹² to 2¹⁶ were the defaults of
-# many programs. The scale doubles by itself when it has been good for long enough (`--loss-scale-window`).
+# The scale at which the search ended was just low enough for the batch of that moment, and the next batch may have larger
+# gradients. So one begins a few powers of two below it: 2¹⁶ is where PyTorch's own scaler begins. From there the scale
+# finds its way upwards by itself, when it has been good for long enough (`--loss-scale-window`).
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 08.2** — The log of the original lab prints a line every 10 iterations. The first line of its fp16 run says
-# > `iteration 10`, `loss scale: 8388608.0` and `number of skipped iterations: 10`; the text beside it says that the
-# > scale "starts at 8388608". The program had the same patience as yours. At which scale did it really start?
+# > **Exercise 08.2** — Of the fp16 run of the original lab it is told that the loss scale "starts at 8388608" and that the
+# > first 10 iterations are skipped. Its log has one line for every 10 iterations. Suppose that the number was read
+# > from the first of these lines, and that the program had the same patience as yours. At which scale did the run
+# > really start?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -312,9 +317,9 @@ started_at = 8388608 * 2**halvings
 check.ex08_started_at(started_at)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# 8388608 is 2²³. Ten skipped steps are nine halvings, since the first overflow only used up the patience, so it began at
-# 2³², which is what `half` did too: its tenth line has the same number. A log that prints every tenth step shows the
-# state *after* ten steps. Whoever takes the first line for the beginning is wrong by a factor of 512.
+# 8388608 is 2²³. Ten skipped steps are nine halvings, since the first overflow only used up the patience. So it began at
+# 2³², the default of Megatron-LM and of `half`, whose own tenth line has the same number. A log that prints every tenth
+# step shows the state *after* ten steps; whoever takes its first line for the beginning is wrong by a factor of 512.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **For the quick** — In this model, with 4 layers, bf16 hardly saves memory, or costs some. Each further layer adds to
