@@ -151,6 +151,7 @@ print(f"\nyou guessed {guess_breaks_at}")
 # | `Tried to allocate …` | the size of **one** tensor that was wanted at this moment: not how much is missing |
 # | `total capacity … of which … is free` | the free rest was smaller than that tensor |
 # | `is in use`, `allocated` | what the process held already |
+# | `… allowed` (on a GPU) | the limit that we set, which counts here instead of the capacity |
 #
 # Now look at the end of the log, which is what most people look at first:
 
