@@ -250,7 +250,7 @@ print(
 )
 
 # %% [markdown] id="memory-explain"
-# *What the fullest moment of the three runs consists of.*
+# *(Above: what the fullest moment of each of the three runs consists of.)*
 #
 # **Explain.** For every parameter:
 #
@@ -265,13 +265,20 @@ print(
 # In fp32 the weights are their own master copy. With bf16 the gradients keep 32 bits, because they are sums of many terms,
 # and in a sum with two digits the small ones would be lost.
 #
-# So the floor of lesson 06 does not shrink at all, and with bf16 it grows.
+# So the floor of lesson 06 does not shrink at all, and with bf16 it grows. What stands on the floor should halve. Look at
+# the bf16 run over time:
+
+# %% id="memory-time"
+show.memory(brain.memory[0])
+
+# %% [markdown] id="memory-time-explain"
+# *Memory of the bf16 run over two steps.*
 #
-# What stands on the floor should halve. Part of it does: everything that the layers keep. But the loss is still computed
-# in `float32`, because a sum over the whole vocabulary needs the digits. So the logits, the largest tensor of this
-# model, stay with 32 bits, and when their gradient is handed back to the layers it exists with 32 bits and with 16 bits
-# at the same time. In a model that is narrow and has many words, like this one, that can cost more than the
-# layers save. In a deep and wide one the layers win by far.
+# The stairs of the forward pass are the layers, and each stair is half as high as in `float32`. The block at the end is the
+# loss. It is still computed in `float32`, because a sum over the whole vocabulary needs the digits, so the logits stay with
+# 32 bits; and where they are made, and where their gradient is handed back to the layers, they exist with 16 bits **as
+# well**. In a model that is narrow and knows many words, like this one, that can cost more than the layers save. In a deep
+# and wide one the layers win by far.
 #
 # Published: the same lab, 12 layers of width 768 on V100, needed about 10 GB in `float32` and about **12 GB** in fp16. That
 # surprises only those who expect the half: master weights and rounded copies came on top, and of the activations a
