@@ -42,8 +42,8 @@ def memory_kinds(
         for row, total in enumerate(left):
             axes.text(total, row, f"  {tables.quantity(total, unit)}", va="center")
         if limit_bytes:
-            look = {"color": INK, "lw": 2.0, "ls": (0, (4, 2))}
-            axes.axvline(limit_bytes / scale, label="limit of the device", **look)
+            limit = limit_bytes / scale
+            axes.axvline(limit, label="limit of the device", color=INK, lw=2.0, ls=(0, (4, 2)))
         axes.invert_yaxis()
         axes.margins(x=0.16)
         axes.grid(axis="y", visible=False)

@@ -184,7 +184,7 @@ def _run_flags(given: Mapping[str, Any], iterations: int) -> dict[str, Any]:
     }
 
 
-def _limit(device_memory_gib: object) -> dict[str, str]:
+def _limit(device_memory_gib: Any) -> dict[str, str]:
     """The variable in which a program finds how much memory its device is to have."""
     if device_memory_gib == 0:
         return {}
