@@ -20,7 +20,6 @@ import torch
 from course_lib import Lab, check, gpt, show
 
 lab = Lab()
-MIB = 2**20
 
 # %% [markdown] id="formats-idea"
 # ## Sixteen bits, two ways to spend them
@@ -38,8 +37,8 @@ MIB = 2**20
 # which does `bfloat16`?
 
 # %% id="formats-guess"
-guess_spoiled_by_float16 = []  # for example [1.001, 300]
-guess_spoiled_by_bfloat16 = []
+guess_spoiled_by_float16 = ["1.001"]  # change them to your own guesses
+guess_spoiled_by_bfloat16 = ["1.001", "300"]
 
 # %% id="formats-see"
 numbers = {"0.00000002": 2e-8, "0.0001": 1e-4, "1.001": 1.001, "300": 300.0, "70 000": 70_000.0}
@@ -52,6 +51,7 @@ def as_held(kind):
 
 
 held = pd.DataFrame({name: as_held(kind) for name, kind in formats.items()}, index=numbers)
+print("your guesses:", guess_spoiled_by_float16, "and", guess_spoiled_by_bfloat16)
 held.map("{:.5g}".format)
 
 # %% id="formats-limits"
@@ -173,13 +173,11 @@ for run in (wide, brain, half):
 # step of 0.0002:
 
 # %% id="master-see"
-kinds = {"bfloat16 alone": torch.bfloat16, "float16 alone": torch.float16,
-         "float32 copy": torch.float32}  # fmt: skip
-for name, kind in kinds.items():
+for name, kind in formats.items():
     weight = torch.tensor(1.0, dtype=kind)
     for _ in range(100):
         weight -= 0.0002
-    print(f"{name:15} {weight.item():.5f}")
+    print(f"{name:10} {weight.item():.5f}")
 
 # %% [markdown] id="master-explain"
 # **Explain.** 100 × 0.0002 is 0.02, so 0.98 is right. In 16 bits the neighbours of 1 are further away than 0.0002, every
@@ -199,8 +197,9 @@ guess_speedup_bf16, guess_speedup_fp16 = 2.0, 2.0  # change them to your own gue
 
 # %% id="speed-see"
 def step_ms(run):
-    """Median over the steps after the first, which takes longer."""
-    return float(run.log.iterations["elapsed_ms"].iloc[1:].median())
+    """Median over whole steps; the first of them takes longer, as it makes Adam's means."""
+    whole = run.log.iterations.query("skipped_iterations == 0")
+    return float(whole["elapsed_ms"].iloc[1:].median())
 
 
 guesses = {"bf16": guess_speedup_bf16, "fp16": guess_speedup_fp16}
