@@ -131,6 +131,7 @@ class Optimizer:
             for group in self.adam.param_groups:
                 group["lr"] = rate
             self.adam.step()
+            self.adam.zero_grad()  # of float16 gradients it had float32 copies
             self.steps_taken += 1
             self._write_back(parts)
             self.holder.gather()

@@ -14,6 +14,8 @@ from course_lib.lab.errors import RecipeError, listed
 RUN_FOLDER = "{run}"
 DATA_FOLDER = "{data}"
 """Stand in arguments for the folder of the run, known in the job only, and of the sample text."""
+DEVICE_MEMORY = "COURSE_DEVICE_MEMORY_BYTES"
+"""Tells a program how much memory its device has, where that is less than all of it."""
 LAUNCHERS = ("torchrun", "srun")
 NAME = re.compile(r"\w[\w.+-]{0,63}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

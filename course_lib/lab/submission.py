@@ -22,7 +22,7 @@ from pathlib import Path
 from course_lib.lab.errors import LabError, SlurmError
 from course_lib.lab.poller import Poller
 from course_lib.lab.quote import file_pattern
-from course_lib.lab.recipe import Recipe
+from course_lib.lab.recipe import DEVICE_MEMORY, Recipe
 from course_lib.lab.records import Record, Registry
 from course_lib.lab.script import key, render
 from course_lib.lab.site import Site
@@ -108,18 +108,24 @@ def _sbatch(desk: Desk, intent: Record, text: str, recipe: Recipe) -> int:
         options += [f"--job-name={recipe.name}", f"--output={output}"]
     folder = desk.workspace.folder
     with desk.workspace.submitting() as descriptor:
-        return desk.slurm.submit(text, options, environment(desk), folder, (descriptor,))
+        inherited = environment(desk, recipe)
+        return desk.slurm.submit(text, options, inherited, folder, (descriptor,))
 
 
-def environment(desk: Desk) -> dict[str, str]:
-    """What the job inherits; a link or device memory chosen for the box goes along."""
+def environment(desk: Desk, recipe: Recipe) -> dict[str, str]:
+    """What the job inherits; a link or device memory chosen for the box goes along. Its nodes
+    set the variable of a device's memory themselves, so that of a recipe has to reach them."""
     here = desk.slurm.environment or os.environ
     decided = {name: getattr(desk.site, name) for name in ("account", "partition", "qos")}
     table = job_environment(here, decided | {"reservation": desk.site.reservation})
     if desk.site.link_gbit:
         table["COURSE_BOX_LINK_GBIT"] = f"{desk.site.link_gbit:g}"
-    if desk.site.device_memory_gib:
-        table["COURSE_BOX_MEMORY_PER_DEVICE_GIB"] = f"{desk.site.device_memory_gib:g}"
+    device_memory_gib = desk.site.device_memory_gib
+    asked = recipe.environment.get(DEVICE_MEMORY, "")
+    if desk.site.box and asked.isdecimal():
+        device_memory_gib = int(asked) / 2**30
+    if device_memory_gib:
+        table["COURSE_BOX_MEMORY_PER_DEVICE_GIB"] = f"{device_memory_gib:.9g}"
     return table
 
 

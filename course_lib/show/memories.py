@@ -19,7 +19,6 @@ from course_lib.show.style import (
     SERIES,
     colour,
     legend_below,
-    readable_on,
     sheet,
 )
 
@@ -34,13 +33,13 @@ def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
         axes = page.axes()
         scale, unit = _stack(axes, line)
         _phases(axes, line, named=True)
+        far = ""
         if _near(line, limit):
             _limit(axes, limit, scale)
         elif limit:
-            far = f"limit of the device: {tables.quantity(limit / scale, unit)}, far above"
-            axes.text(0.99, 0.97, far, ha="right", va="top", transform=axes.transAxes)
+            far = f" (it has {tables.quantity(*tables.in_bytes(limit))})"
         _peak(axes, line, scale, unit)
-        axes.set_title(f"Memory of {_whose(line, device=True)}", pad=24)
+        axes.set_title(f"Memory of {_whose(line, device=True)}{far}", pad=24)
         axes.set_ylim(0, _top(line, limit) / scale)
         legend_below(axes)
         return page.picture(f"Stacked area chart of memory over time. {_said(line)}")
@@ -101,51 +100,6 @@ def memory_compare(runs: Mapping[str, Any], rank: int = 0) -> Picture:
             "Memory over time of several runs. "
             + " ".join(f"{name}: {_said(line)}" for name, line in lines.items())
         )
-
-
-def memory_parts(
-    predicted: Mapping[str, float],
-    measured: Mapping[str, float],
-    limit_bytes: float | None = None,
-    names: tuple[str, str] = ("predicted", "measured"),
-) -> Picture:
-    """What the peak is made of, predicted beside measured; both in bytes by part."""
-    both = (predicted, measured)
-    scale, unit = tables.byte_scale(max(sum(parts.values()) for parts in both))
-    parts = list(dict.fromkeys([*predicted, *measured]))
-    with sheet(height_in=3.0) as page:
-        axes = page.axes(f"memory at the peak ({unit})", "", "What the peak is made of")
-        left = np.zeros(2)
-        for position, part in enumerate(parts):
-            width = np.array([mapping.get(part, 0.0) for mapping in both]) / scale
-            bars = axes.barh(names, width, left=left, color=colour(part, position), label=part)
-            _number_bars(axes, bars, width, left, sum(predicted.values()) / scale)
-            left += width
-        for row, total in enumerate(left):
-            axes.text(total, row, f"  {tables.quantity(total, unit)}", va="center")
-        _limit(axes, limit_bytes, scale, vertical=True)
-        axes.invert_yaxis()
-        axes.margins(x=0.16)
-        axes.grid(axis="y", visible=False)
-        legend_below(axes)
-        totals = [tables.quantity(value, unit) for value in left]
-        return page.picture(
-            f"Stacked bars of the memory peak: {names[0]} {totals[0]}, {names[1]} {totals[1]}. "
-            + "; ".join(f"{part} {_pair(both, part, scale, unit)}" for part in parts)
-        )
-
-
-def _pair(both: Any, part: str, scale: float, unit: str) -> str:
-    return " against ".join(tables.quantity(each.get(part, 0.0) / scale, unit) for each in both)
-
-
-def _number_bars(axes: Axes, bars: Any, width: Any, left: Any, whole: float) -> None:
-    for row, bar in enumerate(bars):
-        if width[row] > 0.07 * whole:
-            axes.text(
-                left[row] + width[row] / 2, row, tables.quantity(width[row]), ha="center",
-                va="center", fontsize=9.5, color=readable_on(bar.get_facecolor()),
-            )  # fmt: skip
 
 
 def _timelines(memory: Any) -> list[Any]:
@@ -242,13 +196,10 @@ def _phase_key(lines: Sequence[Any]) -> list[Patch]:
     ]
 
 
-def _limit(
-    axes: Axes, limit: float | None, scale: float, vertical: bool = False, named: bool = True
-) -> None:
+def _limit(axes: Axes, limit: float | None, scale: float, named: bool = True) -> None:
     if limit:
-        draw = axes.axvline if vertical else axes.axhline
         text = "limit of the device" if named else None
-        draw(limit / scale, color=INK, lw=2.0, ls=(0, (4, 2)), label=text)
+        axes.axhline(limit / scale, color=INK, lw=2.0, ls=(0, (4, 2)), label=text)
 
 
 def _peak(axes: Axes, line: Any, scale: float, unit: str) -> None:

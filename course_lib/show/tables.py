@@ -87,6 +87,12 @@ def time_scale(longest_us: float) -> tuple[float, str]:
     return 1.0, "µs"
 
 
+def in_bytes(size_bytes: float) -> tuple[float, str]:
+    """A size in the unit in which it is easiest to read."""
+    scale, unit = byte_scale(size_bytes)
+    return size_bytes / scale, unit
+
+
 def byte_scale(most_bytes: float) -> tuple[float, str]:
     for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
         if most_bytes >= 1024**power:

@@ -4,8 +4,10 @@
         check.that(run.recipe.nodes == 2, "the run used 2 nodes", hint="…")
 
 Each requirement is printed as met or not; the first that is not met prints its hint, and those
-after it are not looked at, since they rest on it. An unmet one raises `NotYet`, so that the cell
-fails in a run without people, and a person sees the list instead of a traceback.
+after it are not looked at, since they rest on it. A mistake that only some make is named with
+`check.unless(given == 2**33, …)`, which prints nothing for the others. An unmet requirement raises
+`NotYet`, so that the cell fails in a run without people, and a person sees the list instead of a
+traceback.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from course_lib.lab.recipe import Recipe
 from course_lib.lab.workspace import find
 from course_lib.teach.progress import record
 
@@ -47,10 +50,15 @@ class Checklist:
             self.lines += [f"  {line}" for line in hint.splitlines()]
             raise _Stop
 
+    def unless(self, is_wrong: bool, requirement: str, *, hint: str) -> None:
+        """Names a mistake where it was made; where it was not, there is nothing to say."""
+        if is_wrong:
+            self.that(False, requirement, hint=hint)
+
     def answered(self, answer: object, what: str) -> None:
         """The learner has replaced the `...` of a gap."""
-        self.that(
-            answer is not ...,
+        self.unless(
+            answer is ...,
             f"{what} is filled in",
             hint=f"Replace the ... in the cell above by your {what}, run the cell, then run this "
             "check again.",
@@ -60,25 +68,34 @@ class Checklist:
         """A filled gap that holds a number."""
         self.answered(answer, what)
         is_number = isinstance(answer, int | float) and not isinstance(answer, bool)
-        self.that(is_number, f"{what} is a number", hint=f"It is {answer!r} now.")
+        self.unless(not is_number, f"{what} is a number", hint=f"It is {answer!r} now.")
         return float(answer)  # type: ignore[arg-type]
 
     def succeeded(self, run: Any, what: str = "the run") -> None:
         """A run that was submitted, is over, and went well; else says which of these it is not."""
+        self.ended(run, what)
+        self.that(run.ok, f"{what} ended well", hint=run.error)
+
+    def trained(self, run: Any, what: str = "the run") -> None:
+        """A run that succeeded in training a model, and not one of another kind."""
+        self.succeeded(run, what)
+        self.unless(
+            not run.log.last_iteration,
+            f"{what} trained a model",
+            hint=f"This is {run.name} (job {run.job_id}), which started something else: its log "
+            "has no iteration line. Is it the run that the exercise asks for?",
+        )
+
+    def ended(self, run: Any, what: str = "the run") -> None:
+        """A run that was submitted and is over, well or not."""
         self.answered(run, what)
         is_run = hasattr(run, "state") and hasattr(run, "recipe")
-        self.that(
-            is_run,
-            f"{what} was submitted",
-            hint=f"This is {type(run).__name__}, not a run: give the check what lab.submit(…) "
-            "returned." + _unfinished(run),
-        )
+        self.unless(not is_run, f"{what} was submitted", hint=_not_a_run(run))
         self.that(
             run.ended,
             f"{what} is over",
             hint=f"It is {run.state} now. Wait for it with run.wait() or run.watch().",
         )
-        self.that(run.ok, f"{what} ended well", hint=run.error)
 
     def __enter__(self) -> Checklist:
         return self
@@ -98,6 +115,18 @@ class Checklist:
             raise NotYet(report) from None
         print(report)
         return True
+
+
+def _not_a_run(given: object) -> str:
+    if isinstance(given, Recipe):
+        return (
+            f"This is the recipe {given.name!r}: it says what to run, and nothing has run yet. "
+            "Submit it with lab.submit(…) and give the check what that returns."
+        )
+    return (
+        f"This is {type(given).__name__}, not a run: give the check what lab.submit(…) returned."
+        + _unfinished(given)
+    )
 
 
 def _unfinished(run: object) -> str:

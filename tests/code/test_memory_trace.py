@@ -67,6 +67,16 @@ def test_parameters_gradients_and_moments_have_their_sizes(plain):
     assert sizes["optimizer"] == pytest.approx(8 * count, rel=0.05)
 
 
+def test_a_float32_copy_of_float16_gradients_lives_no_longer_than_the_step(worlds, tmp_path):
+    [(header, events)] = traces(worlds, tmp_path, 1, "--fp16 --initial-loss-scale 1024")
+    temporary = header["categories"].index("temporary")
+    blocks = {number: size for kind, _, number, size, what in
+              (event for event in events if event[0] == "alloc") if what == temporary}  # fmt: skip
+    freed = {event[2] for event in events if event[0] == "free"}
+    left = sum(size for number, size in blocks.items() if number not in freed)
+    assert left < 100_000  # 59 584 gradients are 238 KB in float32
+
+
 def test_phases_follow_each_other_for_each_micro_batch_of_each_step(plain):
     _, events, _ = plain
     begins = [tuple(event[2:]) for event in events if event[0] == "begin"]

@@ -57,6 +57,7 @@ def test_the_program_takes_every_flag(given, monkeypatch, repository):
         ({"gpus_per_node": 8, "tensor": 8}, ["tensor 8", "heads 4"]),
         ({"precision": "fp8"}, ["fp8", "bf16"]),
         ({"zero": 2}, ["zero 2", "0, 1 or 3"]),
+        ({"device_memory_gib": -1}, ["device_memory_gib -1", "above 0"]),
         ({"model": "tinny"}, ["tinny", "tiny"]),
         ({"iterations": 0}, ["iterations 0"]),
         ({"iterations": 5, "profile": (10, 12)}, ["steps 10 to 12", "5 iterations"]),
@@ -111,6 +112,13 @@ def test_a_script_with_gaps_names_its_lines():
     script = shell.script("x", "#!/bin/bash\n#SBATCH --nodes=...\n# well ...\nsrun a --tp ____\n")
     assert isinstance(script, Unfinished)
     assert [line.partition(":")[0] for line in script.missing] == ["line 2", "line 4"]
+
+
+def test_shell_lines_with_a_gap_as_a_value_name_them_and_dots_in_a_text_are_none():
+    unfinished = shell.recipe("x", "srun a --tp ... \\\n  --pp=2\nn=...\n# --tp ...\n", nodes=...)
+    assert isinstance(unfinished, Unfinished)
+    assert [line.partition(":")[0] for line in unfinished.missing] == ["nodes", "line 1", "line 3"]
+    assert not isinstance(shell.recipe("y", 'echo "waiting ..."; sleep 1; echo ...'), Unfinished)
 
 
 @pytest.mark.parametrize(

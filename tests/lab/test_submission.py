@@ -12,7 +12,7 @@ from course_lib.lab import submission
 from course_lib.lab.errors import LabError, SlurmError
 from course_lib.lab.lab import Lab
 from course_lib.lab.recipe import Recipe
-from course_lib.lab.recipes import shell
+from course_lib.lab.recipes import gpt, shell
 
 from .conftest import HOSTILE, PATIENCE_S
 
@@ -113,7 +113,7 @@ SUBMIT_IN_ANOTHER_PROCESS = """
 import os, sys
 from course_lib.lab import submission
 from course_lib.lab.lab import Lab
-from course_lib.lab.recipes import shell
+from course_lib.lab.recipes import gpt, shell
 die_at = sys.argv[3]
 def dying(name):
     real = getattr(submission, name)
@@ -243,6 +243,16 @@ def test_the_environment_of_a_job_is_free_of_the_notebook_s(lab, monkeypatch):
     run = lab.submit(shell.recipe("clean-env", 'echo "${MPLBACKEND-none} $SLURM_JOB_NAME"'))
     assert run.wait(PATIENCE_S) == "COMPLETED"
     assert run.text == "none clean-env\n"
+
+
+def test_a_device_memory_that_a_recipe_chose_reaches_its_processes(lab):
+    limit = gpt.recipe("small", device_memory_gib=0.125).environment
+    recipe = shell.recipe(
+        "limit", "srun printenv COURSE_DEVICE_MEMORY_BYTES", gpus_per_node=1, environment=limit
+    )
+    run = lab.submit(recipe)
+    assert run.wait(PATIENCE_S) == "COMPLETED"
+    assert run.text == "134217728\n"
 
 
 def test_submitting_waits_for_no_lock_of_a_dead_process(lab):

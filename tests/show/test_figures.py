@@ -61,6 +61,16 @@ def _scaling():
     return pd.DataFrame({"devices": devices, "samples_per_second": [9.0, 17.0, 33.0, 60.0]})
 
 
+def _batches():
+    return pd.DataFrame(
+        {
+            "micro_batch": [2, 4, 16],
+            "peak_mib": [67.4, 84.8, None],
+            "samples_per_second": [30.0, 40.0, None],
+        }
+    )
+
+
 def _both():
     return SimpleNamespace(ranks=tuple(example.timeline(rank, 1 - rank / 5) for rank in range(4)))
 
@@ -89,7 +99,10 @@ FIGURES = {
     "memory compared": lambda: show.memory_compare(
         {"plain": example.timeline(), "checkpointed": example.timeline(height=0.3)}
     ),
+    "batches": lambda: show.batches(_batches(), 160, {"line": (30.8, 13.5), "plan": (28.3, 8.3)}),
+    "batches without a wall": lambda: show.batches(_batches().head(2)),
     "memory parts": lambda: show.memory_parts(PREDICTED, MEASURED, limit_bytes=4e9),
+    "memory of kinds": lambda: show.memory_kinds({"a": PREDICTED, "b": MEASURED, "c": MEASURED}),
     "ranks": lambda: show.ranks(GROUPS, devices_per_node=2),
     "schedule": lambda: show.schedule("interleaved", 4, 8),
     "measured pipeline": lambda: show.pipeline_measured(_both()),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from course_lib.lab.recipe import Recipe
 from course_lib.teach.checklist import Checklist, NotYet
 from course_lib.teach.progress import FILE, standings, table
 
@@ -46,6 +47,18 @@ def test_the_first_unmet_requirement_ends_the_list_with_its_hint(workspace):
     assert standings(workspace)[0].last_unmet == "four devices"
 
 
+def test_a_mistake_that_was_not_made_is_not_spoken_of(workspace, capsys):
+    with Checklist("00.1", workspace) as check:
+        check.unless(False, "it counts halvings", hint="never shown")
+        assert check.number(7, "your answer") == 7
+        check.succeeded(FinishedRun("COMPLETED"), "the run")
+    printed = capsys.readouterr().out
+    assert printed == "exercise 00.1\n✓ the run is over\n✓ the run ended well\n"
+    told = pytest.raises(NotYet, match="✗ it counts halvings\n  Look")
+    with told, Checklist("00.1", workspace) as check:
+        check.unless(True, "it counts halvings", hint="Look again.")
+
+
 def test_solved_once_stays_solved(workspace):
     for is_met in (False, True, False):
         try:
@@ -63,6 +76,7 @@ def test_solved_once_stays_solved(workspace):
     [
         (..., "Replace the ..."),
         ("dp4", "This is str, not a run"),
+        (Recipe(name="dp4", commands="hostname"), "nothing has run yet. Submit it"),
         (FinishedRun("RUNNING", ended=False), "It is RUNNING now"),
         (FinishedRun("FAILED"), "rank 1 ran out of memory"),
     ],

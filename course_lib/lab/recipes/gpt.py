@@ -7,13 +7,14 @@ flags; every further flag can be given by its name: `gpt.recipe("a", lr=3e-4, lo
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
-from course_lib.lab.recipe import DATA_FOLDER, Recipe
+from course_lib.lab.recipe import DATA_FOLDER, DEVICE_MEMORY, Recipe
 from course_lib.lab.recipes.flags import command_line
 from course_lib.lab.unfinished import Unfinished, gaps
 from course_lib.lab.workspace import programs_folder
@@ -39,10 +40,11 @@ def recipe(
     zero: int = 0, precision: str = "fp32", recompute: str = "none",
     recompute_method: str = "uniform", recompute_layers: int = 1, iterations: int = 20,
     profile: bool | tuple[int, int] = False, memory: bool | tuple[int, int] = False,
-    save: bool = False, program: str = PROGRAM, **more: Any,
+    device_memory_gib: float = 0, save: bool = False, program: str = PROGRAM, **more: Any,
 ) -> Recipe | Unfinished:  # fmt: skip
     """A training run. `profile` and `memory` take the first step to record and the first not to;
-    True takes two steps near the end. `more` are fields of Recipe or flags of the program."""
+    True takes two steps near the end. `device_memory_gib` makes every device seem that small.
+    `more` are fields of Recipe or flags of the program."""
     given = {key: value for key, value in locals().items() if key not in ("more", "name")}
     if missing := gaps(given | more):
         return Unfinished(name, missing)
@@ -54,6 +56,8 @@ def recipe(
     flags |= _data_flags(flags, shape, program)
     _check_known(flags, program)
     fields = {key: value for key, value in more.items() if key in RECIPE_FIELDS}
+    if limit := _limit(device_memory_gib):
+        fields["environment"] = {**fields.get("environment", {}), **limit}
     return Recipe(
         name=name, program=program, arguments=command_line(flags), nodes=nodes,
         gpus_per_node=gpus_per_node, **fields,
@@ -178,6 +182,16 @@ def _run_flags(given: Mapping[str, Any], iterations: int) -> dict[str, Any]:
         "tensorboard_dir": "{run}/tensorboard",
         "save": "{run}/checkpoints" if given["save"] else None,
     }
+
+
+def _limit(device_memory_gib: Any) -> dict[str, str]:
+    """The variable in which a program finds how much memory its device is to have."""
+    if device_memory_gib == 0:
+        return {}
+    wrong = isinstance(device_memory_gib, bool) or not isinstance(device_memory_gib, int | float)
+    if wrong or not 0 < device_memory_gib < math.inf:
+        raise RecipeError(f"device_memory_gib {device_memory_gib!r} is not a number above 0")
+    return {DEVICE_MEMORY: str(int(device_memory_gib * 2**30))}
 
 
 def _data_flags(flags: Mapping[str, Any], shape: Model, program: str) -> dict[str, Any]:

@@ -46,8 +46,8 @@ def ex00_exit_code(answer: object, run: Any) -> None:
     with Checklist("00.2") as check:
         given = check.number(answer, "exit_code")
         code = run.exit_code
-        check.that(
-            given != 0,
+        check.unless(
+            given == 0,
             "it is the code of a failure",
             hint="0 is success, and this job failed. Print run.exit_code.",
         )

@@ -1,0 +1,68 @@
+"""What memory peaks are made of: bars of several, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from course_lib.show import tables
+from course_lib.show.picture import Picture
+from course_lib.show.style import INK, colour, legend_below, readable_on, sheet
+
+
+def memory_parts(
+    predicted: Mapping[str, float],
+    measured: Mapping[str, float],
+    limit_bytes: float | None = None,
+    names: tuple[str, str] = ("predicted", "measured"),
+) -> Picture:
+    """What the peak is made of, predicted beside measured; both in bytes by part."""
+    return memory_kinds(dict(zip(names, (predicted, measured), strict=True)), limit_bytes)
+
+
+def memory_kinds(
+    bars: Mapping[str, Mapping[str, float]], limit_bytes: float | None = None
+) -> Picture:
+    """What the peaks of several runs are made of: name → bytes by part, one bar each."""
+    sums = [sum(parts.values()) for parts in bars.values()]
+    scale, unit = tables.byte_scale(max(sums))
+    parts = list(dict.fromkeys(part for bar in bars.values() for part in bar))
+    with sheet(height_in=1.6 + 0.7 * len(bars)) as page:
+        axes = page.axes(f"memory at the peak ({unit})", "", "What the peak is made of")
+        left = np.zeros(len(bars))
+        for position, part in enumerate(parts):
+            width = np.array([bar.get(part, 0.0) for bar in bars.values()]) / scale
+            paint = colour(part, position)
+            drawn = axes.barh(list(bars), width, left=left, color=paint, label=part)
+            _number_bars(axes, drawn, width, left, sums[0] / scale)
+            left += width
+        for row, total in enumerate(left):
+            axes.text(total, row, f"  {tables.quantity(total, unit)}", va="center")
+        if limit_bytes:
+            limit = limit_bytes / scale
+            axes.axvline(limit, label="limit of the device", color=INK, lw=2.0, ls=(0, (4, 2)))
+        axes.invert_yaxis()
+        axes.margins(x=0.16)
+        axes.grid(axis="y", visible=False)
+        legend_below(axes)
+        totals = [f"{n} {tables.quantity(v, unit)}" for n, v in zip(bars, left, strict=True)]
+        made_of = (f"{part} {_against(bars.values(), part, scale, unit)}" for part in parts)
+        return page.picture(
+            f"Stacked bars of the memory peak: {', '.join(totals)}. " + "; ".join(made_of)
+        )
+
+
+def _against(bars: Iterable[Mapping[str, float]], part: str, scale: float, unit: str) -> str:
+    return " against ".join(tables.quantity(bar.get(part, 0.0) / scale, unit) for bar in bars)
+
+
+def _number_bars(axes: Axes, bars: Any, width: Any, left: Any, whole: float) -> None:
+    for row, bar in enumerate(bars):
+        if width[row] > 0.07 * whole:
+            axes.text(
+                left[row] + width[row] / 2, row, tables.quantity(width[row]), ha="center",
+                va="center", fontsize=9.5, color=readable_on(bar.get_facecolor()),
+            )  # fmt: skip

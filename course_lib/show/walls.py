@@ -1,0 +1,87 @@
+"""What a growing micro-batch does to memory and to speed, up to the end of the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from course_lib.show import tables
+from course_lib.show.picture import Picture
+from course_lib.show.style import BLUE, DASHES, INK, SERIES, VERMILION, legend_below, sheet
+
+COLUMNS = ("micro_batch", "peak_mib", "samples_per_second")
+
+
+def batches(
+    table: pd.DataFrame,
+    limit_mib: float | None = None,
+    lines: Mapping[str, tuple[float, float]] | None = None,
+) -> Picture:
+    """Peak memory and speed against the micro-batch; a run that broke has no peak (NaN).
+
+    `lines`: name → (MiB at batch 0, MiB per sample), drawn through the measured points.
+    """
+    tables.require(table, COLUMNS, "batches")
+    micro_batch, peak_mib, speed = (tables.numbers(table[name]) for name in COLUMNS)
+    broke = np.isnan(peak_mib)
+    lines = lines or {}
+    with sheet(height_in=4.2) as page:
+        left, right = page.panels(1, 2, width_ratios=[3, 2])
+        _memory(left, micro_batch, peak_mib, limit_mib, lines)
+        right.plot(micro_batch[~broke], speed[~broke], "o-", color=BLUE, ms=7)
+        right.set(xlabel="micro-batch", ylabel="samples per second", title="Throughput")
+        right.set_ylim(bottom=0)
+        right.set_xlim(left=0)
+        for axes in (left, right):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        legend_below(left)
+        said = [
+            f"micro-batch {b:g}: ran out of memory"
+            if gone
+            else f"micro-batch {b:g}: {tables.quantity(m, 'MiB')}, {tables.quantity(s)} samples/s"
+            for b, m, s, gone in zip(micro_batch, peak_mib, speed, broke, strict=True)
+        ]
+        ends = [f"{name} {_end(line, limit_mib)}" for name, line in lines.items()]
+        return page.picture(
+            "Peak memory and throughput against the micro-batch. " + "; ".join([*said, *ends]) + "."
+        )
+
+
+def _memory(
+    axes: Axes,
+    micro_batch: np.ndarray[Any, Any],
+    peak_mib: np.ndarray[Any, Any],
+    limit_mib: float | None,
+    lines: Mapping[str, tuple[float, float]],
+) -> None:
+    broke = np.isnan(peak_mib)
+    axes.plot(micro_batch[~broke], peak_mib[~broke], "o", color=BLUE, ms=8, label="measured peak")
+    right = 1.1 * micro_batch.max(initial=1)
+    for position, (name, (fixed, per_sample)) in enumerate(lines.items()):
+        look = {"color": SERIES[1 + position % 7], "ls": DASHES[position % len(DASHES)]}
+        axes.plot([0, right], [fixed, fixed + per_sample * right], label=name, lw=1.6, **look)
+    if limit_mib:
+        axes.axhline(limit_mib, color=INK, lw=2.0, ls=(0, (4, 2)), label="memory of the device")
+    if broke.any():
+        height = limit_mib or np.nanmax(peak_mib, initial=1)
+        axes.plot(
+            micro_batch[broke], np.full(broke.sum(), height), "X", color=VERMILION, mec=INK, ms=11,
+            label="ran out of memory", ls="none",
+        )  # fmt: skip
+    axes.set(xlabel="micro-batch", ylabel="peak memory (MiB)", title="Memory of a device")
+    axes.set_xlim(0, right)
+    top = max([*peak_mib[~broke], limit_mib or 0, 1])
+    axes.set_ylim(0, 1.3 * top)
+
+
+def _end(line: tuple[float, float], limit_mib: float | None) -> str:
+    fixed, per_sample = line
+    text = f"is {tables.quantity(fixed, 'MiB')} plus {tables.quantity(per_sample, 'MiB')} a sample"
+    if limit_mib and per_sample > 0:
+        text += f" and reaches the limit at {(limit_mib - fixed) / per_sample:.1f}"
+    return text

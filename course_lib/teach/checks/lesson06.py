@@ -1,0 +1,137 @@
+"""Lesson 06, the memory wall."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course_lib.lab.recipe import DEVICE_MEMORY
+from course_lib.teach.checklist import Checklist
+
+OUT_OF_MEMORY = ("device_limit", "cuda_oom", "cpu_oom")
+TOKENS, DEVICES, MEMORY_MIB, APART = 256, 2, 160, 2
+MIB = 2**20
+
+
+def ex06_longer(fits: Any, breaks: Any) -> None:
+    """The largest micro-batch of sequences of 256 tokens: one run below the wall, one behind."""
+    with Checklist("06.1") as check:
+        for run, name in ((fits, "`fits`"), (breaks, "`breaks`")):
+            check.ended(run, name)
+        _same_question(check, fits, "fits")
+        _same_question(check, breaks, "breaks")
+        low, high = _micro_batch(fits), _micro_batch(breaks)
+        check.unless(
+            breaks.ok and _ran_out(fits),
+            "the two runs have each its own place",
+            hint=f"`fits` ran out of memory and `breaks` completed: swap {low} and {high}.",
+        )
+        _one_fits(check, fits, low)
+        _one_breaks(check, breaks, high)
+        check.that(
+            0 < high - low <= APART,
+            f"their micro-batches differ by at most {APART}",
+            hint=f"They are {low} and {high}, so the wall is somewhere between. Try a number in "
+            "the middle: each try halves what is left.",
+        )
+
+
+def _same_question(check: Checklist, run: Any, name: str) -> None:
+    flags, asked = run.recipe.flags, run.recipe.environment.get(DEVICE_MEMORY)
+    check.that(
+        flags.get("--seq-length") == str(TOKENS),
+        f"`{name}` had sequences of {TOKENS} tokens",
+        hint=f"It had {flags.get('--seq-length', 'none')}. `longer` has to reach the recipe: "
+        "wall(…, **longer).",
+    )
+    check.that(
+        run.recipe.devices == DEVICES,
+        f"`{name}` ran on {DEVICES} devices",
+        hint=f"It had {run.recipe.devices}. Take wall(…), which asks for 2 nodes with one each.",
+    )
+    limit = "no limit" if asked is None else f"{int(asked) / MIB:g} MiB"
+    check.that(
+        asked == str(MEMORY_MIB * MIB),
+        f"`{name}` had devices of {MEMORY_MIB} MiB",
+        hint=f"It had {limit}. A larger device is not forbidden in life, but it is another "
+        "question. Take wall(…) with MEMORY_MIB as it was.",
+    )
+    micro, batch = _micro_batch(run), _whole(flags.get("--global-batch-size"))
+    check.that(
+        batch in (0, micro * DEVICES),
+        f"`{name}` took its whole batch at once",
+        hint=f"Global batch {batch} on {DEVICES} devices with micro-batch {micro} means several "
+        "micro-batches one after the other. Only one of them is in memory at a time, so memory "
+        "did not grow. Leave the global batch to follow from the micro-batch.",
+    )
+
+
+def _one_fits(check: Checklist, fits: Any, low: int) -> None:
+    check.unless(
+        _ran_out(fits),
+        "`fits` stayed within the memory",
+        hint=f"Micro-batch {low} ran out of memory. The line of this lesson was drawn for samples "
+        "of 128 tokens. What does a sample of 256 tokens leave behind, compared with those?",
+    )
+    check.that(fits.ok, "`fits` ended well", hint=fits.error)
+
+
+def _one_breaks(check: Checklist, breaks: Any, high: int) -> None:
+    check.unless(
+        breaks.ok,
+        "`breaks` did not complete",
+        hint=f"Micro-batch {high} fits too, so the wall stands further out. Its log says how much "
+        "was reserved: run.log.memory['max_reserved_mib'].",
+    )
+    check.that(
+        _ran_out(breaks),
+        "`breaks` failed because its memory was full",
+        hint=f"It failed for another reason.\n{breaks.error}",
+    )
+
+
+def ex06_published(answer: object) -> None:
+    """Which micro-batch asked for 512 MiB at once."""
+    weights_mib = 32 * 1024 * 1024 * 4 / MIB  # of one sample: heads × tokens × tokens × bytes
+    right = 512 / weights_mib
+    with Checklist("06.2") as check:
+        given = check.number(answer, "published_micro_batch")
+        check.unless(
+            given == 32,
+            "the message fits the script",
+            hint="With 32 samples the attention weights of one layer would be "
+            f"{32 * weights_mib / 1024:g} GiB in one tensor. How many samples make 512 MiB?",
+        )
+        check.unless(
+            given == right * 4,
+            "it is what one device takes at once",
+            hint="That is what all four devices take together. A device allocates for its own.",
+        )
+        check.unless(
+            given == right * 2,
+            "each number has 4 bytes",
+            hint="With 2 bytes for each number it would be so. This lab ran in float32.",
+        )
+        check.unless(
+            given == 1,
+            "it is a number of samples",
+            hint=f"One sample's attention weights are {weights_mib:g} MiB in each layer.",
+        )
+        check.that(
+            given == right,
+            "that many samples ask for 512 MiB",
+            hint=f"You answered {given:g}. How many numbers are heads × tokens × tokens, and how "
+            "many bytes is that for one sample? The refused tensor is a whole multiple of it.",
+        )
+
+
+def _ran_out(run: Any) -> bool:
+    failure = None if run.ok else run.failure
+    return failure is not None and failure.cause in OUT_OF_MEMORY
+
+
+def _micro_batch(run: Any) -> int:
+    return _whole(run.recipe.flags.get("--micro-batch-size"))
+
+
+def _whole(value: object) -> int:
+    return int(value) if isinstance(value, str) and value.isdecimal() else 0

@@ -1,0 +1,467 @@
+# %% [markdown] id="title"
+# # 06 The memory wall
+#
+# A device that is too slow makes you wait. A device whose memory is full makes you stop. People who train
+# large models meet no error more often, and most of the lessons after this one exist to get round it. Here
+# you run into the wall on purpose, read what is left of the run, and then work out where the wall stood
+# all the time.
+#
+# | | |
+# |---|---|
+# | You will be able to | say what fills a device's memory and when; find an out-of-memory error in the log of a job and tell which tensor caused it; predict the largest batch that fits from two cheap runs; say what a larger batch does for speed |
+# | Minutes | 40 |
+# | Devices | 2 nodes, one device on each |
+# | Before | lesson 03 |
+
+# %% id="begin"
+import pandas as pd
+
+from course_lib import Lab, check, gpt, plan, show
+
+lab = Lab()
+MIB = 2**20
+
+# %% [markdown] id="parts-idea"
+# ## What lies in the memory
+#
+# While a model trains, five kinds of things share the memory of its device:
+#
+# | kind | how much | how long it stays |
+# |---|---|---|
+# | parameters | one number each, 4 bytes in `float32` | the whole run |
+# | gradients | one number for every parameter | the whole run: the same buffer is filled anew in each step |
+# | optimizer state | Adam keeps two running means for every parameter: 8 bytes | the whole run, **from the end of the first step on** |
+# | activations | what the forward pass leaves behind because the backward pass will need it | from a sample's forward pass to its backward pass |
+# | temporary | scratch space of single operations | an instant |
+#
+# The first three depend on the model alone: 4 + 4 + 8 = 16 bytes for every parameter. The model of lesson
+# 03 has 1.86 million parameters, so they come to 28 MiB (1 MiB is 2²⁰ bytes). Activations depend on how
+# many samples are on their way at once.
+#
+# **Predict.** A device takes a micro-batch of 4 samples, 128 tokens each. At the moment when its memory is
+# fullest, which share of it is *not* parameters, gradients and optimizer state? And when in a step is
+# that moment?
+
+# %% id="parts-guess"
+guess_percent = 10  # change it to your own guess
+
+# %% [markdown] id="parts-run"
+# `memory=(3, 5)` records every allocation of steps 4 and 5, on every rank.
+
+# %% id="parts-submit"
+inside = lab.submit(gpt.recipe("inside", micro_batch=4, iterations=5, memory=(3, 5)))
+inside.require()
+show.memory(inside.memory[0])
+
+# %% [markdown] id="parts-caption"
+# *Memory of one device over two steps of training, by kind. The bands behind are the phases of a step.*
+
+# %% id="parts-see"
+parts = pd.Series(inside.memory[0].peak_composition) / MIB
+fixed = parts[["parameters", "gradients", "optimizer"]].sum()
+print(parts.round(1).to_string(), "\n")
+print(f"together {parts.sum():.1f} MiB, of which {fixed:.1f} MiB stay for the whole run")
+print(f"you guessed {guess_percent} % for the rest, it is {100 * (1 - fixed / parts.sum()):.0f} %")
+
+# %% [markdown] id="parts-explain"
+# **Explain.** The likely wrong thought is that the *model* fills the memory: "it has 7 MiB of parameters, so
+# it fits anywhere". The flat floor of the picture is the model, with its gradients and its optimizer
+# state. What stands on it grows during the forward pass, layer by layer, because every layer leaves
+# something for later. It is highest at the turn from forward to backward, and melts away while the
+# backward pass uses up what was left. Two steps, two humps.
+#
+# Only the floor stays the same when the batch grows. The hump grows with it. So there is a batch that does
+# not fit, on every device in the world.
+
+# %% [markdown] id="double-idea"
+# ## Double it until it breaks
+#
+# A device with 141 GiB would let you double for a long time. The recipe's `device_memory_gib` makes a device
+# behave as if it had less: a GPU's allocator refuses to go further, and on a device slot that is a
+# process on the processor, the operating system refuses. Both are real refusals, not simulated ones.
+#
+# Everything else is the job of lesson 03, pure data parallelism over two nodes; one device on each is enough
+# here, since all of them are filled alike.
+
+# %% id="double-recipe"
+MEMORY_MIB = 160
+
+
+def wall(name, micro_batch, **more):
+    return gpt.recipe(
+        name,
+        nodes=2,
+        gpus_per_node=1,
+        micro_batch=micro_batch,
+        iterations=3,
+        log_memory_interval=1,  # report memory after every step
+        device_memory_gib=MEMORY_MIB / 1024,
+        **more,
+    )
+
+
+print(*[line for line in str(lab.script(wall("wall-2", 2))).splitlines() if "MEMORY" in line])
+
+# %% [markdown] id="double-script"
+# This is the line of the job script that does it; the rest of the script you know. 160 MiB are 167772160 bytes.
+#
+# **Predict.** Doubling from 2 samples per device: at which micro-batch does a device with 160 MiB give up?
+# The measurement above contains what you need. (A factor of two off is a good guess.)
+
+# %% id="double-guess"
+guess_breaks_at = 64  # change it to your own guess
+
+# %% id="double-run"
+runs = {}
+for micro_batch in (2, 4, 8, 16, 32, 64):
+    runs[micro_batch] = lab.submit(wall(f"wall-{micro_batch}", micro_batch))
+    runs[micro_batch].wait()
+    print(f"micro-batch {micro_batch}: {runs[micro_batch].reason}")
+    if not runs[micro_batch].ok:
+        break
+broken_at, broken = micro_batch, runs[micro_batch]
+completed = {batch: run for batch, run in runs.items() if run.ok}
+print(f"\nyou guessed {guess_breaks_at}")
+
+# %% [markdown] id="log-idea"
+# ## What is left of a run that broke
+#
+# Nobody was watching. There is a state, an exit code, and a log. First question: how far did it get?
+
+# %% id="log-lines"
+# !grep -c "elapsed time per iteration" {broken.log_file}
+
+# %% [markdown] id="log-first"
+# That is the number of finished steps. A run that is too large usually has none, and this is the typical sign: the
+# job ran for seconds, and its log has a world line but no iteration line. (A run that is *nearly* too large
+# may finish one step and break in the second. Look at the table at the top: which kind of memory is not
+# there yet during the first step?)
+#
+# Second question: what did it say?
+
+# %% id="log-grep"
+# !grep -n -i "out of memory" {broken.log_file}
+
+# %% [markdown] id="log-explain"
+# Read this line slowly, it says nearly everything:
+#
+# | words | mean |
+# |---|---|
+# | `[rank…]` | which process. Data parallelism gives all of them the same load, so several may break at once, in any order |
+# | `Tried to allocate …` | the size of **one** tensor that was wanted at this moment: not how much is missing |
+# | `total capacity … of which … is free` | the free rest was smaller than that tensor |
+# | `is in use`, `allocated` | what the process held already |
+# | `… allowed` (on a GPU) | the limit that we set, which counts here instead of the capacity |
+#
+# Now look at the end of the log, which is what most people look at first:
+
+# %% id="log-tail"
+print(broken.tail(12))
+
+# %% [markdown] id="log-tail-explain"
+# Here is not a word about memory. The launcher on each node reports that a process of its own has ended with an
+# error and that it ended the others, and Slurm reports that the launchers failed. These are echoes. The cause is
+# the *first* error, far above, and in a job on many devices a hundred lines of echo may follow it. This search
+# is worth automating:
+
+# %% id="log-failure"
+print(broken.failure)
+
+# %% [markdown] id="tensor-idea"
+# ### Which tensor was it?
+#
+# The message gives a size and no name. But sizes are products of a few numbers that you know. Here a sample has 128
+# tokens, the model is 128 wide, its MLPs are four times as wide, it has 4 attention heads and a vocabulary of 8192 tokens, and
+# each number takes 4 bytes. So compute the sizes of the usual suspects and compare.
+
+# %% id="tensor-see"
+tokens = broken_at * 128  # each sample has 128 tokens
+suspects = {
+    "input of a layer: tokens × width": tokens * 128,
+    "inside an MLP: tokens × 4 × width": tokens * 4 * 128,
+    "attention weights: heads × tokens × 128": 4 * tokens * 128,
+    "logits: tokens × vocabulary": tokens * 8192,
+}
+tried_mib = broken.failure.details["tried_bytes"] / MIB
+print(f"refused: {tried_mib:.2f} MiB")
+for name, numbers in suspects.items():
+    same = "   <-- this size" if abs(4 * numbers / MIB - tried_mib) < 0.01 else ""
+    print(f"{4 * numbers / MIB:8.2f} MiB  {name}{same}")
+
+# %% [markdown] id="tensor-explain"
+# **Explain.** *Logits* are the model's scores for the next token: one number for every word of the vocabulary, at
+# every place of every sample. In a model as narrow as this one they are by far the largest tensor,
+# and the loss wants all of them at once. If no line is marked on your machine, another allocation came first, such as
+# a buffer of the allocator or of the network library.
+#
+# The tensor that breaks a run is the drop that makes the bucket overflow, not the water in it. Making the logits
+# smaller would help here, since they are large themselves. Often the refused tensor is small, and the memory was
+# filled by others long before.
+
+# %% [markdown] id="line-idea"
+# ## Where the wall stands
+#
+# Trying sizes until one breaks is expensive on a cluster where each try waits in a queue for hours. Memory is easier to
+# predict than that, because it has only two terms: a floor, and so much for each sample. Two points make a
+# line.
+#
+# The runs above reported their memory after every step. Here are the reports of rank 0, from the largest that
+# completed:
+
+# %% id="line-report"
+largest_done = max(completed)
+reports = completed[largest_done].log.memory.query("rank == 0")
+reports[["iteration", "allocated_mib", "max_allocated_mib", "reserved_mib", "max_reserved_mib"]]
+
+# %% [markdown] id="line-report-explain"
+# *Allocated* is what tensors occupy. *Reserved* is what the allocator has taken from the device; freed pieces it
+# keeps for later, because asking the device is slow. The device's limit applies to what is reserved. (On a
+# processor, allocated is measured as the memory that the process really touched, which can be a little more.)
+#
+# The first report is lower than the next ones. Of course: the optimizer's state did not exist yet. But is that
+# all?
+
+# %% id="growth"
+growth_mib = reports["reserved_mib"].diff().iloc[1]
+state_mib = 8 * inside.log.parameter_count / MIB
+logits_mib = 4 * largest_done * 128 * 8192 / MIB
+print(f"reserved grew by {growth_mib:.1f} MiB from the first report to the second")
+print(f"the optimizer's state has {state_mib:.1f} MiB, the logits have {logits_mib:.1f} MiB")
+
+# %% [markdown] id="growth-explain"
+# If it grew by about as much as the optimizer's state, that is all. More often it grew by the size of the
+# **logits**, and the story is this. At the end of the first step the place where the logits had been was free,
+# and the new optimizer state moved in there. In the second step the logits came back, found their hole too small,
+# and the allocator had to take a fresh piece from the device. Free memory that is cut into pieces too small to be
+# of use is called **fragmentation**. It is why reserved is more than allocated, and why a run may die in
+# step 2 after a perfect step 1.
+#
+# So take the **last** report, not the first:
+
+
+# %% id="line-peaks"
+def peak_mib(run):
+    """The most that rank 0 had reserved; None for a run that broke."""
+    return float(run.log.memory["max_reserved_mib"].max()) if run.ok else None
+
+
+for batch, run in completed.items():
+    print(f"micro-batch {batch}: {peak_mib(run):.1f} MiB reserved")
+
+# %% [markdown] id="line-predict"
+# **Predict.** Draw a line through the two largest of these in your head: what is the largest micro-batch for 160 MiB?
+
+# %% id="line-guess"
+guess_largest = 10  # change it to your own guess
+
+
+# %% id="line-table"
+def samples_per_second(run):
+    iterations = run.log.iterations
+    last = iterations.iloc[1:]  # the first step also makes the optimizer's state
+    return float((last["global_batch_size"] / last["elapsed_ms"] * 1000).median())
+
+
+table = pd.DataFrame(
+    {
+        "micro_batch": list(runs),
+        "peak_mib": [peak_mib(run) for run in runs.values()],
+        "samples_per_second": [
+            samples_per_second(run) if run.ok else None for run in runs.values()
+        ],
+    }
+)
+table.round(1)
+
+
+# %% id="line-fit"
+def line_through(batches, peaks):
+    """MiB at batch 0, and MiB per sample."""
+    per_sample = (peaks[1] - peaks[0]) / (batches[1] - batches[0])
+    return peaks[0] - per_sample * batches[0], per_sample
+
+
+two = table.dropna().tail(2)
+measured = line_through(list(two["micro_batch"]), list(two["peak_mib"]))
+MARGIN = 0.95  # allocators are not exact: plan with 95 % of the memory
+largest = int((MARGIN * MEMORY_MIB - measured[0]) / measured[1])
+print(f"floor {measured[0]:.1f} MiB, and {measured[1]:.2f} MiB for each sample")
+print(f"so {largest} samples should fit; you guessed {guess_largest}")
+
+# %% [markdown] id="plan-idea"
+# ### The same without any run
+#
+# The planner adds up the same parts from the shape of the model alone: bytes per parameter, what each layer keeps,
+# the logits. It needs no device. First against the trace from the beginning of this lesson:
+
+
+# %% id="plan-parts"
+def planned_parts(recipe):
+    estimate = plan.predict(gpt.model(recipe), gpt.layout(recipe), plan.box(), "course")
+    parts = estimate.fullest.parts
+    parts["activations"] += parts.pop("logits")  # the trace does not tell them apart
+    return parts
+
+
+show.memory_parts(planned_parts(inside.recipe), inside.memory[0].peak_composition)
+
+# %% [markdown] id="plan-parts-caption"
+# *What the planner expects at the peak of the run `inside`, and what was traced there.*
+#
+# Tensor by tensor, memory can be computed. Now the two lines, the planner's and the measured one, and the wall:
+
+
+# %% id="plan-see"
+def planned_mib(micro_batch):
+    return sum(planned_parts(wall("planned", micro_batch)).values()) / MIB
+
+
+planned = line_through([4, 8], [planned_mib(4), planned_mib(8)])
+print(f"planned: floor {planned[0]:.1f} MiB, and {planned[1]:.2f} MiB for each sample")
+show.batches(table, MEMORY_MIB, {"line through two runs": measured, "planned": planned})
+
+# %% [markdown] id="plan-explain"
+# *Left: what a device had reserved at most, against the micro-batch, with the memory that it has. Right: how
+# fast the same runs were.*
+#
+# The planner counts tensors, and you have just seen that it counts them well. The measured line lies above because
+# it also has what nobody asked for by name: the pieces that fragmentation makes useless, buffers of the network
+# library, stacks of threads. On a large device that is some per cent, for which people leave a margin. On a device
+# as small as this one it is a large share, and two cheap runs know it better than any formula.
+
+# %% [markdown] id="check-idea"
+# ### Is it true?
+#
+# A prediction is worth something if it could be wrong. One more job, with the batch that should just fit:
+
+# %% id="check-run"
+at_the_wall = lab.submit(wall(f"wall-{largest}", largest))
+print(f"\nmicro-batch {largest}: {at_the_wall.wait()}")
+
+# %% [markdown] id="check-explain"
+# If it completed, two cheap runs told you how far you can go. If it did not, fragmentation took more than the margin,
+# which no line knows beforehand. In real life one goes further below the wall than here: a single longer document, or
+# an evaluation in between, would end a run of three weeks.
+
+# %% [markdown] id="speed-idea"
+# ## Is a larger batch faster?
+#
+# The right half of the figure shows samples per second. So far, "fill the memory" sounded like good advice.
+#
+# **Predict.** From the smallest to the largest batch that completed: by what factor did the speed rise, and by what
+# factor the memory?
+
+# %% id="speed-see"
+done = table.dropna()
+first, last = done.iloc[0], done.iloc[-1]
+for name in ("micro_batch", "peak_mib", "samples_per_second"):
+    print(f"{name:20} {first[name]:8.1f} -> {last[name]:8.1f}   × {last[name] / first[name]:.2f}")
+
+# %% [markdown] id="speed-explain"
+# **Explain.** Some costs of a step do not depend on the batch: sending the gradients, the optimizer, starting every
+# operation. A larger batch spreads them over more samples, so speed rises at first. The rest, the arithmetic,
+# grows with the batch. Once it makes up most of the step, speed hardly changes any more, however much memory you
+# add; on a noisy machine it may even seem to fall. A GPU gets there late, because a small batch leaves most of its
+# arithmetic units idle. A processor core gets there early.
+#
+# So the right batch is the smallest one on the flat part of the curve, not the largest one that fits. Whether a
+# larger batch also *learns* as well per sample is another question, which lesson 12 asks.
+
+# %% [markdown] id="ways-out"
+# ## Ways round the wall
+#
+# | what is too large | remedy | price | lesson |
+# |---|---|---|---|
+# | activations | a smaller micro-batch, several of them per step | more, smaller steps of arithmetic | 10 |
+# | activations | keep some, compute the others again | time | 09 |
+# | activations | numbers with 16 bits, where the hardware has them | care | 08 |
+# | the floor | split the optimizer's state, the gradients, the parameters over the copies | communication | 11 |
+# | both | split the model itself | communication, waiting | 07, 13 |
+
+# %% [markdown] id="ex1" tags=["exercise"]
+# ## Exercises
+#
+# > **Exercise 06.1** — Sequences become twice as long: 256 tokens instead of 128, on the same devices with 160 MiB.
+# > Which micro-batch is the largest that fits now? Prove it with two runs: one that completes and one that
+# > runs out of memory, with micro-batches that differ by **at most 2**. Predict before you submit; you have the
+# > line.
+
+
+# %% id="ex1-gap" tags=["exercise"]
+attempts = []
+
+
+def tried(micro_batch):
+    recipe = wall(f"long-{micro_batch}", micro_batch, seq_length=256, max_position_embeddings=256)
+    run = lab.submit(recipe)
+    print(f"micro-batch {micro_batch}: {run.wait()}")
+    attempts.append(run)
+    return run
+
+
+### BEGIN SOLUTION
+### GAP fits = tried(...)
+### GAP breaks = tried(...)
+samples = int((MARGIN * MEMORY_MIB - measured[0]) / (2 * measured[1]))
+while not (fits := tried(samples)).ok:
+    samples -= 1
+while (breaks := tried(samples + 1)).ok:
+    samples, fits = samples + 1, breaks
+### END SOLUTION
+
+# %% id="ex1-check" tags=["check"]
+check.ex06_longer(fits, breaks)
+
+# %% [markdown] id="ex1-why" tags=["solution"]
+# The prediction comes first, and the loops only go on where it was wrong. A sample with twice as many tokens leaves twice as much behind: nearly everything in the memory of a layer, and the
+# logits, has one row per token. So the slope of the line doubles and the floor stays, and half as many samples fit.
+# (Nearly: programs that store the weights of attention keep tokens × tokens of them. This program's attention works
+# on small blocks and never stores them.)
+
+# %% [markdown] id="ex2" tags=["exercise"]
+# > **Exercise 06.2** — A piece of detective work. The lab after which this course is modelled trained a GPT with 32
+# > attention heads, width 768, sequences of 1024 tokens and a vocabulary of 50257 on V100 GPUs with 16 GB, all in
+# > `float32`, with a program that does store the attention weights (heads × tokens × tokens for each sample, one
+# > tensor in each layer). Its published log ends with
+# >
+# > `CUDA out of memory. Tried to allocate 512.00 MiB (GPU 0; 15.78 GiB total capacity; …)`
+# >
+# > Its text says that the micro-batch was 4, its job script says 32. With which micro-batch was this line
+# > printed?
+
+# %% id="ex2-gap" tags=["exercise"]
+### BEGIN SOLUTION
+### GAP published_micro_batch = ...
+weights_of_one_sample = 32 * 1024 * 1024 * 4  # heads × tokens × tokens × bytes
+published_micro_batch = 512 * MIB // weights_of_one_sample
+### END SOLUTION
+
+# %% id="ex2-check" tags=["check"]
+check.ex06_published(published_micro_batch)
+
+# %% [markdown] id="ex2-why" tags=["solution"]
+# The attention weights of one sample are 32 × 1024 × 1024 numbers of 4 bytes: exactly 128 MiB. The refused tensor is four
+# times that. With micro-batch 32 one such tensor would have 4 GiB, and the message would say so. The logits are
+# no candidate: they have 50257 columns (50304 after padding), and no whole number of samples makes 512 MiB of them.
+# So the text is right, and the script must have been changed later. One number in a log can settle such a question.
+
+# %% [markdown] id="challenge" tags=["exercise"]
+# > **For the quick** — Both devices hold the same optimizer state. `wall("…", micro_batch, zero=1)` splits it
+# > between them, so that each keeps a half. By how many MiB does the floor sink, and how many more samples fit? Work
+# > it out, then find out whether the allocator agrees. (Lesson 11 goes on from there.)
+
+# %% [markdown] id="home"
+# ## To take home
+#
+# - Memory = a floor of 16 bytes per parameter (in `float32` with Adam) + so much for every sample that is on its way.
+# - It is fullest at the turn from forward to backward, and the first step is not yet the fullest.
+# - No iteration line, and `out of memory` somewhere far above the end of the log: that is what the wall looks like. The size
+#   in the message is that of one tensor, and mostly you can tell which.
+# - Two small runs give a line, and the line gives the largest batch. Take a little less.
+# - The best batch is where speed stops rising, not where memory ends.
+
+# %% [markdown] id="clean-idea"
+# ## Cleaning up
+
+# %% id="clean"
+lab.clean(inside, *runs.values(), at_the_wall, *attempts, yes=True)

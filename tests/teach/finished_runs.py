@@ -1,0 +1,46 @@
+"""Run folders as jobs leave them behind, for the tests of checks."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.lab.lab import Lab
+from course_lib.lab.submission import recipe_toml
+from course_lib.teach.checklist import NotYet
+
+MEMORY_LINE = (
+    "[rank{rank}]: OutOfMemoryError: CPU out of memory. Tried to allocate 40.00 MiB. Rank {rank} "
+    "on node1 has a total capacity of 160.00 MiB of which 35.73 MiB is free. 124.27 MiB is in "
+    "use.\n"
+)
+
+
+class Finished:
+    """`finished(recipe, log)` is the run of this recipe that printed this log."""
+
+    def __init__(self, folder, lab):
+        self.folder, self.lab, self.made = folder, lab, 0
+
+    def __call__(self, recipe, log, exit_code=0):
+        self.made += 1
+        folder = self.folder / f"{recipe.name}-{self.made}"
+        folder.mkdir(parents=True)
+        (folder / "recipe.toml").write_text(recipe_toml(recipe, self.lab.site))
+        (folder / "out.log").write_text(log)
+        if exit_code is not None:
+            (folder / "exit_code").write_text(f"{exit_code}\n")
+        return self.lab.open(folder)
+
+
+@pytest.fixture
+def finished(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
+    return Finished(tmp_path / "elsewhere", Lab(tmp_path, site="box", quiet=True))
+
+
+def hint_of(check, *given):
+    """What an unsolved exercise is told."""
+    with pytest.raises(NotYet) as caught:
+        check(*given)
+    return str(caught.value)

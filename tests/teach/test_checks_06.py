@@ -1,0 +1,92 @@
+"""Lesson 06: each wrong answer is met by the hint for that mistake."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.lab.recipes import gpt, shell
+from course_lib.teach.checks import lesson06
+
+from .finished_runs import MEMORY_LINE, finished, hint_of
+
+__all__ = ["finished"]
+
+LONGER = {"seq_length": 256, "max_position_embeddings": 256}
+OUT_OF_MEMORY = MEMORY_LINE.format(rank=2)
+
+
+def wall(name, micro_batch, **more):
+    given = {"nodes": 2, "gpus_per_node": 1, "device_memory_gib": 160 / 1024, **LONGER, **more}
+    return gpt.recipe(name, micro_batch=micro_batch, **given)
+
+
+@pytest.fixture
+def pair(finished):
+    """The two runs of the exercise, each with how it ended and what is special about it."""
+
+    def make(fits=4, breaks=6, fits_log="", breaks_log=OUT_OF_MEMORY, **more):
+        return (
+            finished(wall("fits", fits, **more), fits_log, int(bool(fits_log))),
+            finished(wall("breaks", breaks, **more), breaks_log, int(bool(breaks_log))),
+        )
+
+    return make
+
+
+def test_one_run_below_the_wall_and_one_behind_it_pass(pair, capsys):
+    lesson06.ex06_longer(*pair(4, 5))
+    assert "✓ their micro-batches differ by at most 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"fits_log": OUT_OF_MEMORY}, "What does a sample of 256 tokens leave behind"),
+        ({"breaks_log": ""}, "Micro-batch 6 fits too"),
+        ({"fits": 6, "breaks": 4, "fits_log": OUT_OF_MEMORY, "breaks_log": ""}, "swap 6 and 4"),
+        ({"fits": 2}, "They are 2 and 6"),
+        ({"breaks_log": "srun: error: no such program\n"}, "It failed for another reason"),
+        ({"seq_length": 128, "max_position_embeddings": 128}, "It had 128. `longer`"),
+        ({"device_memory_gib": 0}, "It had no limit"),
+        ({"device_memory_gib": 1}, "It had 1024 MiB"),
+        ({"nodes": 1}, "It had 1. Take wall"),
+        ({"global_batch": 480}, "several micro-batches one after the other"),
+    ],
+)
+def test_a_wrong_pair_of_runs_gets_the_hint_for_its_mistake(pair, given, words):
+    assert words in hint_of(lesson06.ex06_longer, *pair(**given))
+
+
+def test_an_empty_gap_and_a_run_that_goes_on_are_told_apart(finished, pair):
+    fits, breaks = pair()
+    running = finished(wall("fits", 4), "", exit_code=None)
+    unfinished = gpt.recipe("fits", micro_batch=...)
+    assert "Still to fill in: micro_batch" in hint_of(lesson06.ex06_longer, unfinished, breaks)
+    assert "Wait for it" in hint_of(lesson06.ex06_longer, running, breaks)
+    assert "Replace the ..." in hint_of(lesson06.ex06_longer, fits, ...)
+
+
+def test_a_run_of_another_kind_is_told_by_what_it_lacks(finished, pair):
+    other = finished(shell.recipe("hello", "echo hello"), "hello\n")
+    assert "sequences of 256 tokens" in hint_of(lesson06.ex06_longer, other, pair()[1])
+
+
+def test_the_published_line_was_printed_with_micro_batch_4(finished, capsys):
+    lesson06.ex06_published(4)
+    assert "✓ that many samples" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (..., "Replace the ..."),
+        ("4", "is a number"),
+        (32, "4 GiB in one tensor"),
+        (16, "all four devices"),
+        (8, "With 2 bytes"),
+        (1, "128 MiB in each layer"),
+        (5.2, "You answered 5.2"),
+    ],
+)
+def test_a_wrong_micro_batch_gets_the_hint_for_its_mistake(finished, answer, words):
+    assert words in hint_of(lesson06.ex06_published, answer)
