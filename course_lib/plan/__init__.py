@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from course_lib.plan.layout_search import Choice, search
     from course_lib.plan.machines import CLUSTERS, DEVICES, box, cluster, device
     from course_lib.plan.parameter_counts import on_rank, parameters
+    from course_lib.plan.ranks import groups
     from course_lib.plan.scale import Failures, campaign, checkpoint_s, scale_out
     from course_lib.plan.stacks import STACKS, Stack
 
@@ -35,6 +36,7 @@ LATE: dict[str, str] = {
     "layout_search": "Choice search",
     "machines": "CLUSTERS DEVICES box cluster device",
     "parameter_counts": "on_rank parameters",
+    "ranks": "groups",
     "scale": "Failures campaign checkpoint_s scale_out",
     "stacks": "STACKS Stack",
 }
@@ -64,6 +66,7 @@ __all__ = [
     "checkpoint_s",
     "cluster",
     "device",
+    "groups",
     "largest_micro_batch",
     "of_iteration",
     "of_sequence",

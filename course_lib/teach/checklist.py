@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from course_lib.lab.recipe import Recipe
 from course_lib.lab.workspace import find
 from course_lib.teach.progress import record
 
@@ -66,12 +67,7 @@ class Checklist:
         """A run that was submitted, is over, and went well; else says which of these it is not."""
         self.answered(run, what)
         is_run = hasattr(run, "state") and hasattr(run, "recipe")
-        self.that(
-            is_run,
-            f"{what} was submitted",
-            hint=f"This is {type(run).__name__}, not a run: give the check what lab.submit(…) "
-            "returned." + _unfinished(run),
-        )
+        self.that(is_run, f"{what} was submitted", hint=_not_a_run(run))
         self.that(
             run.ended,
             f"{what} is over",
@@ -97,6 +93,18 @@ class Checklist:
             raise NotYet(report) from None
         print(report)
         return True
+
+
+def _not_a_run(given: object) -> str:
+    if isinstance(given, Recipe):
+        return (
+            f"This is the recipe {given.name!r}: it says what to run, and nothing has run yet. "
+            "Submit it with lab.submit(…) and give the check what that returns."
+        )
+    return (
+        f"This is {type(given).__name__}, not a run: give the check what lab.submit(…) returned."
+        + _unfinished(given)
+    )
 
 
 def _unfinished(run: object) -> str:

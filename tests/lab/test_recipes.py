@@ -113,6 +113,13 @@ def test_a_script_with_gaps_names_its_lines():
     assert [line.partition(":")[0] for line in script.missing] == ["line 2", "line 4"]
 
 
+def test_shell_lines_with_a_gap_as_a_value_name_them_and_dots_in_a_text_are_none():
+    unfinished = shell.recipe("x", "srun a --tp ... \\\n  --pp=2\nn=...\n# --tp ...\n", nodes=...)
+    assert isinstance(unfinished, Unfinished)
+    assert [line.partition(":")[0] for line in unfinished.missing] == ["nodes", "line 1", "line 3"]
+    assert not isinstance(shell.recipe("y", 'echo "waiting ..."; sleep 1; echo ...'), Unfinished)
+
+
 @pytest.mark.parametrize(
     ("heading", "nodes", "gpus", "minutes"),
     [

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from course_lib.lab.recipe import Recipe
 from course_lib.teach.checklist import Checklist, NotYet
 from course_lib.teach.progress import FILE, standings, table
 
@@ -63,6 +64,7 @@ def test_solved_once_stays_solved(workspace):
     [
         (..., "Replace the ..."),
         ("dp4", "This is str, not a run"),
+        (Recipe(name="dp4", commands="hostname"), "nothing has run yet. Submit it"),
         (FinishedRun("RUNNING", ended=False), "It is RUNNING now"),
         (FinishedRun("FAILED"), "rank 1 ran out of memory"),
     ],

@@ -12,6 +12,9 @@ from course_lib.lab.script import Script
 from course_lib.lab.unfinished import Unfinished, gaps
 
 SHORT = {"N": "nodes", "t": "time", "G": "gpus"}
+GAP_ANYWHERE = re.compile(r"(?<![.\w/])\.\.\.(?![.\w/])|____")
+GAP_AS_VALUE = re.compile(r"(?:--[\w-]+[ =]|\b\w+=)\.\.\.(?!\S)|____")
+"""A few shell lines may well print three dots; as the value of a flag they are a gap."""
 
 
 def recipe(
@@ -23,7 +26,7 @@ def recipe(
         "commands": commands, "nodes": nodes, "gpus_per_node": gpus_per_node,
         "time_limit_minutes": time_limit_minutes, **more,
     }  # fmt: skip
-    if missing := gaps(values):
+    if missing := (*gaps(values), *_gaps_in(commands, GAP_AS_VALUE)):
         return Unfinished(name, missing)
     return Recipe(name=name, **values)
 
@@ -31,7 +34,7 @@ def recipe(
 def script(name: str, text: str | Script) -> Recipe | Unfinished:
     """A batch script to submit as it stands. Its log and its folder are the lab's all the same."""
     text = str(text)
-    if lines := _gaps_in(text):
+    if lines := _gaps_in(text, GAP_ANYWHERE):
         return Unfinished(name, lines)
     if not text.startswith("#!"):
         raise RecipeError(
@@ -79,14 +82,13 @@ def _options(line: str) -> list[str]:
     return options
 
 
-def _gaps_in(text: str) -> tuple[str, ...]:
+def _gaps_in(text: object, gap: re.Pattern[str]) -> tuple[str, ...]:
     """Lines of a script with `...` or `____` where a value belongs."""
-    lines = text.splitlines()
+    lines = text.splitlines() if isinstance(text, str) else []
     return tuple(
         f"line {number}: {line.strip()}"
         for number, line in enumerate(lines, 1)
-        if re.search(r"(?<![.\w/])\.\.\.(?![.\w/])|____", line)
-        and not re.match(r"\s*#(?!SBATCH)", line)
+        if gap.search(line) and not re.match(r"\s*#(?!SBATCH)", line)
     )
 
 
