@@ -178,3 +178,15 @@ def _set_libraries() -> None:
         torch.set_num_threads(int(threads))
     if "TORCH_DISTRIBUTED_DEBUG" in os.environ:
         torch.distributed.set_debug_level_from_env()
+    _set_log_level(torch)
+
+
+def _set_log_level(torch: Any) -> None:
+    """Every script of the course sets it; torch reads it when its core library is loaded."""
+    name, default = "TORCH_CPP_LOG_LEVEL", "WARNING"
+    core = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
+    given = os.environ.get(name)
+    os.environ[name] = given or default
+    ctypes.CDLL(core)._ZN3c1011initLoggingEv()  # c10::initLogging()
+    if given is None:
+        del os.environ[name]
