@@ -64,8 +64,6 @@ print(
     "A by rows, no exchange: ",
     np.allclose((activation(summand_0) + activation(summand_1)) @ b, whole),
 )
-# > A by columns, B by rows: True
-# > A by rows, no exchange:  False
 
 # %% [markdown] id="tensor-explain"
 # **Explain.** Guessing two is natural: two products, two exchanges. But an activation function acts on
@@ -102,8 +100,9 @@ show.moving.pipeline(stages=4, micro_batches=4, schedule="gpipe")
 
 # %% [markdown] id="bubble-formula"
 # Now the bubble can be counted. Take the time that one stage needs for one micro-batch, forward and backward, as
-# the unit. With *p* stages and *m* micro-batches each stage works for *m* units. The last stage begins *p* − 1
-# units late or waits as long at the end; either way a step lasts *m* + *p* − 1 units:
+# the unit. With *p* stages and *m* micro-batches each stage works for *m* units. The last stage cannot begin before
+# the first micro-batch has passed the *p* − 1 stages before it, and the first cannot end before the last gradient has
+# come back through the same stages. Both delays together are *p* − 1 units, so a step lasts *m* + *p* − 1 units:
 #
 # - idle share of the **whole time**: (*p* − 1) / (*m* + *p* − 1)
 # - idle time **relative to the work**: (*p* − 1) / *m*
@@ -160,29 +159,32 @@ for micro_batches in (1, 2, 8):
 
 
 # %% id="bubble-see"
-def measured_percent(run):
-    """Idle share of the first stage, median over the recorded steps."""
+def quickest_step(run):
+    """Number and idle share, in percent, of the recorded step that was disturbed least."""
     phases = run.memory[0].phases
     work = phases[phases["phase"].isin(["forward", "backward"])]
-    shares = []
-    for _, step in work.groupby("step"):
-        busy_us = (step["end_us"] - step["begin_us"]).sum()
-        shares.append(1 - busy_us / (step["end_us"].max() - step["begin_us"].min()))
-    return 100 * float(np.median(shares))
+    steps = []
+    for step, part in work.groupby("step"):
+        whole_us = part["end_us"].max() - part["begin_us"].min()
+        busy_us = (part["end_us"] - part["begin_us"]).sum()
+        steps.append((whole_us, int(step), 100 * (1 - busy_us / whole_us)))
+    _, step, idle_percent = min(steps)
+    return step, idle_percent
 
 
+quickest = {m: quickest_step(run) for m, run in pipes.items()}
 show.predicted(
     {f"m = {m}": bubble_percent(2, m) for m in pipes},
-    {f"m = {m}": measured_percent(run) for m, run in pipes.items()},
+    {f"m = {m}": idle_percent for m, (_, idle_percent) in quickest.items()},
     unit="% of the time",
     what="bubble",
 )
 
 # %% id="bubble-drawn"
-show.pipeline_measured(pipes[8].memory)
+show.pipeline_measured(pipes[8].memory, step=quickest[8][0])
 
 # %% [markdown] id="bubble-explain"
-# *One recorded step with eight micro-batches as it really was. Numbers are micro-batches.*
+# *The quickest recorded step with eight micro-batches, as it really was. Numbers are micro-batches.*
 #
 # **Explain.** If you guessed 25 % for two micro-batches, you halved the 50 %. But the bubble does not shrink
 # because micro-batches share it; it keeps its length, and the work around it grows: 1/2, 1/3, … 1/9.
@@ -210,8 +212,8 @@ guess_flat = "stage 1"  # or "stage 0"
 show.memory_ranks(pipes[1].memory)
 
 # %% [markdown] id="flat-explain"
-# *Memory of the two stages over the recorded steps of the run with one micro-batch. Blue background: forward;
-# orange: backward.*
+# *Memory of the two stages over the recorded steps of the run with one micro-batch. Pale blue background: forward;
+# pale orange: backward; pink: waiting for a message.*
 #
 # **Explain.** It is **stage 0**. It has done its forward pass, keeps what that left behind, and can do nothing until
 # the gradient comes back from stage 1, which meanwhile does its own forward *and* backward. The flat part is the bubble,
@@ -266,7 +268,7 @@ for name, run in orders.items():
         {
             "order": name,
             "bubble predicted (%)": round(bubble_percent(2, 8, chunks), 1),
-            "bubble measured (%)": round(measured_percent(run), 1),
+            "bubble measured (%)": round(quickest_step(run)[1], 1),
             "activations at the peak (MB)": round(
                 run.memory[0].peak_composition["activations"] / 1e6, 1
             ),
@@ -341,8 +343,8 @@ show.ranks(
 # cross the link between the nodes. Count what goes through it in one direction, per step of eight samples, if what one layer
 # hands to the next is *R* bytes for each sample:
 #
-# - **tensor inside, pipeline between**: both tensor ranks of stage 0 send their *R* bytes once per sample.
-# - **pipeline inside, tensor between**: four all-reduces in each of eight layers, one more for the embedding and one for the
+# - **tensor inside** the nodes, pipeline between them: both tensor ranks of stage 0 send their *R* bytes once per sample.
+# - **tensor between** the nodes, pipeline inside them: four all-reduces in each of eight layers, one more for the embedding and one for the
 #   loss. In an all-reduce of two, each sends the whole size once.
 # - **data only**, for comparison: one all-reduce of all gradients in a ring of four. Each sends 1.5 times
 #   their size (lesson 03), once per step, however many samples there were.
@@ -352,12 +354,12 @@ samples = 8
 rows_mb = deep.sequence * deep.hidden * 4 / 1e6  # R: one number of 4 bytes per token and channel
 gradients_mb = 4 * plan.parameters(deep).total / 1e6
 over_the_link_mb = {
-    "tensor inside, pipeline between": 2 * rows_mb * samples,
-    "pipeline inside, tensor between": (4 * deep.layers + 2) * rows_mb * samples,
+    "tensor inside": 2 * rows_mb * samples,
+    "tensor between": (4 * deep.layers + 2) * rows_mb * samples,
     "data only": 1.5 * gradients_mb,
 }
 for name, megabytes in over_the_link_mb.items():
-    print(f"{name:32} {megabytes:5.1f} MB")
+    print(f"{name:15} {megabytes:5.1f} MB")
 
 # %% [markdown] id="link-predict"
 # **Predict.** Each layout runs twice, over a link of 1 Gbit/s and over one of 0.1 Gbit/s. The slow link
@@ -376,8 +378,8 @@ else:
 
 # %% id="link-run"
 layouts = {
-    "tensor inside, pipeline between": {"tensor": 2, "pipeline": 2},
-    "pipeline inside, tensor between": {
+    "tensor inside": {"tensor": 2, "pipeline": 2},
+    "tensor between": {
         "tensor": 2,
         "pipeline": 2,
         "rank_order": "pp-cp-dp-tp",
@@ -403,8 +405,7 @@ def four_devices(name, layout):
 runs = {}
 for speed, its_lab in labs.items():
     for name, layout in layouts.items():
-        short_name = name.partition(",")[0].replace(" ", "-")
-        recipe = four_devices(f"{short_name}-{speed}", layout)
+        recipe = four_devices(f"{name.replace(' ', '-')}-{speed}", layout)
         runs[name, speed] = its_lab.submit(recipe).require()
 
 
@@ -428,7 +429,7 @@ pd.DataFrame(
 
 # %% id="link-figure"
 if lab.site.box:
-    figure = show.predicted(link_ms, slow_ms, unit="ms", what="one step: what the slow link needs")
+    figure = show.predicted(link_ms, slow_ms, unit="ms", what="one step")
 else:
     figure = show.throughput(*runs.values(), unit="ms")
 figure
@@ -455,7 +456,7 @@ figure
 # %% id="link-same"
 losses = pd.DataFrame({key: run.log.iterations["lm_loss"] for key, run in runs.items()})
 spread = (losses.max(axis=1) - losses.min(axis=1)).max()
-print(f"largest difference between the losses of the six runs: {spread:.0e}")
+print(f"the losses of the six runs differ by {spread:.6f} at most")
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -545,7 +546,7 @@ check.ex07_bubble(micro_batches_needed)
 # need large batches, and why they are the last kind of parallelism that one reaches for.
 
 # %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 07.3** — Look at the table of megabytes once more. With eight samples per step, *tensor inside, pipeline between*
+# > **Exercise 07.3** — Look at the table of megabytes once more. With eight samples per step, *tensor inside*
 # > sends least over the link. From which global batch on does *data only* send no more than that? (Both keep
 # > their layout; the batch must be one that four copies can share evenly.)
 
