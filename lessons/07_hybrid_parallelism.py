@@ -456,7 +456,8 @@ figure
 # %% id="link-same"
 losses = pd.DataFrame({key: run.log.iterations["lm_loss"] for key, run in runs.items()})
 spread = (losses.max(axis=1) - losses.min(axis=1)).max()
-print(f"the losses of the six runs differ by {spread:.6f} at most")
+print(f"losses of the first run: {', '.join(f'{loss:.4f}' for loss in losses.iloc[:, 0])}")
+print(f"the six runs differ from each other by {spread:.6f} at most")
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -525,7 +526,8 @@ show.memory_ranks(hybrid_run.memory)
 
 # %% [markdown] id="ex1-memory" tags=["solution"]
 # *Memory of the four ranks.* Ranks 0 and 1 are the two halves of stage 0 and have the same curve, and so have 2 and 3. Up to two
-# micro-batches pile up on stage 0, one on stage 1: that is 1F1B.
+# micro-batches pile up on stage 0, one on stage 1: that is 1F1B. How much of the background is pink tells how much of the time
+# goes into exchanging and waiting.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 07.2** — A pipeline of **eight** stages runs with 1F1B. What is the smallest number of micro-batches with which at
