@@ -54,6 +54,8 @@ print("main")
 """
 
 COMMANDS = [
+    "python annotated.py",
+    "python -c 'def f(x: int): pass\nprint(f.__annotations__)'",
     "python look.py a 'b c'",
     "python -u look.py",
     "python -B -u look.py",
@@ -135,6 +137,7 @@ def warm_box(tmp_path_factory, request):
         (work / name).write_text(LOOK)
     (work / "sub/link.py").symlink_to(work / "look.py")
     (work / "ends.py").write_text(ENDS)
+    (work / "annotated.py").write_text("def f(x: int): pass\nprint(f.__annotations__)\n")
     (work / "spawns.py").write_text(SPAWNS)
     (work / "warns.py").write_text(WARNS)
     (work / "fails.py").write_text("def f():\n    raise ValueError('no')\nf()\n")

@@ -73,8 +73,9 @@ def _execute(choice: Choice, main: types.ModuleType) -> None:
 
         runpy._run_module_as_main(choice.target)  # type: ignore[attr-defined]
         return
+    # `dont_inherit`: the `__future__` of this file is not the program's.
     if choice.kind == "code":
-        code = compile(choice.target, "<string>", "exec")
+        code = compile(choice.target, "<string>", "exec", dont_inherit=True)
     else:
         from importlib.machinery import SourceFileLoader
 
@@ -83,7 +84,7 @@ def _execute(choice: Choice, main: types.ModuleType) -> None:
         main.__dict__["__cached__"] = None
         main.__loader__ = SourceFileLoader("__main__", path)
         with open(path, "rb") as file:
-            code = compile(file.read(), path, "exec")
+            code = compile(file.read(), path, "exec", dont_inherit=True)
     exec(code, main.__dict__)
 
 
