@@ -36,6 +36,7 @@ lab = Lab()
 guess_exchanges = 2  # change it to your own guess
 
 # %% id="tensor-story"
+print(f"you guessed {guess_exchanges} exchanges forward; count the frames with arrows")
 show.moving.tensor_parallel_mlp(ranks=2)
 
 # %% [markdown] id="tensor-caption"
@@ -173,6 +174,8 @@ def quickest_step(run):
 
 
 quickest = {m: quickest_step(run) for m, run in pipes.items()}
+for m, (_, idle_percent) in quickest.items():
+    print(f"m = {m}: you guessed {guess_percent[m]} %, measured {idle_percent:.0f} %")
 show.predicted(
     {f"m = {m}": bubble_percent(2, m) for m in pipes},
     {f"m = {m}": idle_percent for m, (_, idle_percent) in quickest.items()},
@@ -209,6 +212,7 @@ show.pipeline_measured(pipes[8].memory, step=quickest[8][0])
 guess_flat = "stage 1"  # or "stage 0"
 
 # %% id="flat-see"
+print(f"you guessed {guess_flat}; rank 0 is stage 0, rank 1 is stage 1")
 show.memory_ranks(pipes[1].memory)
 
 # %% [markdown] id="flat-explain"
@@ -305,6 +309,7 @@ guess_tensor, guess_next_stage = 2, 5  # change them to your own guesses
 
 # %% id="grid-see"
 eight = plan.Layout(tensor=2, data=2, pipeline=2, order="tp-dp-pp")
+print(f"you guessed that rank 3 shares with {guess_tensor} and sends to {guess_next_stage}")
 show.ranks(
     {
         "tensor": plan.groups(eight, "tp"),
