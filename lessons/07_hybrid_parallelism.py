@@ -100,6 +100,9 @@ show.schedule("naive", stages=4, micro_batches=1)
 show.moving.pipeline(stages=4, micro_batches=4, schedule="gpipe")
 
 # %% [markdown] id="bubble-formula"
+# *Left in each frame: what every stage does at that moment, and of how many micro-batches it holds the results. Right: what it
+# has done so far.*
+#
 # Now the bubble can be counted. Take the time that one stage needs for one micro-batch, forward and backward, as
 # the unit. With *p* stages and *m* micro-batches each stage works for *m* units. The last stage cannot begin before
 # the first micro-batch has passed the *p* − 1 stages before it, and the first cannot end before the last gradient has
