@@ -75,11 +75,17 @@ def read(recording: Any, first_step: int) -> tuple[list[Range], list[tuple[int, 
 
 
 def lives(allocations: list[tuple[int, int, int]]) -> list[Block]:
-    """Each block from its allocation to its release; those released only belong to the past."""
+    """Each block from its allocation to its release; those released only belong to the past.
+
+    What a thread of the network layer gives back is not recorded, as after an all-reduce: a block
+    has ended at the latest when its place is taken again.
+    """
     blocks: list[Block] = []
     alive: dict[int, Block] = {}
     for time_ns, address, size in allocations:
         if size > 0:
+            if address in alive:
+                alive[address].end_ns = time_ns
             alive[address] = Block(address, size, time_ns)
             blocks.append(alive[address])
         elif address in alive:

@@ -20,6 +20,7 @@ EXPORTS: dict[str, str] = {
     "gpt": "lab.recipes.gpt",
     "links": "lab.recipes.links",
     "plan": "plan",
+    "program": "lab.recipes.program",
     "progress": "teach.progress:show",
     "read": "read",
     "shell": "lab.recipes.shell",

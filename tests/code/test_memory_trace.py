@@ -137,3 +137,10 @@ def test_the_profiler_trace_has_the_named_ranges_and_memory(plain):
     names = {event.get("name") for event in events}
     assert {"forward 0", "backward 7", "optimizer", "data", "[memory]"} <= names
     assert sum(str(name).startswith("ProfilerStep#") for name in names) == 2
+
+
+def test_a_block_whose_release_nobody_saw_ends_when_its_place_is_taken_again():
+    from memory_trace import lives
+
+    blocks = lives([(0, 7, 100), (5, 7, 40), (9, 7, -40), (11, 7, 60)])
+    assert [(block.begin_ns, block.end_ns) for block in blocks] == [(0, 5), (5, 9), (11, None)]

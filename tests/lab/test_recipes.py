@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.recipes import gpt, links, shell
+from course_lib.lab.recipes import gpt, links, program, shell
 from course_lib.lab.recipes.flags import command_line
 from course_lib.lab.sources import closure
 from course_lib.lab.unfinished import Unfinished
@@ -106,6 +106,13 @@ def test_a_recipe_with_gaps_says_which_and_runs_nothing(lab, capsys):
     assert "still to fill in: tensor, lr" in capsys.readouterr().out
     assert repr(lab.clean(run)) == "nothing to delete"
     assert lab.runs().empty
+
+
+def test_any_program_can_be_given_its_flags_and_its_place():
+    made = program.recipe("a", "accumulate_ddp.py", nodes=2, sync="last", tee=True)
+    assert (made.program, made.arguments) == ("accumulate_ddp.py", ("--sync", "last"))
+    assert (made.nodes, made.gpus_per_node, made.tee) == (2, 1, True)
+    assert program.recipe("a", "accumulate_ddp.py", sync=...).missing == ("sync",)
 
 
 def test_a_script_with_gaps_names_its_lines():

@@ -83,8 +83,8 @@ def _scene(table: pd.DataFrame, state: State) -> Scene:
     stages = len(state.busy)
     end = float(table["end"].max())
     height = stages * 1.0 + 0.9
-    left, scale = 4.4, TIME_WIDTH / end
-    things: list[Cell | Words] = [Words(2.1, height - 0.3, "now", 10.5, bold=True)]
+    left, scale = 4.9, TIME_WIDTH / end
+    things: list[Cell | Words] = [Words(2.5, height - 0.3, "now", 10.5, bold=True)]
     for stage, work in enumerate(state.busy):
         y = (stages - stage - 0.5) * 1.0
         things.append(Words(0.05, y, f"stage {stage}", 10.5, align="left", bold=True))
@@ -92,7 +92,7 @@ def _scene(table: pd.DataFrame, state: State) -> Scene:
         paint = CATEGORY[work[0]] if work else FAINT
         things.append(
             Cell(
-                2.1,
+                2.5,
                 y,
                 text,
                 paint,
@@ -103,7 +103,7 @@ def _scene(table: pd.DataFrame, state: State) -> Scene:
                 size=9.5,
             )
         )
-        things.append(Words(3.1, y, f"holds {state.holds[stage]}", 9, align="left", paint=QUIET))
+        things.append(Words(3.5, y, f"holds {state.holds[stage]}", 9, align="left", paint=QUIET))
         things.append(Cell(left + TIME_WIDTH / 2, y, "", "#f1f3f4", TIME_WIDTH, 0.62))
     for row in table[table["start"] <= state.time].to_dict("records"):
         y = (stages - int(row["stage"]) - 0.5) * 1.0

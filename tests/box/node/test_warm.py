@@ -54,6 +54,8 @@ print("main")
 """
 
 COMMANDS = [
+    "python annotated.py",
+    "python -c 'def f(x: int): pass\nprint(f.__annotations__)'",
     "python look.py a 'b c'",
     "python -u look.py",
     "python -B -u look.py",
@@ -101,6 +103,9 @@ COMMANDS = [
     'python -c \'import subprocess, sys; print(subprocess.run([sys.executable, "-c", "print(5)"]).returncode)\'',
     "python -c 'import numpy, random; print(len({numpy.random.rand(), random.random()}))'",
     "python shadow/uses.py",
+    "python warns.py 2>&1 | cut -c1-2 | sort -u",
+    "TORCH_CPP_LOG_LEVEL=ERROR python warns.py 2>&1 | cut -c1-2 | sort -u",
+    "TORCH_CPP_LOG_LEVEL=INFO python warns.py 2>&1 | cut -c1-2 | sort -u",
     "(trap '' INT USR2; python look.py)",
 ]
 
@@ -110,6 +115,14 @@ def work(n): return n * n
 if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         print(pool.map(work, range(3)))
+"""
+
+WARNS = """\
+import datetime, torch.distributed as dist
+try:
+    dist.TCPStore("127.0.0.1", 9, timeout=datetime.timedelta(seconds=1))
+except dist.DistNetworkError:
+    print("end")
 """
 
 
@@ -124,7 +137,9 @@ def warm_box(tmp_path_factory, request):
         (work / name).write_text(LOOK)
     (work / "sub/link.py").symlink_to(work / "look.py")
     (work / "ends.py").write_text(ENDS)
+    (work / "annotated.py").write_text("def f(x: int): pass\nprint(f.__annotations__)\n")
     (work / "spawns.py").write_text(SPAWNS)
+    (work / "warns.py").write_text(WARNS)
     (work / "fails.py").write_text("def f():\n    raise ValueError('no')\nf()\n")
     (work / "syntax.py").write_text("print(\n")
     (work / "shadow" / "uses.py").write_text("import sympy; print(sympy.mine)\n")
@@ -188,6 +203,8 @@ def test_forks_draw_different_random_numbers(warm_box):
 def test_programs_of_a_job_are_in_fact_forked(warm_box):
     ask = "python -c 'import sys; print(\"torch\" in sys.modules)'"
     assert warm_box.result(f"{ask}\nsrun -n1 {ask}").split() == ["True", "True"]
+    as_our_scripts_do = "export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1 TORCH_CPP_LOG_LEVEL=ERROR\n"
+    assert warm_box.result(f"{as_our_scripts_do}{ask}") == "True\n"
 
 
 def test_torchrun_and_its_workers_train_with_ddp(warm_box):

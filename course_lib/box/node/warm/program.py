@@ -73,8 +73,9 @@ def _execute(choice: Choice, main: types.ModuleType) -> None:
 
         runpy._run_module_as_main(choice.target)  # type: ignore[attr-defined]
         return
+    # `dont_inherit`: the `__future__` of this file is not the program's.
     if choice.kind == "code":
-        code = compile(choice.target, "<string>", "exec")
+        code = compile(choice.target, "<string>", "exec", dont_inherit=True)
     else:
         from importlib.machinery import SourceFileLoader
 
@@ -83,7 +84,7 @@ def _execute(choice: Choice, main: types.ModuleType) -> None:
         main.__dict__["__cached__"] = None
         main.__loader__ = SourceFileLoader("__main__", path)
         with open(path, "rb") as file:
-            code = compile(file.read(), path, "exec")
+            code = compile(file.read(), path, "exec", dont_inherit=True)
     exec(code, main.__dict__)
 
 
@@ -178,3 +179,15 @@ def _set_libraries() -> None:
         torch.set_num_threads(int(threads))
     if "TORCH_DISTRIBUTED_DEBUG" in os.environ:
         torch.distributed.set_debug_level_from_env()
+    _set_log_level(torch)
+
+
+def _set_log_level(torch: Any) -> None:
+    """Every script of the course sets it; torch reads it when its core library is loaded."""
+    name, default = "TORCH_CPP_LOG_LEVEL", "WARNING"
+    core = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
+    given = os.environ.get(name)
+    os.environ[name] = given or default
+    ctypes.CDLL(core)._ZN3c1011initLoggingEv()  # c10::initLogging()
+    if given is None:
+        del os.environ[name]

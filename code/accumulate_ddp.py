@@ -1,0 +1,155 @@
+"""Gradient accumulation with PyTorch's DDP, and three ways to get `no_sync` wrong.
+
+    torchrun --nproc-per-node 2 code/accumulate_ddp.py --micro-batches 4 --sync last
+
+DDP averages the gradients over all ranks while backward runs. Whoever accumulates wants that in the
+last of the backward passes alone:
+
+    last       no_sync around forward and backward of all micro-batches but the last
+    every      no_sync forgotten: the right gradients, sent once per micro-batch
+    backward   no_sync around backward alone: DDP has decided in forward, so nothing is saved
+    never      no_sync around the last one, too: every rank trains a model of its own
+
+The model is a small perceptron that learns the outputs of another one. Each rank sees other
+samples. The `lm loss` of its lines is the mean squared error: readers of logs know that name.
+"""
+
+import argparse  # and no postponed annotations: DDP looks at those of `counted`
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from device import run_and_exit, start
+from reporting import say
+from torch import Tensor, nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from torch.nn.parallel import DistributedDataParallel
+
+INPUTS, LEARNING_RATE = 64, 0.02
+COMPARED = 64  # numbers of each parameter that are compared over the ranks
+
+
+@dataclass
+class Sent:
+    """What DDP hands to its all-reduces; the size is what they reduce, not what travels."""
+
+    size_bytes: int = 0
+    calls: int = 0
+
+
+def counted(sent: Sent, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
+    sent.size_bytes += bucket.buffer().nbytes
+    sent.calls += 1
+    return allreduce_hook(dist.group.WORLD, bucket)
+
+
+def perceptron(width: int, seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(
+        nn.Linear(INPUTS, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(),
+        nn.Linear(width, 1),
+    )  # fmt: skip
+
+
+def silence(model: DistributedDataParallel, wanted: bool) -> AbstractContextManager[Any]:
+    return model.no_sync() if wanted else nullcontext()
+
+
+def accumulate(
+    model: DistributedDataParallel, micro_batches: list[tuple[Tensor, Tensor]], sync: str
+) -> Tensor:
+    """Forward and backward for each micro-batch; the mean loss of all."""
+    total = torch.zeros(())
+    for number, (x, y) in enumerate(micro_batches):
+        last = number == len(micro_batches) - 1
+        quiet = {"last": not last, "every": False, "backward": not last, "never": True}[sync]
+        with silence(model, quiet and sync != "backward"):
+            # Each is a mean over its own samples, and all together are to be a mean over all.
+            loss = nn.functional.mse_loss(model(x), y) / len(micro_batches)
+            with silence(model, quiet and sync == "backward"):
+                loss.backward()
+        total += loss.detach().cpu()
+    return total
+
+
+def difference_of_copies(model: nn.Module) -> float:
+    """Largest difference of a parameter between any two ranks; 0 as long as they are one model."""
+    some = torch.cat([p.detach().flatten()[:COMPARED] for p in model.parameters()])
+    high, low = some.clone(), some.clone()
+    dist.all_reduce(high, dist.ReduceOp.MAX)
+    dist.all_reduce(low, dist.ReduceOp.MIN)
+    return float((high - low).max())
+
+
+def train(args: argparse.Namespace) -> None:
+    device, size = start(args), dist.get_world_size()
+    student, teacher = perceptron(args.width, seed=0).to(device), perceptron(32, seed=1).to(device)
+    model, sent = DistributedDataParallel(student), Sent()
+    model.register_comm_hook(sent, counted)
+    optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)
+    random = torch.Generator().manual_seed(100 + dist.get_rank())
+    samples = args.micro_batch_size * args.micro_batches * size
+    tell_world(args, student)
+    for iteration in range(1, args.train_iters + 1):
+        shape = (args.micro_batches, args.micro_batch_size, INPUTS)
+        with torch.no_grad():
+            parts = torch.randn(shape, generator=random).to(device)
+            micro_batches = [(x, teacher(x)) for x in parts]
+        began, before = time.perf_counter(), replace(sent)
+        optimizer.zero_grad()
+        loss = accumulate(model, micro_batches, args.sync)
+        optimizer.step()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        elapsed_ms = 1e3 * (time.perf_counter() - began)
+        dist.all_reduce(loss := loss.to(device))
+        told = {
+            "iteration": f"{iteration:8d}/{args.train_iters:8d}",
+            "consumed samples:": f"{iteration * samples:12d}",
+            "elapsed time per iteration (ms):": f"{elapsed_ms:.1f}",
+            "global batch size:": f"{samples:5d}",
+            "lm loss:": f"{loss.item() / size:.6E}",
+            "all-reduced (MB):": f"{(sent.size_bytes - before.size_bytes) / 1e6:.3f}",
+            "all-reduces:": f"{sent.calls - before.calls}",
+            "copies differ by:": f"{difference_of_copies(student):.3E}",
+        }
+        tell(" " + " | ".join(f"{name} {value}" for name, value in told.items()) + " |")
+
+
+def tell(text: str) -> None:
+    if dist.get_rank() == 0:
+        say(text)
+
+
+def tell_world(args: argparse.Namespace, model: nn.Module) -> None:
+    size, count = dist.get_world_size(), sum(p.numel() for p in model.parameters())
+    tell(
+        f"using world size: {size}, data-parallel-size: {size}, tensor-model-parallel size: 1, "
+        "pipeline-model-parallel size: 1"
+    )
+    tell(f"setting number of micro-batches to constant {args.micro_batches}")
+    tell(f" > number of parameters on (tensor, pipeline) model parallel rank (0, 0): {count}")
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sync", choices=("last", "every", "backward", "never"), default="last")
+    parser.add_argument("--micro-batches", type=int, default=4)
+    parser.add_argument("--micro-batch-size", type=int, default=8)
+    parser.add_argument("--width", type=int, default=768, help="of the perceptron")
+    parser.add_argument("--train-iters", type=int, default=6)
+    parser.add_argument("--distributed-backend", default="nccl")
+    parser.add_argument("--distributed-timeout-minutes", type=int, default=10)
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    train(parse(argv))
+    return 0
+
+
+if __name__ == "__main__":
+    run_and_exit(main)

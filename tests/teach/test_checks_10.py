@@ -1,0 +1,115 @@
+"""Lesson 10: each wrong answer is met by the hint for that mistake."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.lab.lab import Lab
+from course_lib.lab.recipes import gpt, program
+from course_lib.teach.checklist import NotYet
+from course_lib.teach.checks import lesson10
+
+LOG = """using world size: {world}, data-parallel-size: {world}, tensor-model-parallel size: 1, \
+pipeline-model-parallel size: 1
+setting number of micro-batches to constant {count}
+ > number of parameters on (tensor, pipeline) model parallel rank (0, 0): 2000000
+ iteration        5/       5 | consumed samples:          160 | elapsed time per iteration (ms): \
+83.0 | learning rate: 8.750E-04 | global batch size: {batch:5d} | lm loss: 6.282860E+00 | \
+loss scale: 1.0 | grad norm: 3.572 | number of skipped iterations:   0 | \
+number of nan iterations:   0 |
+"""
+
+
+@pytest.fixture
+def finished(tmp_path, monkeypatch):
+    """The folder that a run of this recipe leaves behind."""
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
+    lab = Lab(tmp_path, site="box", quiet=True)
+
+    def make(recipe, text="", exit_code=0):
+        flags, world = recipe.flags, recipe.devices
+        batch = int(flags.get("--global-batch-size", 1))
+        count = batch // (int(flags.get("--micro-batch-size", 1)) * world)
+        folder = tmp_path / "elsewhere" / f"{recipe.name}-7"
+        folder.mkdir(parents=True)
+        arguments = ", ".join(f'"{word}"' for word in recipe.arguments)
+        (folder / "recipe.toml").write_text(
+            f'name = "{recipe.name}"\nprogram = "{recipe.program}"\nnodes = {recipe.nodes}\n'
+            f"gpus_per_node = {recipe.gpus_per_node}\narguments = [{arguments}]\n"
+        )
+        (folder / "out.log").write_text(text or LOG.format(world=world, count=count, batch=batch))
+        (folder / "exit_code").write_text(str(exit_code))
+        return lab.open(folder)
+
+    return make
+
+
+def fits(name="fits", nodes=2, micro_batch=2, global_batch=32, **more):
+    return gpt.recipe(name, nodes=nodes, gpus_per_node=2, micro_batch=micro_batch,
+                      global_batch=global_batch, iterations=5, **more)  # fmt: skip
+
+
+def hint_of(check, *given):
+    with pytest.raises(NotYet) as caught:
+        check(*given)
+    return str(caught.value)
+
+
+def test_four_micro_batches_of_two_pass(finished, capsys):
+    lesson10.ex10_fits(finished(fits()))
+    assert "✓ a step counted 32 samples" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [
+        (fits(micro_batch=8), "to do its share at once"),
+        (fits(micro_batch=4), "The micro-batch of this run is 4."),
+        (fits(global_batch=8), "nothing was accumulated"),
+        (fits(global_batch=128), "it is not multiplied by them"),
+        (fits(global_batch=16), "made 2 micro-batches of 2"),
+        (fits(micro_batch=1, global_batch=8), "counts over all devices, not on one"),
+        (fits(micro_batch=1), "half of that is enough"),
+        (fits(nodes=1), "It asked for 1."),
+        (fits(name="tp", tensor=2), "data-parallel size 2"),
+    ],
+)
+def test_another_recipe_meets_its_hint(finished, recipe, words):
+    run = finished(recipe)
+    if recipe.name == "tp":
+        log = run.text.replace("data-parallel-size: 4", "data-parallel-size: 2")
+        run.log_file.write_text(log)
+    assert words in hint_of(lesson10.ex10_fits, run)
+
+
+def test_the_run_of_another_program_is_named(finished):
+    recipe = program.recipe("sync-last", "accumulate_ddp.py", nodes=2, sync="last")
+    assert "This is the run 'sync-last'" in hint_of(lesson10.ex10_fits, finished(recipe, "hello"))
+
+
+def test_a_failed_run_is_told_with_its_cause(finished):
+    refusal = "--global-batch-size 30 is not a multiple of micro batch 2 × data 4 = 8; use 24 or 32"
+    run = finished(fits(), f"pretrain_gpt.py: error: {refusal}\n", exit_code=1)
+    assert refusal in hint_of(lesson10.ex10_fits, run)
+
+
+def test_seven_exchanges_of_eight_are_needless(finished):
+    """2 million parameters: 8 MB of gradients, 15 MB for an exchange in a ring of 16."""
+    lesson10.ex10_needless(105, finished(fits("all-at-once")))
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (..., "Replace the ..."),
+        (105e6, "the unit is not"),
+        (120, "One of the eight exchanges is needed"),
+        (56, "travels more than once"),
+        (84, "1.5 is the factor of a ring of four"),
+        (15, "That is one exchange"),
+        (3, "You answered 3 MB"),
+    ],
+)
+def test_a_wrong_number_of_megabytes_meets_its_hint(finished, answer, words):
+    assert words in hint_of(lesson10.ex10_needless, answer, finished(fits("all-at-once")))
