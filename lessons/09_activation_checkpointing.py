@@ -55,8 +55,8 @@ show.memory(keep.memory[0])
 # %% [markdown] id="hump-read"
 # The flat part at the bottom lives as long as the run: parameters, their gradients, and two numbers per parameter for
 # the optimizer. On top of it stands the hump. It rises through the whole forward pass, layer by layer, and falls through
-# the backward pass. Its last steep rise belongs to no layer: these are the *logits*, one number per token for each
-# of the 8192 words of the vocabulary. Take them off, divide the rest by the layers, and you have your answer:
+# the backward pass. The block with a flat top belongs to no layer: these are the *logits*, one number per token for
+# each of the 8192 words of the vocabulary. Take them off, divide the rest by the layers, and you have your answer:
 
 # %% id="hump-count"
 tokens = 2 * deep.sequence  # micro batch × sequence
@@ -117,15 +117,15 @@ def planned(recipe):
     return plan.predict(gpt.model(recipe), gpt.layout(recipe), plan.box(), "course")
 
 
-def peak_mb(what):
-    """Peak of a run, or the one that is planned for a recipe, in MB."""
+def peak_mib(what):
+    """Peak of a run, or the one that is planned for a recipe, in MiB."""
     is_run = hasattr(what, "memory")
     peak = what.memory[0].peak_bytes if is_run else planned(what).fullest.allocated
-    return peak / 1e6
+    return peak / 2**20
 
 
-print(f"keep:   planned {peak_mb(keep.recipe):6.1f} MB, measured {peak_mb(keep):6.1f} MB")
-print(f"forget: planned {peak_mb(forget_recipe):6.1f} MB, still to be measured")
+print(f"keep:   planned {peak_mib(keep.recipe):6.1f} MiB, measured {peak_mib(keep):6.1f} MiB")
+print(f"forget: planned {peak_mib(forget_recipe):6.1f} MiB, still to be measured")
 
 # %% id="forget-run"
 forget = lab.submit(forget_recipe)
@@ -135,8 +135,8 @@ forget.watch()
 show.memory_compare({"keep": keep.memory, "forget": forget.memory})
 
 # %% id="forget-share"
-share = 100 * peak_mb(forget) / peak_mb(keep)
-by_plan = 100 * peak_mb(forget_recipe) / peak_mb(keep.recipe)
+share = 100 * peak_mib(forget) / peak_mib(keep)
+by_plan = 100 * peak_mib(forget_recipe) / peak_mib(keep.recipe)
 show.guess(guess_percent, share, prediction=by_plan, unit="%", what="peak, of that of keep")
 
 # %% [markdown] id="forget-explain"
@@ -146,11 +146,18 @@ show.guess(guess_percent, share, prediction=by_plan, unit="%", what="peak, of th
 # next layer's come.
 #
 # If your guess was a sixteenth, you forgot what recomputation cannot touch: the flat part at the bottom,
-# and the logits. With them the peak is now at the *end of the forward pass*, in one thin needle. Who has halved one
-# part of a peak should look which part is the highest now.
+# and the logits. Their block is as high as before, and the peak is now under its roof. Who has cut one part of a peak
+# should look which part is the highest now.
 #
-# Published for comparison: in the original of this lab, 12 layers of width 768 on V100 GPUs, the peak fell from
-# about 10 GB to about 3 GB.
+# Published for comparison: in the original of this lab, 12 layers of width 768 on V100 GPUs with 16 GB, the peak fell
+# from about 10 GB to about 3 GB. That program kept the scores of attention, and had dropout. What would the planner
+# have said?
+
+# %% id="lab-plan"
+for recompute in ("none", "full"):
+    layout = plan.Layout(data=4, micro_batch=2, precision="fp32", recompute=recompute, flash=False)
+    there = plan.predict(gpt.model("lab"), layout, plan.cluster("V100-16GB", 4), "megatron-2021")
+    print(f"recompute {recompute}: {there.allocated_gib:4.1f} GiB allocated")
 
 # %% [markdown] id="same-idea"
 # ### Is it the same model?
@@ -255,17 +262,17 @@ def groups_of(layers):
     return gpt.recipe(f"groups{layers}", **common, recompute="full", recompute_layers=layers)
 
 
-planned_mb = {f"groups of {n}": peak_mb(groups_of(n)) for n in (1, 2, 4, 8, 16)}
-pd.Series(planned_mb, name="planned peak (MB)").round(1).to_frame()
+planned_mib = {f"groups of {n}": peak_mib(groups_of(n)) for n in (1, 2, 4, 8, 16)}
+pd.Series(planned_mib, name="planned peak (MiB)").round(1).to_frame()
 
 # %% id="groups-run"
 groups4, groups16 = lab.submit(groups_of(4)), lab.submit(groups_of(16))
-measured_mb = {
-    "groups of 1": peak_mb(forget),
-    "groups of 4": peak_mb(groups4.require()),
-    "groups of 16": peak_mb(groups16.require()),
+measured_mib = {
+    "groups of 1": peak_mib(forget),
+    "groups of 4": peak_mib(groups4.require()),
+    "groups of 16": peak_mib(groups16.require()),
 }
-show.predicted(planned_mb, measured_mb, unit="MB", what="peak")
+show.predicted(planned_mib, measured_mib, unit="MiB", what="peak")
 
 # %% id="groups-see"
 show.memory_compare({"keep": keep.memory, "1": forget.memory, "16": groups16.memory})
@@ -281,9 +288,9 @@ show.memory_compare({"keep": keep.memory, "1": forget.memory, "16": groups16.mem
 # than its input, as in the networks for which the method was invented. A transformer keeps sixteen times as much, so
 # small groups are right.
 #
-# Why is the planned peak of groups of 2 or 4 still a bit lower than that of 1? Because of the needle: at the end of
-# the forward pass the logits stand on the kept inputs, and fewer inputs lower it. By the time that a group
-# comes back, the logits are gone, so that a small group fits into the place that they have left.
+# Why is the planned peak of groups of 2 or 4 still a bit lower than that of 1? Because of the logits: at the end of the
+# forward pass their block stands on the kept inputs, and fewer inputs lower it. By the time that a group comes
+# back, the logits are gone, so that a small group fits into the place that they have left.
 
 # %% [markdown] id="half-idea"
 # ## Forget only as much as you must
@@ -311,13 +318,13 @@ selective = lab.submit(selective_recipe).require()
 
 # %% id="half-see"
 ways = {"none": keep, "selective": selective, "block, 8 of 16": half, "uniform, all": forget}
-saved_by_all = peak_mb(keep) - peak_mb(forget)
+saved_by_all = peak_mib(keep) - peak_mib(forget)
 pd.DataFrame(
     {
         name: {
-            "planned peak (MB)": peak_mb(run.recipe),
-            "measured peak (MB)": peak_mb(run),
-            "given back (%)": 100 * (peak_mb(keep) - peak_mb(run)) / saved_by_all,
+            "planned peak (MiB)": peak_mib(run.recipe),
+            "measured peak (MiB)": peak_mib(run),
+            "given back (%)": 100 * (peak_mib(keep) - peak_mib(run)) / saved_by_all,
             "FLOPs (times)": flops_factor(run.recipe),
             "time (times)": milliseconds(run) / milliseconds(keep),
         }
@@ -340,13 +347,13 @@ pd.DataFrame(
 # %% id="unfused"
 def activations_mb(recompute, fused):
     layout = gpt.layout(keep.recipe).but(recompute=recompute, flash=fused)
-    return plan.predict(deep, layout, plan.box(), "course").fullest.activations / 1e6
+    return plan.predict(deep, layout, plan.box(), "course").fullest.activations / 2**20
 
 
 pd.DataFrame(
     {
         name: {way: activations_mb(way, fused) for way in ("none", "selective", "full")}
-        for name, fused in (("fused (MB)", True), ("scores stored (MB)", False))
+        for name, fused in (("fused (MiB)", True), ("scores stored (MiB)", False))
     }
 ).round(1)
 
@@ -362,8 +369,8 @@ pd.DataFrame(
 # > possible**, each by itself, so that the peak stays within the room. Let the planner find the number, then run it.
 
 # %% id="ex1-room" tags=["exercise"]
-room_mb = 0.75 * peak_mb(keep)
-print(f"room: {room_mb:.1f} MB")
+room_mib = 0.75 * peak_mib(keep)
+print(f"room: {room_mib:.1f} MiB")
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -378,31 +385,31 @@ def block_of(layers):
     )
 
 
-enough = min(n for n in range(1, 17) if peak_mb(block_of(n)) <= room_mb)
+enough = min(n for n in range(1, 17) if peak_mib(block_of(n)) <= room_mib)
 fits = block_of(enough)
 ### END SOLUTION
 fits_run = lab.submit(fits)
 fits_run.watch()
 
 # %% id="ex1-check" tags=["check"]
-check.ex09_fits(fits_run, keep, room_mb)
+check.ex09_fits(fits_run, keep, room_mib)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
 # Each recomputed layer gives back 15 widths. Uniform recomputation would fit too, and pay the price of all 16 layers
 # for the quarter that was missing. On a cluster this is the usual way to work: keep as much as fits, recompute the rest.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 09.2** — How many **megabytes** (10⁶ bytes) of layer inputs does the run `forget` keep at the end of its
-# > forward pass, for all of its layers together?
+# > **Exercise 09.2** — How many **MiB** (2²⁰ bytes) of layer inputs does the run `forget` keep at the end of its forward
+# > pass, for all of its layers together?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
-### GAP kept_mb = ...
-kept_mb = deep.layers * width_bytes / 1e6
+### GAP kept_mib = ...
+kept_mib = deep.layers * width_bytes / 2**20
 ### END SOLUTION
 
 # %% id="ex2-check" tags=["check"]
-check.ex09_inputs(kept_mb, forget)
+check.ex09_inputs(kept_mib, forget)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
 # 16 layers, 2 × 256 tokens, 96 numbers of 4 bytes. The traces say the same in another way: groups of 4 keep four
@@ -410,11 +417,11 @@ check.ex09_inputs(kept_mb, forget)
 
 # %% id="ex2-look" tags=["solution"]
 end_of_forward = {
-    run.name: run.memory[0].phases.query("phase == 'forward'")["peak_bytes"].max() / 1e6
+    run.name: run.memory[0].phases.query("phase == 'forward'")["peak_bytes"].max() / 2**20
     for run in (forget, groups4)
 }
-twelve_inputs_mb = end_of_forward["forget"] - end_of_forward["groups4"]
-print(f"twelve inputs: {twelve_inputs_mb:.2f} MB, sixteen: {twelve_inputs_mb / 12 * 16:.2f} MB")
+twelve_inputs_mib = end_of_forward["forget"] - end_of_forward["groups4"]
+print(f"twelve inputs: {twelve_inputs_mib:.2f} MiB, sixteen: {twelve_inputs_mib / 12 * 16:.2f} MiB")
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **For the quick** — Run `keep` and `forget` once more on two nodes with one device each, once with `tensor=2` and

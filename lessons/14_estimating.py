@@ -342,10 +342,10 @@ pd.Series(here.factors, name="factor").round(2).to_frame()
 # %% [markdown] id="target-idea"
 # Now the run that has never run: the same model on four devices, two of them on each node.
 #
-# **Predict.** How many milliseconds per iteration, and how many MB at the peak of one device?
+# **Predict.** How many milliseconds per iteration, and how many MiB at the peak of one device?
 
 # %% id="target-guess"
-guess_ms, guess_mb = 100, 100  # change them to your own guesses
+guess_ms, guess_mib = 100, 100  # change them to your own guesses
 
 # %% id="target-plan"
 target_recipe = recipe(
@@ -378,6 +378,7 @@ target.watch()
 planned = dict(predicted.fullest.parts)
 planned["activations"] += planned.pop("logits")  # the trace counts them as one
 measured = target.memory[0].peak_composition
+print(f"you guessed {guess_mib} MiB")
 show.memory_parts(planned, measured)
 
 # %% [markdown] id="memory-explain"
@@ -446,21 +447,21 @@ both.round(1)
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 14.3** — Two of the four parts of the peak are the same on all four devices. With `zero=1` every device
-# > keeps only its quarter of the optimizer's numbers (lesson 11). Predict the peak of the run `target` with this one change, in MB
+# > keeps only its quarter of the optimizer's numbers (lesson 11). Predict the peak of the run `target` with this one change, in MiB
 # > and within 3 %, *then* let it run.
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP sharded_recipe = recipe("sharded", nodes=2, gpus_per_node=2, memory=(11, 12), zero=...)
-### GAP predicted_mb = ...
+### GAP predicted_mib = ...
 sharded_recipe = recipe("sharded", nodes=2, gpus_per_node=2, memory=(11, 12), zero=1)
-predicted_mb = predict(sharded_recipe).fullest.allocated / 1e6
+predicted_mib = predict(sharded_recipe).fullest.allocated / 2**20
 ### END SOLUTION
 sharded = lab.submit(sharded_recipe)
 sharded.watch()
 
 # %% id="ex3-check" tags=["check"]
-check.ex14_sharded(predicted_mb, sharded, target)
+check.ex14_sharded(predicted_mib, sharded, target)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
 # Three quarters of the 8 bytes per parameter are gone. Not quite: while the gradients of all ranks are added up, each device

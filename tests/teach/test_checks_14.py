@@ -89,9 +89,9 @@ def test_a_mistake_that_is_left_in_the_estimate_is_named(given, words):
     assert words in hint_of(lesson14.ex14_repaired, *given)
 
 
-PARTS_MB = {"parameters": 17.07, "gradients": 17.07, "optimizer": 34.14, "activations": 28.1}
-SHARDED_MB = PARTS_MB | {"gradients": 21.34, "optimizer": 8.53}
-BEFORE_MB, AFTER_MB = sum(PARTS_MB.values()), sum(SHARDED_MB.values())
+PARTS_MIB = {"parameters": 17.07, "gradients": 17.07, "optimizer": 34.14, "activations": 28.1}
+SHARDED_MIB = PARTS_MIB | {"gradients": 21.34, "optimizer": 8.53}
+BEFORE_MIB, AFTER_MIB = sum(PARTS_MIB.values()), sum(SHARDED_MIB.values())
 
 
 def recipe(name, micro_batch=2, **more):
@@ -104,16 +104,16 @@ def finished(workspace):
     """A run folder as a job leaves it behind, whose trace has these parts."""
     lab = Lab(workspace, site="box", quiet=True)
 
-    def make(recipe, parts_mb, exit_code=0):
+    def make(recipe, parts_mib, exit_code=0):
         folder = workspace / "elsewhere" / f"{recipe.name}-7"
         (folder / "memory").mkdir(parents=True)
         (folder / "recipe.toml").write_text(recipe_toml(recipe, lab.site))
         (folder / "out.log").write_text("torch.OutOfMemoryError: CUDA out of memory.\n")
         (folder / "exit_code").write_text(str(exit_code))
         header = {"format": "course-memory-1", "rank": 0, "world_size": 4, "start_unix_ns": 1,
-                  "node": "node1", "device": "cpu", "categories": list(parts_mb),
+                  "node": "node1", "device": "cpu", "categories": list(parts_mib),
                   "limit_bytes": None, "layout": {}, "note": ""}  # fmt: skip
-        lines = [["alloc", n, n, int(mb * 1e6), n] for n, mb in enumerate(parts_mb.values())]
+        lines = [["alloc", n, n, int(mib * 2**20), n] for n, mib in enumerate(parts_mib.values())]
         with gzip.open(folder / "memory" / "rank0.jsonl.gz", "wt") as out:
             out.writelines(json.dumps(line) + "\n" for line in [header, *lines])
         return lab.open(folder)
@@ -123,42 +123,42 @@ def finished(workspace):
 
 @pytest.fixture
 def target(finished):
-    return finished(recipe("target"), PARTS_MB)
+    return finished(recipe("target"), PARTS_MIB)
 
 
 def test_a_peak_that_was_foreseen_passes(finished, target, capsys):
-    run = finished(recipe("sharded", zero=1), SHARDED_MB)
-    lesson14.ex14_sharded(AFTER_MB * 1.01, run, target)
+    run = finished(recipe("sharded", zero=1), SHARDED_MIB)
+    lesson14.ex14_sharded(AFTER_MIB * 1.01, run, target)
     assert "✓ the prediction is within 3 %" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("predicted_mb", "words"),
+    ("predicted_mib", "words"),
     [
-        (BEFORE_MB, "Of its 34.1 MB of optimizer state, a device now keeps a part"),
-        (AFTER_MB - 4.27, "25.6 MB of optimizer state are gone, but another part has grown"),
-        (AFTER_MB * 1e6 / 2**20, "these are MiB"),
+        (BEFORE_MIB, "Of its 34.1 MiB of optimizer state, a device now keeps a part"),
+        (AFTER_MIB - 4.27, "25.6 MiB of optimizer state are gone, but another part has grown"),
+        (AFTER_MIB * 2**20 / 1e6, "these are MB"),
         (..., "Replace the ..."),
     ],
 )
 def test_a_peak_that_was_not_foreseen_says_which_part_was_forgotten(
-    finished, target, predicted_mb, words
+    finished, target, predicted_mib, words
 ):
-    run = finished(recipe("sharded", zero=1), SHARDED_MB)
-    assert words in hint_of(lesson14.ex14_sharded, predicted_mb, run, target)
+    run = finished(recipe("sharded", zero=1), SHARDED_MIB)
+    assert words in hint_of(lesson14.ex14_sharded, predicted_mib, run, target)
 
 
 def test_another_run_than_the_one_asked_for_is_seen(finished, target):
-    plain = finished(recipe("sharded"), PARTS_MB)
-    assert "Its zero is 0." in hint_of(lesson14.ex14_sharded, AFTER_MB, plain, target)
-    fsdp = finished(recipe("fsdp", zero=3), SHARDED_MB)
+    plain = finished(recipe("sharded"), PARTS_MIB)
+    assert "Its zero is 0." in hint_of(lesson14.ex14_sharded, AFTER_MIB, plain, target)
+    fsdp = finished(recipe("fsdp", zero=3), SHARDED_MIB)
     assert "keeps parameters and gradients whole" in hint_of(
-        lesson14.ex14_sharded, AFTER_MB, fsdp, target
+        lesson14.ex14_sharded, AFTER_MIB, fsdp, target
     )
-    bigger = finished(recipe("bigger", micro_batch=4, zero=1), SHARDED_MB)
-    assert "sharded.compare(target)" in hint_of(lesson14.ex14_sharded, AFTER_MB, bigger, target)
+    bigger = finished(recipe("bigger", micro_batch=4, zero=1), SHARDED_MIB)
+    assert "sharded.compare(target)" in hint_of(lesson14.ex14_sharded, AFTER_MIB, bigger, target)
 
 
 def test_a_run_that_failed_shows_why(finished, target):
-    failed = finished(recipe("sharded", zero=1), SHARDED_MB, exit_code=1)
-    assert "out of memory" in hint_of(lesson14.ex14_sharded, AFTER_MB, failed, target)
+    failed = finished(recipe("sharded", zero=1), SHARDED_MIB, exit_code=1)
+    assert "out of memory" in hint_of(lesson14.ex14_sharded, AFTER_MIB, failed, target)

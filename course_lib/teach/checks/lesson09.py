@@ -19,7 +19,7 @@ HOW_TO_RECOMPUTE = (
 MAY_DIFFER = (*HOW_TO_RECOMPUTE, "--profile", "--use-pytorch-profiler", "--log-interval")
 
 
-def ex09_fits(run: Any, keep: Any, room_mb: float) -> None:
+def ex09_fits(run: Any, keep: Any, room_mib: float) -> None:
     """As few layers recomputed, one by one, as bring the peak under a limit."""
     with Checklist("09.1") as check:
         check.succeeded(run, "the run `fits_run`")
@@ -32,20 +32,20 @@ def ex09_fits(run: Any, keep: Any, room_mb: float) -> None:
             "`common` does.",
         )
         recomputed = _by_block(check, run)
-        peak_mb, all_mb = run.memory[0].peak_bytes / 1e6, keep.memory[0].peak_bytes / 1e6
-        each_mb = (all_mb - peak_mb) / recomputed
+        peak_mib, all_mib = run.memory[0].peak_bytes / 2**20, keep.memory[0].peak_bytes / 2**20
+        each_mib = (all_mib - peak_mib) / recomputed
         check.that(
-            peak_mb <= room_mb,
-            f"its peak is within {room_mb:.1f} MB",
-            hint=f"It peaks at {peak_mb:.1f} MB, {peak_mb - room_mb:.1f} MB too much. Each layer "
-            f"that is recomputed gives back about {each_mb:.1f} MB.",
+            peak_mib <= room_mib,
+            f"its peak is within {room_mib:.1f} MiB",
+            hint=f"It peaks at {peak_mib:.1f} MiB, {peak_mib - room_mib:.1f} MiB too much. Each "
+            f"layer that is recomputed gives back about {each_mib:.1f} MiB.",
         )
         check.that(
-            peak_mb + each_mb > room_mb,
+            peak_mib + each_mib > room_mib,
             "one layer less would not have been enough",
-            hint=f"It peaks at {peak_mb:.1f} MB and leaves {room_mb - peak_mb:.1f} MB unused, more "
-            f"than the {each_mb:.1f} MB that a layer keeps. You pay for layers that need not be "
-            "recomputed.",
+            hint=f"It peaks at {peak_mib:.1f} MiB and leaves {room_mib - peak_mib:.1f} MiB unused, "
+            f"more than the {each_mib:.1f} MiB that a layer keeps. You pay for layers that need "
+            "not be recomputed.",
         )
 
 
@@ -97,7 +97,7 @@ def _by_block(check: Checklist, run: Any) -> int:
 def ex09_inputs(answer: object, run: Any) -> None:
     """Bytes of the inputs that full recomputation keeps."""
     with Checklist("09.2") as check:
-        given = check.number(answer, "kept_mb")
+        given = check.number(answer, "kept_mib")
         check.succeeded(run)
         flags = run.recipe.flags
         model, layout = gpt.model(run.recipe), gpt.layout(run.recipe)
@@ -109,13 +109,13 @@ def ex09_inputs(answer: object, run: Any) -> None:
         )
         tokens = layout.micro_batch * model.sequence
         inputs = -(-model.layers // layout.recompute_layers)
-        right = inputs * tokens * model.hidden * FLOAT32_BYTES / 1e6
+        right = inputs * tokens * model.hidden * FLOAT32_BYTES / 2**20
         for wrong, requirement, hint in _mistakes(right, inputs, layout.micro_batch):
             check.that(not _close(given, wrong), requirement, hint=hint)
         check.that(
             _close(given, right),
             "it is what the inputs weigh",
-            hint=f"You answered {given:g} MB. One input holds {model.hidden} numbers (the hidden "
+            hint=f"You answered {given:g} MiB. One input holds {model.hidden} numbers (the hidden "
             "size) for every token that the device has in hand.",
         )
 
@@ -124,9 +124,9 @@ def _mistakes(right: float, inputs: int, micro_batch: int) -> list[tuple[float, 
     """Answers that show what was forgotten: (answer, what was asked, hint)."""
     found = [
         (
-            right * 1e6 / 2**20,
-            "it is in megabytes",
-            "You divided by 2²⁰: these are MiB. A megabyte (MB) is 1 000 000 bytes.",
+            right * 2**20 / 1e6,
+            "it is in MiB",
+            "You divided by 10⁶: these are MB. One MiB is 2²⁰ = 1 048 576 bytes.",
         ),
         (
             right / FLOAT32_BYTES,

@@ -197,7 +197,7 @@ def _repaired_days(check: Checklist, given: float, rate: float) -> None:
     )
 
 
-def ex14_sharded(predicted_mb: object, run: Any, target: Any) -> None:
+def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
     """The peak with a sharded optimizer, predicted before it was measured."""
     with Checklist("14.3") as check:
         check.succeeded(run, "the run `sharded`")
@@ -214,26 +214,26 @@ def ex14_sharded(predicted_mb: object, run: Any, target: Any) -> None:
             "nothing else differs from `target`",
             hint=f"Compare them: sharded.compare(target)\n{layout}\n{plain}",
         )
-        given = check.number(predicted_mb, "predicted_mb")
-        measured_mb = run.memory[0].peak_bytes / 1e6
-        before_mb = target.memory[0].peak_bytes / 1e6
-        state_mb = target.memory[0].peak_composition["optimizer"] / 1e6
+        given = check.number(predicted_mib, "predicted_mib")
+        measured_mib = run.memory[0].peak_bytes / 2**20
+        before_mib = target.memory[0].peak_bytes / 2**20
+        state_mib = target.memory[0].peak_composition["optimizer"] / 2**20
         check.that(
-            abs(given * 2**20 / 1e6 - measured_mb) > 0.005 * measured_mb,
-            "the prediction is in MB",
-            hint="You divided by 2²⁰: these are MiB. One MB is 1 000 000 bytes.",
+            abs(given * 1e6 / 2**20 - measured_mib) > 0.005 * measured_mib,
+            "the prediction is in MiB",
+            hint="You divided by 10⁶: these are MB. One MiB is 2²⁰ = 1 048 576 bytes.",
         )
         check.that(
-            not _close(given, before_mb),
+            not _close(given, before_mib),
             "the prediction knows of the sharding",
-            hint=f"You predicted the peak of `target`. Of its {state_mb:.1f} MB of optimizer "
+            hint=f"You predicted the peak of `target`. Of its {state_mib:.1f} MiB of optimizer "
             "state, a device now keeps a part.",
         )
-        gone_mb = state_mb * (1 - 1 / layout.data)
+        gone_mib = state_mib * (1 - 1 / layout.data)
         check.that(
-            abs(given - measured_mb) <= FORESEEN * measured_mb,
+            abs(given - measured_mib) <= FORESEEN * measured_mib,
             "the prediction is within 3 % of the measured peak",
-            hint=f"Predicted {given:.1f} MB, measured {measured_mb:.1f} MB. {gone_mb:.1f} MB of "
+            hint=f"Predicted {given:.1f} MiB, measured {measured_mib:.1f} MiB. {gone_mib:.1f} MiB of "
             "optimizer state are gone, but another part has grown: compare "
             "target.memory[0].peak_composition with that of the new run.",
         )
