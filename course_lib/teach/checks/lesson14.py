@@ -233,8 +233,8 @@ def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
         check.that(
             abs(given - measured_mib) <= FORESEEN * measured_mib,
             "the prediction is within 3 % of the measured peak",
-            hint=f"Predicted {given:.1f} MiB, measured {measured_mib:.1f} MiB. {gone_mib:.1f} MiB of "
-            "optimizer state are gone, but another part has grown: compare "
+            hint=f"Predicted {given:.1f} MiB, measured {measured_mib:.1f} MiB. {gone_mib:.1f} MiB "
+            "of optimizer state are gone, but another part has grown: compare "
             "target.memory[0].peak_composition with that of the new run.",
         )
 
