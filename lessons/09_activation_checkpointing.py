@@ -215,8 +215,8 @@ show.guess(
 # less by arithmetic than by starting thousands of small operations, all of which are started once more.
 #
 # Published for comparison, A100 GPUs, models of 22 and 175 billion parameters: full recomputation took 1.42 s and
-# 18.13 s per iteration where the cheaper way that you will meet below took 1.10 s and 13.75 s (arXiv 2205.05198,
-# Table 5).
+# 18.13 s per iteration; the cheaper way that you will meet below, together with sequence parallelism, took 1.10 s and
+# 13.75 s (arXiv 2205.05198, Table 5).
 
 # %% [markdown] id="trace-idea"
 # ## Find it in the trace
@@ -237,12 +237,12 @@ again[["phase", "step", "begin_us", "end_us", "peak_bytes"]].head(4)
 
 # %% [markdown] id="trace-explain"
 # One recomputation for each layer, spread over the backward pass: the *last* layer's comes first, because backward
-# begins at the end of the model. Their times together are one more forward pass of the layers. And the column
+# begins at the end of the model. Their times together are about one more forward pass of the layers. And the column
 # `peak_bytes` falls from row to row: each tooth of the saw starts from a lower ground, as one input after the other is
 # given back.
 #
 # (Recording costs time, and small operations suffer most. Trust the order and the proportions of a profile more
-# than its milliseconds.)
+# than its milliseconds. On a GPU these ranges show when the work was *started*; the device does it a little later.)
 
 # %% [markdown] id="groups-idea"
 # ## How much to forget at once

@@ -329,7 +329,8 @@ def observed(run):
 
 
 on_cpu = probe.memory[0].device == "cpu"
-cluster = plan.box(processors=os.cpu_count()) if on_cpu else plan.cluster("A100-40GB", 4)
+gpus = plan.cluster("A100-40GB").but(nodes=2, devices_per_node=2)
+cluster = plan.box(processors=os.cpu_count()) if on_cpu else gpus
 cluster = plan.with_links(cluster, roads.links.fits, roads.links.ranks)
 here = plan.calibrate(cluster, plan.STACKS["course"], [observed(probe), observed(probe8)])
 pd.Series(here.factors, name="factor").round(2).to_frame()
@@ -363,7 +364,8 @@ def predict(recipe):
 
 
 predicted = predict(target_recipe)
-predicted.table().round(4)
+in_ms = {name: 1e3 * part for name, part in predicted.parts.items()}
+pd.Series(in_ms | {"together": 1e3 * predicted.seconds}, name="ms").round(1).to_frame().T
 
 # %% [markdown] id="target-table"
 # Every part has a reason, and the parts add up. *matmul* is the FLOPs of this lesson divided by the speed that the probes
