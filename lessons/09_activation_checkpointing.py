@@ -33,16 +33,16 @@ lab = Lab()
 # The model of this lesson has many thin layers. So it computes quickly and keeps a lot.
 
 # %% id="hump-recipe"
-deep = gpt.model("tiny").but(name="deep", layers=16, hidden=96, sequence=256)
-common = dict(model=deep, micro_batch=2, iterations=12, memory=(9, 10))
-keep = lab.submit(gpt.recipe("keep", **common, profile=(9, 10)))
+deep = gpt.model("tiny").but(name="deep", layers=16, hidden=64, sequence=256)
+common = dict(model=deep, micro_batch=2, iterations=9, memory=(6, 7))
+keep = lab.submit(gpt.recipe("keep", **common, profile=(6, 7)))
 keep.watch()
 
 # %% [markdown] id="hump-guess-idea"
-# `memory=(9, 10)` has the program write down every block of memory that it takes and gives back in one step, the
-# tenth.
+# `memory=(6, 7)` has the program write down every block of memory that it takes and gives back in one step, the
+# seventh.
 #
-# **Predict.** Let us measure in *widths*. One width is one number of the model's hidden size (96 here) for every
+# **Predict.** Let us measure in *widths*. One width is one number of the model's hidden size (64 here) for every
 # token that the device has in hand; the input of a layer is one width. How many widths does one layer keep for its
 # backward pass?
 
@@ -96,7 +96,7 @@ show.guess(guess_widths, widths, prediction=16, unit="widths", what="kept by one
 # In the recipe this is one word, and in the script three flags of Megatron-LM:
 
 # %% id="forget-recipe"
-forget_recipe = gpt.recipe("forget", **common, profile=(9, 10), recompute="full")
+forget_recipe = gpt.recipe("forget", **common, profile=(6, 7), recompute="full")
 print([word for word in forget_recipe.arguments if "recompute" in word])
 
 # %% [markdown] id="forget-guess-idea"
@@ -266,12 +266,8 @@ planned_mib = {f"groups of {n}": peak_mib(groups_of(n)) for n in (1, 2, 4, 8, 16
 pd.Series(planned_mib, name="planned peak (MiB)").round(1).to_frame()
 
 # %% id="groups-run"
-groups4, groups16 = lab.submit(groups_of(4)), lab.submit(groups_of(16))
-measured_mib = {
-    "groups of 1": peak_mib(forget),
-    "groups of 4": peak_mib(groups4.require()),
-    "groups of 16": peak_mib(groups16.require()),
-}
+groups16 = lab.submit(groups_of(16)).require()
+measured_mib = {"groups of 1": peak_mib(forget), "groups of 16": peak_mib(groups16)}
 show.predicted(planned_mib, measured_mib, unit="MiB", what="peak")
 
 # %% id="groups-see"
@@ -412,16 +408,16 @@ kept_mib = deep.layers * width_bytes / 2**20
 check.ex09_inputs(kept_mib, forget)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# 16 layers, 2 × 256 tokens, 96 numbers of 4 bytes. The traces say the same in another way: groups of 4 keep four
-# inputs instead of sixteen, and the peak at the end of forward is lower by the other twelve:
+# 16 layers, 2 × 256 tokens, 64 numbers of 4 bytes. The traces say the same in another way: one group of 16 keeps one input
+# instead of sixteen, and the peak of its forward pass is lower by the other fifteen:
 
 # %% id="ex2-look" tags=["solution"]
-end_of_forward = {
+forward_mib = {
     run.name: run.memory[0].phases.query("phase == 'forward'")["peak_bytes"].max() / 2**20
-    for run in (forget, groups4)
+    for run in (forget, groups16)
 }
-twelve_inputs_mib = end_of_forward["forget"] - end_of_forward["groups4"]
-print(f"twelve inputs: {twelve_inputs_mib:.2f} MiB, sixteen: {twelve_inputs_mib / 12 * 16:.2f} MiB")
+fifteen_mib = forward_mib["forget"] - forward_mib["groups16"]
+print(f"fifteen inputs: {fifteen_mib:.2f} MiB, sixteen: {fifteen_mib / 15 * 16:.2f} MiB")
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **For the quick** — Run `keep` and `forget` once more on two nodes with one device each, once with `tensor=2` and
@@ -444,4 +440,4 @@ print(f"twelve inputs: {twelve_inputs_mib:.2f} MiB, sixteen: {twelve_inputs_mib 
 # The runs `keep` and `forget` may stay for lesson 14; the others can go.
 
 # %% id="clean"
-lab.clean("groups4", "groups16", "half", "selective", "fits", yes=True)
+lab.clean("groups16", "half", "selective", "fits", yes=True)

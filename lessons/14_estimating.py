@@ -64,14 +64,14 @@ print(f"you guessed {guess_billions} billion; it is {big / 1e9:.1f} billion")
 # later.
 
 # %% id="count-run"
-small = gpt.model("tiny").but(name="small", layers=6, hidden=192)
+small = gpt.model("tiny")
 
 
 def recipe(name, micro_batch=2, **more):
-    return gpt.recipe(name, model=small, micro_batch=micro_batch, iterations=14, **more)
+    return gpt.recipe(name, model=small, micro_batch=micro_batch, iterations=10, **more)
 
 
-probe = lab.submit(recipe("probe", memory=(11, 12)))
+probe = lab.submit(recipe("probe", memory=(7, 8)))
 probe.watch()
 
 # %% id="count-see"
@@ -96,7 +96,7 @@ print(f"missing {counted - formula:12,.0f}")
 # A **FLOP** is one floating-point operation: an addition or a multiplication. (FLOPs are a number; FLOP/s, per second, are
 # a speed. Mixing up the two words has cost many an hour.)
 #
-# **Predict.** A matrix of 192 × 768 weights is applied to one token. How many FLOPs for each weight, forward? And how
+# **Predict.** A matrix of 128 × 512 weights is applied to one token. How many FLOPs for each weight, forward? And how
 # many more for the backward pass?
 
 # %% id="flops-guess"
@@ -106,8 +106,8 @@ guess_forward, guess_backward = 1, 1  # change them to your own guesses
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-weights = torch.randn(192, 768, requires_grad=True)
-rows = torch.randn(256, 192, requires_grad=True)  # 256 tokens
+weights = torch.randn(128, 512, requires_grad=True)
+rows = torch.randn(256, 128, requires_grad=True)  # 256 tokens
 with FlopCounterMode(display=False) as forward:
     out = rows @ weights
 with FlopCounterMode(display=False) as backward:
@@ -353,8 +353,8 @@ target_recipe = recipe(
     "target",
     nodes=2,
     gpus_per_node=2,
-    memory=(11, 12),
-    profile=(11, 12),
+    memory=(7, 8),
+    profile=(7, 8),
     profile_ranks=[0, 1, 2, 3],
 )
 
@@ -454,9 +454,9 @@ both.round(1)
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION
-### GAP sharded_recipe = recipe("sharded", nodes=2, gpus_per_node=2, memory=(11, 12), zero=...)
+### GAP sharded_recipe = recipe("sharded", nodes=2, gpus_per_node=2, memory=(7, 8), zero=...)
 ### GAP predicted_mib = ...
-sharded_recipe = recipe("sharded", nodes=2, gpus_per_node=2, memory=(11, 12), zero=1)
+sharded_recipe = recipe("sharded", nodes=2, gpus_per_node=2, memory=(7, 8), zero=1)
 predicted_mib = predict(sharded_recipe).fullest.allocated / 2**20
 ### END SOLUTION
 sharded = lab.submit(sharded_recipe)

@@ -28,7 +28,7 @@ def ex09_fits(run: Any, keep: Any, room_mib: float) -> None:
         check.that(
             _recorded(run) and _recorded(keep),
             "it recorded its memory",
-            hint=f"There is no memory trace in {run.folder}. Give the recipe memory=(9, 10), as "
+            hint=f"There is no memory trace in {run.folder}. Give the recipe memory=(6, 7), as "
             "`common` does.",
         )
         recomputed = _by_block(check, run)
