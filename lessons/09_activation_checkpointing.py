@@ -274,19 +274,23 @@ show.predicted(planned_mib, measured_mib, unit="MiB", what="peak")
 show.memory_compare({"keep": keep.memory, "1": forget.memory, "16": groups16.memory})
 
 # %% [markdown] id="groups-explain"
-# **Explain.** "Fewer inputs are kept, so larger groups are better" is half of the truth. The other half is the moment of
-# recomputation: a group comes back *as a whole*, all its layers with sixteen widths each, before the first of them is
-# needed. In the extreme the whole model is one group. Then the forward pass keeps nothing at all, and at the beginning
-# of the backward pass everything is there again, at the full price. Megatron-LM takes such a value without complaint.
+# **Explain.** "Fewer inputs are kept, so larger groups are better" is half of the truth. There are two moments at which
+# memory can be highest.
 #
-# With *L* layers in groups of *n*, forward keeps *L/n* widths and backward brings back 16 *n*. The sum is least for *n*
-# near the root of *L*/16: one, for 16 layers. You may have heard of the root of *L*; that holds if a layer keeps no more
-# than its input, as in the networks for which the method was invented. A transformer keeps sixteen times as much, so
-# small groups are right.
+# - At the end of the **forward** pass the block of the logits stands on the inputs that are kept. Larger groups lower it,
+#   by very little.
+# - In the **backward** pass a group comes back *as a whole*: all its layers, sixteen widths each, before the first of them is
+#   needed. Larger groups raise this, by a lot.
 #
-# Why is the planned peak of groups of 2 or 4 still a bit lower than that of 1? Because of the logits: at the end of the
-# forward pass their block stands on the kept inputs, and fewer inputs lower it. By the time that a group comes
-# back, the logits are gone, so that a small group fits into the place that they have left.
+# The peak is the higher one of the two. In this small model the logits weigh as much as eight layers. So groups of up to
+# eight are hidden behind them, and one group of sixteen is not: its forward pass keeps nothing at all, and at the
+# beginning of the backward pass everything is there again, at the full price. Megatron-LM takes such a value without
+# complaint.
+#
+# In a large model the layers weigh more than the logits, and the second moment decides. *L* layers in groups of *n* need
+# *L/n* widths for the inputs and 16 *n* for the group that has come back. The sum is least for *n* near the root of *L*/16:
+# two or three, for 96 layers. You may have heard of the root of *L*; that holds if a layer keeps no more than its
+# input, as in the networks for which the method was invented.
 
 # %% [markdown] id="half-idea"
 # ## Forget only as much as you must
@@ -430,7 +434,7 @@ print(f"fifteen inputs: {fifteen_mib:.2f} MiB, sixteen: {fifteen_mib / 15 * 16:.
 # - A transformer layer keeps sixteen times its input for the backward pass (with fused attention). Recomputation keeps
 #   the one and computes the fifteen again.
 # - The price is one more forward pass of the layers: at most a third more arithmetic. The result is the same.
-# - Small groups. One large group pays everything and gains nothing.
+# - Small groups. One large group pays everything and gains little.
 # - *Block* recomputes as many layers as it must. *Selective* helps only where the scores of attention are stored.
 # - When one part of the peak has gone, look which part is the highest now.
 
