@@ -166,12 +166,12 @@ guess_share = 80  # change it to your own guess
 # %% id="achieved-see"
 peak = plan.device("A100-40GB").fp16_tflops
 achieved = hardware / 32.09 / 16 / 1e12
-show.guess(guess_share, 100 * achieved / peak, unit="%", what="of the peak")
-
-# %% id="achieved-table"
 model_rate = model / 32.09 / 16 / 1e12
-print(f"hardware FLOPs: {achieved:.1f} TFLOP/s per device, HFU {achieved / peak:.1%}")
-print(f"model FLOPs:    {model_rate:.1f} TFLOP/s per device, MFU {model_rate / peak:.1%}")
+print(f"you guessed     {guess_share} % of the peak")
+print(f"hardware FLOPs: {achieved:.1f} TFLOP/s per device, {achieved / peak:.1%} of the peak (HFU)")
+print(
+    f"model FLOPs:    {model_rate:.1f} TFLOP/s per device, {model_rate / peak:.1%} of the peak (MFU)"
+)
 
 # %% [markdown] id="achieved-explain"
 # **Explain.** Half of the peak is a good run; four fifths are reached by nobody. The share of the peak that was achieved is
@@ -440,6 +440,9 @@ both.round(1)
 # - *Waiting* took longer: an all-reduce ends when the **last** rank has arrived, so every unevenness of computing
 #   appears as communication on all the others. Where devices are processes, the transfer itself also needs
 #   processors. It took less: more of it was hidden behind the backward pass than the planner counts with.
+# - Where ranks share processors, the two are hard to keep apart. The planner books all of the *sharing* under computing; in
+#   the profile, a rank that has no processor at that moment looks busy, and those that need its result look as if
+#   they waited. So compare the sum too.
 #
 # To find out which is true, change one thing and predict again: twice the micro batch doubles the computing and leaves the
 # all-reduce as it is. A residual that grows along with a part belongs to that part.
@@ -468,8 +471,8 @@ check.ex14_sharded(predicted_mib, sharded, target)
 # %% [markdown] id="ex3-why" tags=["solution"]
 # Three quarters of the 8 bytes per parameter are gone. Not quite: while the gradients of all ranks are added up, each device
 # holds the sum for its own quarter beside its own gradients, one more byte per parameter. So the peak falls by
-# 8 × 3/4 − 4 × 1/4 = 5 bytes per parameter. Who forgot the sum is wrong by one byte in fifteen or so, and finds it by
-# comparing part by part:
+# 8 × 3/4 − 4 × 1/4 = 5 bytes per parameter, not by 6. Who forgot the sum finds it by comparing part by part: it has
+# become a piece of the gradients.
 
 # %% id="ex3-look" tags=["solution"]
 sharded_parts = dict(predict(sharded_recipe).fullest.parts)
