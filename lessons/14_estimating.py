@@ -419,15 +419,13 @@ def divided_as_measured(run):
     return {"computing": (1 - waited) * whole, "waiting for others": waited * whole}
 
 
-show.predicted(
-    divided(predicted.parts), divided_as_measured(target), unit="ms", what="time of a step"
-)
-
-# %% id="residual-table"
 both = pd.DataFrame(
     {"predicted": divided(predicted.parts), "measured": divided_as_measured(target)}
 )
 both.loc["together"] = both.sum()
+show.predicted(dict(both["predicted"]), dict(both["measured"]), unit="ms", what="time of a step")
+
+# %% id="residual-table"
 both["residual"] = both["measured"] - both["predicted"]
 both.round(1)
 
