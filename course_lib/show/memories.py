@@ -92,8 +92,11 @@ def memory_compare(runs: Mapping[str, Any], rank: int = 0) -> Picture:
             total = by_category.sum(axis=1) / scale
             axes.step((time_us - _zero(line)) / divisor, total, where="post", label=name, **look)
             axes.axhline(line.peak_bytes / scale, color=look["color"], lw=0.9, ls=":")
-        limits = [line.limit_bytes for line in lines.values() if line.limit_bytes]
-        _limit(axes, min(limits) if limits else None, scale)
+        limit = min((line.limit_bytes for line in lines.values() if line.limit_bytes), default=None)
+        if any(_near(line, limit) for line in lines.values()):
+            _limit(axes, limit, scale)
+        elif limit:
+            _far_limit(axes, limit)
         axes.set_ylim(bottom=0)
         legend_below(axes)
         return page.picture(
@@ -200,6 +203,13 @@ def _limit(axes: Axes, limit: float | None, scale: float, named: bool = True) ->
     if limit:
         text = "limit of the device" if named else None
         axes.axhline(limit / scale, color=INK, lw=2.0, ls=(0, (4, 2)), label=text)
+
+
+def _far_limit(axes: Axes, limit: float) -> None:
+    """Beside the title: drawn to scale, it would flatten what is in use."""
+    scale, unit = tables.byte_scale(limit)
+    far = f"limit of the device: {tables.quantity(limit / scale, unit)}, far above"
+    axes.set_title(far, loc="right", fontsize=10, fontweight="normal")
 
 
 def _peak(axes: Axes, line: Any, scale: float, unit: str) -> None:

@@ -310,3 +310,16 @@ def test_a_trace_that_does_not_say_whose_it_is_is_drawn_all_the_same():
 def test_a_table_of_kernels_of_a_cpu_run_is_answered_with_what_to_use():
     with pytest.raises(ValueError, match="a CPU run has no kernels"):
         show.operators(_kernels().head(0))
+
+
+@pytest.mark.parametrize("times", [2, 40])
+def test_a_limit_far_above_what_is_in_use_is_told_and_not_drawn(times):
+    line = example.timeline()
+    line.limit_bytes = times * line.peak_bytes
+    for picture in (show.memory(line), show.memory_compare({"a": line, "b": line})):
+        (axes,) = picture.figure.axes
+        legend = {text.get_text() for text in picture.figure.legends[0].get_texts()}
+        assert ("limit of the device" in legend) == (times == 2)
+        assert ("far above" in axes.get_title(loc="right")) == (times == 40)
+        scale = 2**30  # the figures of these gigabytes are drawn in GiB
+        assert axes.get_ylim()[1] * scale < 2.6 * line.peak_bytes

@@ -1,0 +1,154 @@
+"""Lesson 09: each wrong answer is met by the hint for that mistake."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from course_lib.lab.lab import Lab
+from course_lib.lab.recipes import gpt
+from course_lib.lab.submission import recipe_toml
+from course_lib.teach.checklist import NotYet
+from course_lib.teach.checks import lesson09
+
+LAYERS = 16
+STANDING_MIB, KEPT_BY_A_LAYER_MIB = 50.0, 3.0
+ROOM_MIB = 86.5
+"""98 MiB are needed without recomputation: four layers must be recomputed, three are too few."""
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
+    return Lab(tmp_path, site="box", quiet=True)
+
+
+def recipe(name="fits", *, layers=LAYERS, micro_batch=2, **more):
+    deep = gpt.model("tiny").but(name="deep", layers=layers, hidden=96, sequence=256)
+    return gpt.recipe(name, model=deep, micro_batch=micro_batch, iterations=12, **more)
+
+
+def block(layers):
+    return recipe(recompute="full", recompute_method="block", recompute_layers=layers)
+
+
+@pytest.fixture
+def finished(lab, tmp_path):
+    """A run folder as a job leaves it behind, with a trace that peaks as its recipe says."""
+
+    def make(recipe, exit_code=0, log="", recorded=True):
+        folder = tmp_path / "elsewhere" / f"{recipe.name}-7"
+        folder.mkdir(parents=True)
+        (folder / "recipe.toml").write_text(recipe_toml(recipe, lab.site))
+        (folder / "out.log").write_text(log)
+        (folder / "exit_code").write_text(str(exit_code))
+        if recorded:
+            write_trace(folder, recipe)
+        return lab.open(folder)
+
+    return make
+
+
+def write_trace(folder, recipe):
+    kept = LAYERS
+    if recipe.flags.get("--recompute-method") == "block":
+        kept -= int(recipe.flags["--recompute-num-layers"])
+    elif "--recompute-granularity" in recipe.flags:
+        kept = 0
+    header = {"format": "course-memory-1", "rank": 0, "world_size": 1, "start_unix_ns": 1,
+              "node": "node1", "device": "cpu", "categories": ["parameters", "activations"],
+              "limit_bytes": None, "layout": {}, "note": ""}  # fmt: skip
+    sizes_mib = (STANDING_MIB, kept * KEPT_BY_A_LAYER_MIB)
+    lines = [["alloc", n, n, int(size * 2**20), n] for n, size in enumerate(sizes_mib)]
+    (folder / "memory").mkdir()
+    with gzip.open(folder / "memory" / "rank0.jsonl.gz", "wt") as out:
+        out.writelines(json.dumps(line) + "\n" for line in [header, *lines])
+
+
+def hint_of(check, *given):
+    with pytest.raises(NotYet) as caught:
+        check(*given)
+    return str(caught.value)
+
+
+def test_as_few_layers_as_fit_pass(finished, capsys):
+    lesson09.ex09_fits(finished(block(4)), finished(recipe("keep")), ROOM_MIB)
+    assert "✓ one layer less would not have been enough" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (block(3), "It peaks at 89.0 MiB, 2.5 MiB too much. Each layer"),
+        (block(6), "leaves 6.5 MiB unused, more than the 3.0 MiB"),
+        (recipe(recompute="full"), "With the method 'uniform' the number 1 is the size of a group"),
+        (recipe(recompute="selective"), "granularity is 'selective'"),
+        (recipe(), "granularity is 'none'"),
+        (recipe(micro_batch=1), "These differ: --global-batch-size, --micro-batch-size."),
+        (recipe(layers=8), "These differ: --num-layers."),
+        (recipe(nodes=2), "as many devices"),
+    ],
+)
+def test_a_run_that_does_something_else_is_told_from_its_recipe_and_trace(finished, wrong, words):
+    assert words in hint_of(lesson09.ex09_fits, finished(wrong), finished(recipe("keep")), ROOM_MIB)
+
+
+def test_a_run_without_a_memory_trace_is_asked_for_one(finished):
+    said = hint_of(
+        lesson09.ex09_fits, finished(block(4), recorded=False), finished(recipe("keep")), ROOM_MIB
+    )
+    assert "Give the recipe memory=(6, 7)" in said
+
+
+def test_the_baseline_given_as_the_answer_is_seen(finished):
+    keep = finished(recipe("keep"))
+    assert "Submit the recipe `fits`" in hint_of(lesson09.ex09_fits, keep, keep, ROOM_MIB)
+
+
+def test_a_run_that_failed_shows_its_cause(finished):
+    failed = finished(block(4), exit_code=1, log="ModuleNotFoundError: No module named 'torch'\n")
+    said = hint_of(lesson09.ex09_fits, failed, finished(recipe("keep")), ROOM_MIB)
+    assert "No module named 'torch'" in said
+
+
+def test_a_gap_left_open_is_named(finished):
+    open_recipe = recipe(recompute="full", recompute_layers=...)
+    said = hint_of(lesson09.ex09_fits, open_recipe, finished(recipe("keep")), ROOM_MIB)
+    assert "recompute_layers" in said
+
+
+RIGHT_MIB = 16 * 2 * 256 * 96 * 4 / 2**20
+
+
+@pytest.fixture
+def forget(finished):
+    return finished(recipe("forget", recompute="full"))
+
+
+def test_the_inputs_of_all_layers_pass(forget, capsys):
+    lesson09.ex09_inputs(RIGHT_MIB, forget)
+    assert "✓ it is what the inputs weigh" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (RIGHT_MIB / 16, "This is one input. The run keeps 16"),
+        (RIGHT_MIB / 2, "The micro batch is 2."),
+        (RIGHT_MIB / 4, "You counted numbers."),
+        (RIGHT_MIB * 2**20 / 1e6, "these are MB"),
+        (RIGHT_MIB * 16, "what `keep` keeps"),
+        (97.0, "You answered 97 MiB. One input holds 96 numbers"),
+        (..., "Replace the ..."),
+    ],
+)
+def test_what_an_answer_left_out_is_told_from_its_number(forget, answer, words):
+    assert words in hint_of(lesson09.ex09_inputs, answer, forget)
+
+
+def test_the_inputs_of_a_run_that_keeps_more_are_not_asked_for(finished):
+    said = hint_of(lesson09.ex09_inputs, RIGHT_MIB, finished(recipe("keep")))
+    assert "The question is about `forget`" in said
