@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from course_lib.plan.hardware import Cluster, Device, Link, Tier
     from course_lib.plan.layout_search import Choice, search
     from course_lib.plan.machines import CLUSTERS, DEVICES, box, cluster, device
+    from course_lib.plan.nccl_simulation import nccl_log
     from course_lib.plan.parameter_counts import on_rank, parameters
     from course_lib.plan.scale import Failures, campaign, checkpoint_s, scale_out
     from course_lib.plan.stacks import STACKS, Stack
@@ -34,6 +35,7 @@ LATE: dict[str, str] = {
     "hardware": "Cluster Device Link Tier",
     "layout_search": "Choice search",
     "machines": "CLUSTERS DEVICES box cluster device",
+    "nccl_simulation": "nccl_log",
     "parameter_counts": "on_rank parameters",
     "scale": "Failures campaign checkpoint_s scale_out",
     "stacks": "STACKS Stack",
@@ -65,6 +67,7 @@ __all__ = [
     "cluster",
     "device",
     "largest_micro_batch",
+    "nccl_log",
     "of_iteration",
     "of_sequence",
     "on_rank",
