@@ -1,4 +1,4 @@
-"""A simulated log of NCCL says what was described, as NCCL says it, and says that it is simulated."""
+"""A simulated log of NCCL says what was described, in NCCL's words, and that it is simulated."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ def test_the_nodes_of_a_tree_have_one_parent_each_and_a_small_height(count):
     parent = {kid: number for number, kids in enumerate(tree) for kid in kids if kid is not None}
     assert sorted(parent) == list(range(1, count))
     for number in range(count):
-        height = 0
-        while number:
-            number, height = parent[number], height + 1
+        above, height = number, 0
+        while above:
+            above, height = parent[above], height + 1
         assert height <= count.bit_length()
 
 
