@@ -119,12 +119,12 @@ nccl.rings[["channel", "order"]].head(4)
 # %% [markdown] id="describe-idea"
 # ## Describe a cluster of your own
 #
-# Here are four clusters of four nodes with four devices each. They differ in a single word of the description. Change
-# the words as you like (`help(plan.nccl_log)` lists them) and look how the roads change.
+# Here are four clusters of four nodes with four devices each. Each differs from the one before in a word of its description. Change
+# the words as you like (`help(plan.nccl_log)` lists them) and look how the roads change. The picture below shows the last one.
 
 # %% id="describe"
 clusters = {
-    "one adapter, sockets": {"between": "sockets"},
+    "sockets": {"between": "sockets"},
     "InfiniBand": {"between": "infiniband"},
     "InfiniBand, GPUDirect": {"between": "infiniband", "gpu_direct": True},
     "InfiniBand, no NVLink": {"between": "infiniband", "inside": "memory"},
@@ -190,7 +190,8 @@ show.link_curve(roads.links, pairs={"inside a node": (0, 1), "between the nodes"
 # $$\text{time} = \alpha + \frac{\text{size}}{\beta}$$
 #
 # with α and β fitted to your measurements. The bend lies where both parts are equal, at a size of α·β. Below it, sending less
-# saves no time at all.
+# saves no time at all. Points of middle size may lie under their line: a network has buffers that swallow the first few hundred KB
+# at once, and only what comes after has to queue. The line is fitted to the large messages, because gradients are large.
 
 # %% id="roads"
 table = roads.links.roads.copy()
