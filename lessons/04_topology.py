@@ -210,8 +210,8 @@ dp4 = gpt.recipe(
     gpus_per_node=2,
     micro_batch=2,
     global_batch=8,
-    iterations=12,
-    profile=(8, 10),
+    iterations=9,
+    profile=(6, 8),
     profile_ranks=[0, 1, 2, 3],
 )
 gradient_bytes = 4 * plan.parameters(gpt.model(dp4)).total
@@ -281,13 +281,14 @@ show.guess(
 # ## A slower road
 #
 # Now the whole training step. Run the model of lesson 03 for a few steps, with the profiler on all ranks, once on the network as it
-# is, and once with a road between the nodes that is five times slower. On the box the lab can change the link; on a real cluster the link is
+# is, and once with a road between the nodes that is four times slower. On the box the lab can change the link; on a real cluster the link is
 # what it is. There the second run goes over ordinary sockets instead of the fast adapter, if there is one.
 
 # %% id="slow-lab"
 if lab.site.box:
-    slow_lab, slower = lab.but(link_gbit=0.2), {}
-    print("the link between the nodes will have 0.2 Gbit/s, 0.025 GB/s")
+    gbit = lab.site.link_gbit or 1.0  # 0 stands for the usual link of the box
+    slow_lab, slower = lab.but(link_gbit=gbit / 4), {}
+    print(f"the link between the nodes will have {gbit / 4:g} Gbit/s instead of {gbit:g} Gbit/s")
 else:
     slow_lab, slower = lab, {"NCCL_IB_DISABLE": "1", "NCCL_NET": "Socket"}
     print(
@@ -295,16 +296,25 @@ else:
     )
 
 # %% [markdown] id="slow-predict"
-# **Predict.** If the road is five times slower, how many times longer is the all-reduce? And how many times longer is the whole training
+# **Predict.** If the road is four times slower, how many times longer is the all-reduce? And how many times longer is the whole training
 # step?
 
 # %% id="slow-guess"
-guess_all_reduce, guess_step = 5.0, 5.0  # change them to your own guesses
+guess_all_reduce, guess_step = 4.0, 4.0  # change them to your own guesses
 
 # %% id="slow-run"
 fast_run = lab.submit(dp4.but(name="fast-road"))
 slow_run = slow_lab.submit(dp4.but(name="slow-road", environment=slower))
-slow_ring = slow_lab.submit(ring.recipe.but(name="ring-slow-road", environment=slower))
+slow_ring = slow_lab.submit(
+    links.recipe(
+        "ring-slow-road",
+        nodes=2,
+        gpus_per_node=2,
+        bytes=gradient_bytes,
+        repeat=5,
+        environment=slower,
+    )
+)
 for each in (fast_run, slow_run, slow_ring):
     each.require()
 show.step_time({"fast": fast_run.profile.overlap, "slow": slow_run.profile.overlap})
