@@ -132,6 +132,7 @@ OURS = [
     ("--torch-compile", ON, False, "compile the layers"),
     ("--cuda-graphs", ON, False, "with --torch-compile: replay kernels as one graph"),
     ("--fp64", ON, False, "float64, for tests of equality"),
+    ("--planted-bottleneck", ("1", "2"), None, "be slow in a way that a profile shows"),
 ]
 GROUPS = {
     "model": MODEL, "layout": LAYOUT, "batch": BATCH, "optimizer": OPTIMIZER,

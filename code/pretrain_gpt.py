@@ -17,6 +17,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import planted
 import torch
 from arguments import parse_arguments
 from checkpoint import Checkpoints, Progress, newest
@@ -110,11 +111,13 @@ def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResu
     """Forward and backward for every micro-batch, one step of the optimizer."""
     args, optimizer = training.args, training.optimizer
     with named("data"):
+        planted.before_reading(args, training.layout)
         batches = training.loaders["train"].batch(progress.consumed_samples, training.micro_batches)
     training.holder.zero()
     tokens = args.global_batch_size * args.seq_length
     seed = optimizer.loss_scale.scale * training.holder.seed_factor / tokens
     loss = training.pipeline.train(batches, seed)
+    planted.after_backward(args, training.holder)
     result = optimizer.step(learning_rate(optimizer.steps_taken + 1, args))
     progress.iteration += 1
     progress.consumed_samples += args.global_batch_size

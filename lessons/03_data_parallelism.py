@@ -261,9 +261,10 @@ traced.require()
 show.step_time(traced.profile.overlap)
 
 # %% [markdown] id="time-explain"
-# *Exposed* communication is the part during which nothing is computed. The part that is not exposed runs while the
-# backward pass is still at work: as soon as the gradients of the last layers are there, their all-reduce begins, and the
-# first layers compute meanwhile. Hiding communication behind arithmetic is half of the art in this course.
+# *Exposed* communication is the part during which nothing is computed. In this program that is nearly all of it: the
+# gradients are sent in one piece when the backward pass is over. Larger programs begin earlier. As soon as the gradients of
+# the last layers are there, their all-reduce starts, and the first layers compute meanwhile. Hiding communication behind
+# arithmetic is half of the art in this course.
 #
 # How long *should* the all-reduce take? That needs two numbers, the size of the gradients and the speed of the roads.
 # You know the first:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from course_lib.plan.hardware import Cluster, Device, Link, Tier
     from course_lib.plan.layout_search import Choice, search
     from course_lib.plan.machines import CLUSTERS, DEVICES, box, cluster, device
+    from course_lib.plan.nccl_simulation import nccl_log
     from course_lib.plan.parameter_counts import on_rank, parameters
     from course_lib.plan.ranks import groups
     from course_lib.plan.scale import Failures, campaign, checkpoint_s, scale_out
@@ -35,6 +36,7 @@ LATE: dict[str, str] = {
     "hardware": "Cluster Device Link Tier",
     "layout_search": "Choice search",
     "machines": "CLUSTERS DEVICES box cluster device",
+    "nccl_simulation": "nccl_log",
     "parameter_counts": "on_rank parameters",
     "ranks": "groups",
     "scale": "Failures campaign checkpoint_s scale_out",
@@ -68,6 +70,7 @@ __all__ = [
     "device",
     "groups",
     "largest_micro_batch",
+    "nccl_log",
     "of_iteration",
     "of_sequence",
     "on_rank",

@@ -13,6 +13,7 @@ MUCH_DATA_LOADING = 0.05
 MUCH_COMMUNICATION = 0.10
 LOW_UTILISATION = 0.50
 MUCH_SKEW = 0.10
+MUCH_WAITING = 0.10
 NEARLY_FULL = 0.90
 _FIRST = {"high": 0, "middle": 1, "low": 2}
 
@@ -35,6 +36,7 @@ def recommend(profile: Profile) -> tuple[Recommendation, ...]:
         return ()
     found = [
         *_data(profile),
+        *_waiting(profile),
         *_communication(profile),
         *_utilisation(profile),
         *_tensor_cores(profile),
@@ -59,6 +61,24 @@ def _data(profile: Profile) -> Iterator[Recommendation]:
             "Give the loader more workers (num_workers), pin its memory, or prepare the data "
             "beforehand.",
             "high" if share > 2 * MUCH_DATA_LOADING else "middle",
+        )
+
+
+def _waiting(profile: Profile) -> Iterator[Recommendation]:
+    """Time in a collective beyond that of the rank that came last is waiting, not transfer."""
+    waits = profile.communication.groupby("rank")["synchronising_us"].sum(min_count=1).dropna()
+    total = _sums(profile)["total_us"]
+    if len(waits) < 2 or not total:
+        return
+    share = float((waits - waits.min()).sum()) / total
+    if share > MUCH_WAITING:
+        last = int(waits.idxmin())
+        yield Recommendation(
+            "Ranks wait for another",
+            f"{share:.1%} of the step time is waiting for others to join a collective; rank {last} "
+            "waits least, so it comes last",
+            f"Look at what rank {last} does before: its data, its share of the work, its device.",
+            "high" if share > 2 * MUCH_WAITING else "middle",
         )
 
 

@@ -32,6 +32,8 @@ FIT_COLUMNS = ("kind", "source", "destination", "alpha_us", "beta_gb_s", "r2")
 LARGEST_FILE_BYTES = 256 << 20
 MOST_SAMPLES = 1_000_000
 LARGEST_WORLD = 4096
+PART_OF_LONGEST = 1 / 8
+"""Messages that take at least this part of the longest time count as large."""
 
 
 @dataclass(frozen=True)
@@ -117,26 +119,26 @@ def fit_line(
 ) -> tuple[float, float, float]:
     """(alpha in us, beta in GB/s, r2) of time = alpha + size / beta.
 
-    Relative errors are made small, so that the small messages count as much as the large ones;
-    neither part may be negative.
+    The large messages say how many bytes flow per second, the smallest what remains: in between
+    lie sizes that a network's buffers swallow faster than it can send. Neither may be negative.
     """
     size, time = np.asarray(sizes, float), np.asarray(times, float)
     good = np.isfinite(size) & np.isfinite(time) & (time > 0) & (size > 0)
     size, time = size[good], time[good]
     if not len(size):
         return math.nan, math.nan, math.nan
-    if len(np.unique(size)) < 2:
+    kinds = np.unique(size)
+    if len(kinds) < 2:
         return 0.0, float(size.mean() / time.mean() / 1e3), math.nan
-    weighted = np.stack([1 / time, size / time], axis=1)
-    (alpha, slope), *_ = np.linalg.lstsq(weighted, np.ones(len(time)), rcond=None)
-    if alpha < 0:
-        alpha, slope = 0.0, float((size / time).sum() / ((size / time) ** 2).sum())
-    if slope <= 0:
-        alpha, slope = float((1 / time).sum() / (1 / time**2).sum()), 0.0
+    large = (time >= time.max() * PART_OF_LONGEST) | (size >= kinds[-2])
+    weighted = np.stack([1 / time[large], size[large] / time[large]], axis=1)
+    (_, slope), *_ = np.linalg.lstsq(weighted, np.ones(int(large.sum())), rcond=None)
+    slope = max(float(slope), 0.0)
+    alpha = max(float(np.median((time - slope * size)[size == kinds[0]])), 0.0)
     errors = alpha + size * slope - time
     spread = float(((time - time.mean()) ** 2).sum())
     r2 = 1 - float((errors**2).sum()) / spread if spread else 1.0
-    return float(alpha), float(1 / slope / 1e3) if slope else math.inf, r2
+    return alpha, 1 / slope / 1e3 if slope else math.inf, r2
 
 
 def links(path: PathLike) -> Links:

@@ -70,6 +70,7 @@ class ChannelLines:
         self.hosts: dict[str, None] = {}
         self.test_ranks: list[tuple[int, int, str, int, str]] = []
         self.average: float | None = None
+        self.simulated = ""
         self.files: list[str] = []
         self.lines = self.line = 0
         self._threads: dict[bytes, int] = {}
@@ -151,7 +152,9 @@ class ChannelLines:
             self.rows.line.append(self.line)
 
     def _ring(self, slot: int, channel: int, order: bytes, name: bytes) -> None:
-        ranks = tuple(int(part) for part in order.split())
+        whole = order.rstrip().removesuffix(b"...")
+        parts = whole.split() if len(whole) == len(order.rstrip()) else whole.split()[:-1]
+        ranks = tuple(int(part) for part in parts)
         _, _, total = name.partition(b"/")
         row = {"channel": channel, "order": ranks, "line": self.line}
         self.rings.add(communicator=slot, total=int(total[:9]) if total.isdigit() else None, **row)

@@ -11,7 +11,7 @@ CHANNEL_LINK = re.compile(
     rb"(\d{1,7})(?:\[(\w{1,20})\])? -> (\d{1,7})(?:\[(\w{1,20})\])?"
     rb"(?: \[(send|receive)\])? via (.{1,200})"
 )
-CHANNEL_ORDER = re.compile(rb"(?:\s*\d{1,7}\b){1,5000}\s*$")
+CHANNEL_ORDER = re.compile(rb"(?:\s*\d{1,7}\b){1,5000}\s*(?:\.\.\.)?\s*$")
 RING_STEP = re.compile(rb"Ring 0*(\d{1,4}) : (-?\d{1,7}) -> (-?\d{1,7}) -> (-?\d{1,7})")
 COMM = re.compile(rb"comm (0x\w{1,20}) rank (\d{1,7}) n[rR]anks (\d{1,7})(.{0,300})")
 _COMM_PART = re.compile(rb"(cudaDev|nvmlDev|busId|commId|nNodes|localRanks|localRank) (\w{1,20})")

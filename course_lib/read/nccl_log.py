@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from course_lib.plan.nccl_simulation import MARK
 from course_lib.read import lines, nccl_lines, prefix
 from course_lib.read.lines import PathLike
 from course_lib.read.nccl_channels import ChannelLines
@@ -18,6 +19,7 @@ from course_lib.read.nccl_result import (
 
 _INFO = b" NCCL INFO "
 _LONGEST_LINE_BYTES = 20_000
+_MARK = MARK.encode()
 
 
 class NcclReader(ChannelLines):
@@ -127,7 +129,9 @@ class NcclReader(ChannelLines):
         )
 
     def _plain(self, text: bytes) -> None:
-        """Versions, settings, and the table of nccl-tests."""
+        """Versions, settings, the table of nccl-tests, and the mark of a simulated log."""
+        if text.startswith(_MARK) and not self.simulated:
+            self.simulated = text[len(_MARK) :].decode("utf-8", "replace").strip()
         if match := nccl_lines.VERSION.search(text):
             self.library = "RCCL" if b"RCCL" in text else self.library
             version = match[1].decode("utf-8", "replace")

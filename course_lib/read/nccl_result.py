@@ -62,7 +62,8 @@ class NcclLog:
     """Communicators, who is in them, and over what they talk.
 
     Ranks are those of the communicator. `channels` has one row for each `a -> b via …` line: inside
-    a node the sender prints it, between nodes both ends do (`direction`).
+    a node the sender prints it, between nodes both ends do (`direction`). `simulated` describes
+    the cluster of a log that `plan.nccl_log` wrote; it is empty for what NCCL printed.
     """
 
     library: str
@@ -79,6 +80,7 @@ class NcclLog:
     operations: pd.DataFrame
     tests: pd.DataFrame
     average_bus_bandwidth_gb_s: float | None = None
+    simulated: str = ""
     lines: int = 0
     files: tuple[str, ...] = field(default=())
 

@@ -48,6 +48,7 @@ def build(reader: NcclReader) -> NcclLog:
         operations=pd.DataFrame(operations, columns=list(OPERATION_COLUMNS)),
         tests=reader.tests.table(),
         average_bus_bandwidth_gb_s=reader.average,
+        simulated=reader.simulated,
         lines=reader.lines,
         files=tuple(reader.files),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -26,6 +27,7 @@ from course_lib.show.style import (
 )
 
 DRAWN_ONE_BY_ONE = 64
+TITLE_CHARACTERS = 82
 BETWEEN_ONE_BY_ONE = 24
 """More links than this between nodes are drawn as one line for every pair of nodes."""
 
@@ -39,7 +41,9 @@ def topology(
 
     `nodes` says on which host each rank is (a mapping, or the `ranks` table of an NCCL log).
     Above 64 ranks the nodes are summarised: how many links of which transport, in and between.
+    A log that was simulated is called so in the picture.
     """
+    simulated = str(getattr(matrix, "simulated", "") or "")
     if not isinstance(matrix, pd.DataFrame):
         nodes = matrix.ranks if nodes is None else nodes
         matrix = matrix.matrix()
@@ -49,13 +53,14 @@ def topology(
     links = list(links_of(matrix))
     hosts = hosts_of(ranks, nodes, links)
     if len(ranks) > DRAWN_ONE_BY_ONE:
-        return _summary(ranks, hosts, links)
-    return _drawn(ranks, hosts, links, names or {})
+        return _summary(ranks, hosts, links, simulated)
+    return _drawn(ranks, hosts, links, names or {}, simulated)
 
 
 def _drawn(
-    ranks: list[Any], hosts: dict[Any, str], links: list[Link], names: Mapping[Any, str]
-) -> Picture:
+    ranks: list[Any], hosts: dict[Any, str], links: list[Link], names: Mapping[Any, str],
+    simulated: str,
+) -> Picture:  # fmt: skip
     places, boxes = place(ranks, hosts)
     width = max(x + w for x, _, w, _ in boxes.values())
     height = max(y + h for _, y, _, h in boxes.values())
@@ -64,6 +69,9 @@ def _drawn(
     between = [link for link in links if hosts[link.first] != hosts[link.second]]
     with sheet(height_in=min(max(8.0 * (height + 1.1) / (width + 2 * margin), 2.8), 6.2)) as page:
         axes = bare(page.axes())
+        if simulated:  # above the figure, since the axes may be much narrower
+            style = {"fontsize": 11, "fontweight": "bold", "ha": "left"}
+            page.figure.suptitle(_warned(simulated), x=0.02, **style)
         patches = _draw_nodes(axes, boxes)
         circles = {
             rank: Circle(place, RADIUS, fc=PAPER, ec=INK, lw=1.6, zorder=4)
@@ -86,7 +94,15 @@ def _drawn(
         axes.set_ylim(-0.6, height + 0.3)
         axes.set_aspect("equal")
         _key(page.figure, links)
-        return page.picture(said_of(ranks, hosts, links))
+        return page.picture(_warned(simulated, said_of(ranks, hosts, links)))
+
+
+def _warned(simulated: str, text: str = "") -> str:
+    """Nobody is to take a simulated topology for that of a machine."""
+    if not simulated:
+        return text
+    title = "\n".join(textwrap.wrap(f"Simulated: {simulated}", TITLE_CHARACTERS))
+    return f"{title}\n{text}".strip()
 
 
 def _draw_nodes(axes: Axes, boxes: Mapping[str, Any]) -> dict[str, FancyBboxPatch]:
@@ -169,7 +185,7 @@ def _key(figure: Any, links: list[Link]) -> None:
         figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))
 
 
-def _summary(ranks: list[Any], hosts: dict[Any, str], links: list[Link]) -> Picture:
+def _summary(ranks: list[Any], hosts: dict[Any, str], links: list[Link], simulated: str) -> Picture:
     """Two boxes for all alike nodes, and the counts that a drawing of a thousand would hide."""
     per_node = Counter(hosts.values())
     inside, between = counts_of(links, hosts)
@@ -178,7 +194,7 @@ def _summary(ranks: list[Any], hosts: dict[Any, str], links: list[Link]) -> Pict
     sizes = Counter(per_node.values()).most_common(3)
     shape = listed(f"{count} nodes of {size} devices" for size, count in sizes)
     with sheet(height_in=3.0) as page:
-        axes = bare(page.axes(title=f"{len(ranks)} ranks: {shape}"))
+        axes = bare(page.axes(title=_warned(simulated, f"{len(ranks)} ranks: {shape}")))
         axes.add_patch(_box(0.0, 0.0, 3.0, 2.2))
         axes.add_patch(_box(6.4, 0.0, 3.0, 2.2))
         axes.text(0.15, 2.05, "inside a node", va="top", fontweight="bold")
@@ -197,4 +213,5 @@ def _summary(ranks: list[Any], hosts: dict[Any, str], links: list[Link]) -> Pict
         axes.text(4.7, 0, f"{linked} pairs of nodes linked", ha="center", va="bottom", color=QUIET)
         axes.set_xlim(-0.2, 9.6)
         axes.set_ylim(-0.2, 2.4)
-        return page.picture(f"{said_of(ranks, hosts, links)} {linked} pairs of nodes are linked.")
+        said = f"{said_of(ranks, hosts, links)} {linked} pairs of nodes are linked."
+        return page.picture(_warned(simulated, said))

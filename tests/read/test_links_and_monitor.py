@@ -85,6 +85,15 @@ def test_fits_are_never_negative():
     assert fit_line([], [])[0] != fit_line([], [])[0]
 
 
+def test_what_a_buffer_swallows_does_not_make_the_road_look_wider():
+    """Of a link of 0.125 GB/s whose first 250 KB pass at once."""
+    sizes = [1024 * 4**n for n in range(7)]
+    times = [40 + max(size / 5, (size - 250_000) / 0.125) / 1e3 for size in sizes]
+    alpha, beta, _ = fit_line(sizes, times)
+    assert alpha == pytest.approx(40, abs=10)
+    assert beta == pytest.approx(0.125, rel=0.01)
+
+
 def test_missing_links_say_what_to_run(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"run measure_links\.py"):
         read.links(tmp_path)

@@ -162,6 +162,24 @@ def test_two_ranks_worked_out_by_hand(write, tmp_path):
     assert spans[spans["category"] == "communication"]["begin_us"].tolist() == [30, 50]
 
 
+def test_a_rank_that_idles_before_a_collective_is_named_and_not_the_network(write, tmp_path):
+    """Both compute 20; rank 1 joins the all-reduce 50 later than rank 0."""
+    for rank, joins in ((0, 20), (1, 70)):
+        write(
+            f"profile/rank{rank}.x.pt.trace.json",
+            trace(
+                event("user_annotation", "ProfilerStep#0", 0, 100),
+                event("cpu_op", "aten::mm", 0, 20),
+                event("user_annotation", "gloo:all_reduce", joins, 80 - joins, thread=2),
+                distributedInfo={"backend": "gloo", "rank": rank, "world_size": 2},
+            ),
+        )
+    first = read.profile(tmp_path).recommendations[0]
+    assert (first.title, first.severity) == ("Ranks wait for another", "high")
+    assert first.evidence.startswith("25.0% of the step time")
+    assert "rank 1 waits least" in first.evidence
+
+
 def their_profile(path: Path):
     logging.disable(logging.CRITICAL)
     try:

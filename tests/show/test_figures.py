@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from course_lib import show
+from course_lib import plan, read, show
 from course_lib.show import tables
 from course_lib.show.picture import OUTPUT_LIMIT_BYTES
 
@@ -233,6 +233,17 @@ def test_hosts_may_come_from_the_table_of_ranks():
     ranks = pd.DataFrame({"rank": [0, 1], "host": ["a", "b"]})
     log = SimpleNamespace(ranks=ranks, matrix=lambda: example.transports(2, 1))
     assert "2 ranks on 2 nodes" in show.topology(log).alt
+
+
+@pytest.mark.parametrize(("nodes", "devices"), [(2, 4), (32, 8)])
+def test_a_simulated_topology_is_called_so_in_the_picture(tmp_path, nodes, devices):
+    path = tmp_path / "simulated.log"
+    path.write_text(plan.nccl_log(nodes, devices, between="infiniband"), encoding="utf-8")
+    picture = show.topology(read.nccl(path))
+    shape = f"Simulated: {nodes} × {devices} devices, NVLink inside a node, InfiniBand"
+    assert picture.alt.startswith(shape)
+    title = picture.figure.get_suptitle() or picture.figure.axes[0].get_title(loc="left")
+    assert title.replace("\n", " ").startswith(shape)
 
 
 def test_the_live_table_gives_every_rank_its_last_value_and_a_curve():

@@ -1,0 +1,493 @@
+# %% [markdown] id="title"
+# # 04 Topology: the roads between the devices
+#
+# In lesson 03 four devices averaged their gradients after every step. You saw that it takes time, and that
+# two nodes are not twice as fast as one. Why so long, and could you have known before? In this lesson you
+# look at the roads that the gradients take, measure them, work out how long the averaging must take, and
+# check it. Then you make the road between the nodes worse, and watch training suffer.
+#
+# | | |
+# |---|---|
+# | You will be able to | read NCCL's channel lines and tell a good road from a bad one; measure latency and bandwidth between any two devices; predict the time of an all-reduce from them; say what a slow network costs |
+# | Minutes | 35 |
+# | Devices | 2 nodes with 2 devices each |
+# | Before | lesson 03 |
+
+# %% id="begin"
+import pandas as pd
+
+from course_lib import Lab, check, gpt, links, plan, read, show
+
+lab = Lab()
+
+# %% [markdown] id="ask-idea"
+# ## Who talks to whom, and over what?
+#
+# A training program does not choose its roads itself. It says "add this up over all ranks", and a library for
+# communication does the rest. On NVIDIA's GPUs that library is **NCCL**. When it starts it looks at the
+# machine: which devices share a fast connection, which network adapters there are. From this it plans
+# *channels*, routes along which data will flow. Set the variable `NCCL_DEBUG=INFO` in a job, and NCCL prints
+# what it found.
+#
+# The next job starts one process on each device and measures the roads between all of them, which you will
+# need later. It sets the variable too.
+
+# %% id="roads-run"
+roads_recipe = links.recipe(
+    "roads", nodes=2, gpus_per_node=2, max_bytes=4 << 20, environment={"NCCL_DEBUG": "INFO"}
+)
+roads = lab.submit(roads_recipe)
+roads.require()
+print(f"the four processes talked through {roads.links.backend}")
+
+# %% [markdown] id="backend-idea"
+# If that says `nccl`, your devices are GPUs, and the log of this job holds NCCL's own lines. If it says
+# `gloo`, they are processors: gloo is the library that does the same work there, and it prints nothing about
+# its roads. In that case the course writes a log **as NCCL would print it** on a cluster that you describe.
+# The first line of such a log says that it is simulated, and so does every picture made from it. The form of
+# the lines and the way the ranks are linked are those of real logs; the machine is imagined.
+
+# %% id="log"
+if roads.links.backend == "nccl":
+    nccl_file = roads.log_file
+else:
+    nccl_file = lab.workspace.folder / "simulated-nccl.log"
+    nccl_file.write_text(plan.nccl_log(nodes=2, devices_per_node=2, between="sockets"))
+
+# %% id="log-head"
+# !head -n 1 {nccl_file} | cut -c 1-140
+
+# %% id="log-grep"
+# !grep "Channel 00" {nccl_file} | cut -c 1-140
+
+# %% [markdown] id="line-explain"
+# Take one of the lines that end in `via …` apart:
+#
+# | part | says |
+# |---|---|
+# | `node1:40107:40147 [1]` | who printed it: the node, the process, its thread, the device within the node |
+# | `Channel 00/0` | the channel; a large transfer is cut up and takes several channels at once |
+# | `1[1] -> 2[0]` | from rank 1, which is device 1 of its node, to rank 2, which is device 0 of its own (older versions print a bus address in the brackets) |
+# | `[send]`, `[receive]` | which end of the link prints; links inside a node are printed once, by the sender |
+# | `via …` | the road |
+#
+# The last part is what you came for:
+#
+# | road | means |
+# |---|---|
+# | `P2P/…` (peer to peer) | one device writes into or reads from the memory of the other directly, over NVLink or a PCIe switch |
+# | `SHM/…`, `direct shared memory` | through the node's main memory: the devices cannot reach each other |
+# | `NET/IB/0/GDRDMA` | over network adapter 0, InfiniBand, which reads the device's memory itself (GPUDirect RDMA) |
+# | `NET/IB/0` | over the same adapter, but first copied into main memory |
+# | `NET/Socket/0` | over an ordinary network connection, through the operating system |
+
+# %% [markdown] id="picture-idea"
+# **Predict.** Four ranks, two on each node. If you draw an arrow for every pair of ranks that NCCL links, how
+# many lines will run between the two nodes? (A line may have an arrow head at both ends.)
+
+# %% id="picture-guess"
+guess_lines = 4  # change it to your own guess
+
+# %% id="picture"
+nccl = read.nccl(nccl_file)
+show.topology(nccl)
+
+# %% id="picture-see"
+host = dict(zip(nccl.ranks["rank"], nccl.ranks["host"], strict=True))
+pairs = {
+    frozenset(pair)
+    for pair in zip(nccl.channels["source"], nccl.channels["destination"], strict=True)
+}
+crossing = [pair for pair in pairs if len({host.get(rank) for rank in pair}) == 2]
+print(f"you guessed {guess_lines} lines between the nodes, NCCL has {len(crossing)}")
+
+# %% [markdown] id="picture-explain"
+# **Explain.** With two ranks on each of two nodes there are four pairs that could talk across, so the likely
+# thought is that all four do. NCCL does not link everyone with everyone. It builds two shapes, and links only
+# who is a neighbour in one of them:
+#
+# - a **ring** through all ranks: every rank sends to the next one only. It crosses from node to node and
+#   comes back. Good for large transfers, since every link is in use all the time.
+# - a **tree**: sums flow up to one rank and the result flows down again. Good for small transfers, since the
+#   way from the leaves to the root is short.
+#
+# The log says both: the `Channel 00/02 :` line is the ring in order, the `Trees` lines give
+# `children->rank->parent`.
+
+# %% id="rings"
+nccl.rings[["channel", "order"]].head(4)
+
+# %% [markdown] id="describe-idea"
+# ## Describe a cluster of your own
+#
+# Here are four clusters of four nodes with four devices each. Each differs from the one before in a word of
+# its description. Change the words as you like (`help(plan.nccl_log)` lists them) and look how the roads
+# change. The picture below shows the last one.
+
+# %% id="describe"
+clusters = {
+    "sockets": {"between": "sockets"},
+    "InfiniBand": {"between": "infiniband"},
+    "InfiniBand, GPUDirect": {"between": "infiniband", "gpu_direct": True},
+    "InfiniBand, no NVLink": {"between": "infiniband", "inside": "memory"},
+}
+rows = []
+for name, words in clusters.items():
+    path = lab.workspace.folder / "described-nccl.log"
+    path.write_text(plan.nccl_log(nodes=4, devices_per_node=4, **words))
+    rows += [
+        {"simulated cluster": name, "road": road, "lines": lines}
+        for road, lines in read.nccl(path).transports.items()
+    ]
+pd.DataFrame(rows)
+
+# %% id="describe-picture"
+show.topology(read.nccl(path))
+
+# %% [markdown] id="describe-explain"
+# **Explain.** Nothing in these logs is an error. A job whose log says `NET/Socket` on a cluster that has
+# InfiniBand runs to its end, with the right losses, and is many times slower than it could be; usually the
+# container lacks the adapter's library, or a variable such as `NCCL_IB_DISABLE` was left over from a test.
+# The same is true of `SHM` where you expected `P2P`, and of a missing `GDRDMA`. That is why people who train
+# on many nodes read these lines once at the start of every new set-up, and then no more.
+#
+# How much do the roads differ? These are clusters that models were trained on. The figures come from data
+# sheets, times the share of the label that large transfers reach in published measurements (0.80 inside a
+# node, 0.85 between):
+
+# %% id="published"
+known = [plan.CLUSTERS[name] for name in ("jean-zay-v100", "juwels-booster", "selene", "dgx-h100")]
+pd.DataFrame(
+    {
+        "cluster": [where.name for where in known],
+        "device": [where.device.name for where in known],
+        "inside (GB/s)": [where.within.gb_per_s for where in known],
+        "between (GB/s)": [where.across.gb_per_s for where in known],
+        "times": [round(where.within.gb_per_s / where.across.gb_per_s, 1) for where in known],
+    }
+)
+
+# %% [markdown] id="measure-idea"
+# ## Measure your own roads
+#
+# What a library *says* is one thing, how fast it is another. The job `roads` played ping-pong between every
+# pair of devices with messages from 1 KB to 4 MB. This is the rate of the largest message:
+
+# %% id="heat"
+show.link_heat(roads.links.bandwidth_gb_s)
+
+# %% [markdown] id="heat-explain"
+# Two squares on the diagonal stand out, unless your nodes are nothing but names: ranks 0 and 1 share a node,
+# 2 and 3 share the other. You have just found the topology without asking anyone.
+#
+# Now one pair of each kind, over all sizes:
+
+# %% id="curve"
+show.link_curve(roads.links, pairs={"inside a node": (0, 1), "between the nodes": (1, 2)})
+
+# %% [markdown] id="curve-explain"
+# Both axes are logarithmic. Each curve has two parts. Small messages all take about the same time, however
+# small they are: that is the **latency**, written α (alpha). Large messages take a time that grows in
+# proportion to their size: how many bytes pass per second is the **bandwidth**, written β (beta). The lines
+# are the simplest rule that has both parts,
+#
+# $$\text{time} = \alpha + \frac{\text{size}}{\beta}$$
+#
+# with α and β fitted to your measurements. The bend lies where both parts are equal, at a size of α·β. Below
+# it, sending less saves no time at all. Points of middle size may lie under their line: a network has buffers
+# that swallow the first few hundred KB at once, and only what comes after has to queue. The line is fitted to
+# the large messages, because gradients are large.
+
+# %% id="roads"
+table = roads.links.roads.copy()
+table["bend_at_kb"] = table["latency_ms"] * table["bandwidth_gb_s"] * 1e3
+table.round(3)
+
+# %% [markdown] id="time-idea"
+# ## How long do the gradients travel?
+#
+# The model of lesson 03 has as many gradients as parameters, each of 4 bytes. The planner counts them:
+
+# %% id="bytes"
+dp4 = gpt.recipe(
+    "dp4",
+    nodes=2,
+    gpus_per_node=2,
+    micro_batch=2,
+    global_batch=8,
+    iterations=9,
+    profile=(6, 8),
+    profile_ranks=[0, 1, 2, 3],
+)
+gradient_bytes = 4 * plan.parameters(gpt.model(dp4)).total
+print(f"{gradient_bytes / 1e6:.2f} MB of gradients on every device")
+
+# %% [markdown] id="ring-idea"
+# In a ring of *d* devices the gradients are cut into *d* pieces. In each step every device sends one piece to
+# its neighbour on the right and takes another from its neighbour on the left. After *d* − 1 steps every
+# device holds the finished sum of one piece; another *d* − 1 steps pass the sums round. Step through it:
+
+# %% id="ring-story"
+show.moving.collective("all-reduce", ranks=4, algorithm="ring")
+
+# %% [markdown] id="ring-predict"
+# **Predict.** You know the size, and you know both roads from the table above. How many milliseconds does one
+# all-reduce over your four devices take? Work it out on paper before you look further; a wrong guess teaches
+# more than none.
+
+# %% id="ring-guess"
+guess_ms = 60  # change it to your own guess
+
+# %% [markdown] id="ring-formula-idea"
+# The rule of the last section, applied to the ring: 2 (*d* − 1) steps, each with a message of size / *d*. All
+# devices step together, so each step takes as long as its slowest message, and that is one that crosses
+# between the nodes.
+
+
+# %% id="ring-formula"
+def ring_ms(size_bytes, devices, road):
+    """Time of an all-reduce in a ring whose slowest link is `road`."""
+    steps = 2 * (devices - 1)
+    piece_ms = size_bytes / devices / (road["bandwidth_gb_s"] * 1e6)  # 1 GB/s is 1e6 bytes per ms
+    return steps * (road["latency_ms"] + piece_ms)
+
+
+between = roads.links.roads.set_index("road").loc["between the nodes"]
+predicted_ms = ring_ms(gradient_bytes, 4, between)
+print(f"{predicted_ms:.0f} ms")
+
+# %% [markdown] id="ring-run-idea"
+# And the check: ten all-reduces of exactly this size, in a ring, and nothing else.
+
+# %% id="ring-run"
+ring = lab.submit(links.recipe("ring", nodes=2, gpus_per_node=2, bytes=gradient_bytes, repeat=10))
+ring.require()
+show.guess(
+    guess_ms,
+    ring.links.all_reduce_ms,
+    predicted_ms,
+    unit="ms",
+    what="one all-reduce of the gradients",
+)
+
+# %% [markdown] id="ring-explain"
+# **Explain.** Common first guesses, and what they leave out:
+#
+# - *The size divided by the bandwidth between the nodes.* Every piece crosses that road more than once: to be
+#   added up, and again as part of the result. In a ring of four, 2 · 3 / 4 = 1.5 times the whole.
+# - *Twice that, since two of the four links cross.* They do, one in each direction, but both carry their
+#   pieces at the same time, and the road has a lane for each direction.
+# - *The mean of the fast and the slow road.* In each step everyone waits for the slowest. The fast links
+#   inside the nodes spend most of the time idle.
+#
+# Your points lie near the formula if four processes can work at once. They lie above it where they cannot:
+# the formula was made from one pair that had the machine to itself, and a laptop with two cores has to share
+# them among four ranks, which also have to add. A model that is off in a known direction, for a known reason,
+# is worth having.
+
+# %% [markdown] id="step-idea"
+# ## A slower road
+#
+# Now the whole training step. Run the model of lesson 03 for a few steps, with the profiler on all ranks,
+# once on the network as it is, and once with a road between the nodes that is four times slower. On the box
+# the lab can change the link; on a real cluster the link is what it is. There the second run goes over
+# ordinary sockets instead of the fast adapter, if there is one.
+
+# %% id="slow-lab"
+if lab.site.box:
+    gbit = lab.site.link_gbit or 1.0  # 0 stands for the usual link of the box
+    slow_lab, slower = lab.but(link_gbit=gbit / 4), {}
+    print(f"the link between the nodes will have {gbit / 4:g} Gbit/s instead of {gbit:g} Gbit/s")
+else:
+    slow_lab, slower = lab, {"NCCL_IB_DISABLE": "1", "NCCL_NET": "Socket"}
+    print(
+        "a real cluster: its link stays as it is, and NCCL, where it is used, is told to take sockets"
+    )
+
+# %% [markdown] id="slow-predict"
+# **Predict.** If the road is four times slower, how many times longer is the all-reduce? And how many times
+# longer is the whole training step?
+
+# %% id="slow-guess"
+guess_all_reduce, guess_step = 4.0, 4.0  # change them to your own guesses
+
+# %% id="slow-run"
+fast_run = lab.submit(dp4.but(name="fast-road"))
+slow_run = slow_lab.submit(dp4.but(name="slow-road", environment=slower))
+slow_ring = slow_lab.submit(
+    links.recipe(
+        "ring-slow-road",
+        nodes=2,
+        gpus_per_node=2,
+        bytes=gradient_bytes,
+        repeat=5,
+        environment=slower,
+    )
+)
+for each in (fast_run, slow_run, slow_ring):
+    each.require()
+show.step_time({"fast": fast_run.profile.overlap, "slow": slow_run.profile.overlap})
+
+
+# %% id="slow-see"
+def median_ms(run):
+    """Of the steps after the first three, which warm up."""
+    return run.log.iterations["elapsed_ms"].iloc[3:].median()
+
+
+all_reduces = (
+    pd.Series(slow_ring.links.all_reduce_ms).median() / pd.Series(ring.links.all_reduce_ms).median()
+)
+steps = median_ms(slow_run) / median_ms(fast_run)
+print(f"all-reduce alone: you guessed {guess_all_reduce} times as long, measured {all_reduces:.1f}")
+print(f"training step:    you guessed {guess_step} times as long, measured {steps:.1f}")
+
+# %% [markdown] id="slow-explain"
+# **Explain.** The all-reduce slows down by nearly as much as the road: at this size latency hardly counts.
+# (It slows down less where something else was the limit before.) The training step has another part, the
+# arithmetic, which the network does not touch:
+#
+# $$\text{step} = \text{arithmetic} + \text{all-reduce}$$
+#
+# So the step slows down less than the road, and the more arithmetic there is for each exchange of gradients,
+# the less it notices. This program makes it easy to see, because it sends all gradients in one piece when the
+# backward pass is over, so that nothing hides behind anything. Larger programs begin to send while the
+# backward pass still works on the earlier layers.
+#
+# The losses of both runs are the same. A slow network costs time and money, never correctness, and so nobody
+# is warned.
+#
+# (If both factors are close to 1, your link could not be changed: a real cluster whose ranks use no adapter
+# to begin with, or a machine that has no networks of its own for the nodes. `scontrol show node` says so.)
+
+# %% id="losses"
+same = fast_run.log.iterations["lm_loss"].equals(slow_run.log.iterations["lm_loss"])
+print("equal in every digit" if same else "equal up to rounding")
+
+# %% [markdown] id="ex1" tags=["exercise"]
+# ## Exercises
+#
+# > **Exercise 04.1** — A colleague sends you four lines of a log and asks whether the job used the hardware
+# > well:
+# >
+# > ```
+# > gpu3:918:999 [7] NCCL INFO Channel 02/0 : 23[7] -> 24[0] [send] via NET/IB/0
+# > gpu0:876:957 [1] NCCL INFO Channel 00 : 1[1] -> 2[2] via SHM/direct/direct
+# > gpu4:898:979 [4] NCCL INFO Channel 01/0 : 19[3] -> 28[4] [receive] via NET/IB/1
+# > gpu0:869:950 [0] NCCL INFO Channel 00/0 : 31[7] -> 0[0] [receive] via NET/IB/0
+# > ```
+# >
+# > Every node of that cluster has two adapters, and all are alike. Fill the gaps so that the simulated log
+# > has these links.
+
+# %% id="ex1-gap" tags=["exercise"]
+### BEGIN SOLUTION
+### GAP colleague = dict(
+### GAP     nodes=..., devices_per_node=..., inside=..., between=..., gpu_direct=..., adapters=2
+### GAP )
+colleague = dict(
+    nodes=4,
+    devices_per_node=8,
+    inside="memory",
+    between="infiniband",
+    gpu_direct=False,
+    adapters=2,
+)
+### END SOLUTION
+
+# %% id="ex1-check" tags=["check"]
+check.ex04_describe(colleague)
+
+# %% [markdown] id="ex1-why" tags=["solution"]
+# The highest device number in the brackets is 7, so a node has 8 devices; the highest rank is 31, and 32
+# ranks are 4 nodes. (The names of the nodes do not count: `gpu3` need not be the fourth.) Inside the node it
+# says `SHM`: the devices reach each other through main memory, not directly. `NET/IB` without `GDRDMA`:
+# InfiniBand, but every message is copied through main memory first. On hardware that has NVLink and adapters
+# for GPUDirect RDMA, both are worth a question to the people who run it.
+
+# %% [markdown] id="ex2" tags=["exercise"]
+# > **Exercise 04.2** — The ring crosses the slow road 1.5 times with everything. A cleverer order would be:
+# > add up inside each node first, then exchange between one device of each node, then hand the result back.
+# > `measure_links.py` has that too: `algorithm="hierarchical"`. Time ten such all-reduces of exactly the
+# > gradients' size, on both nodes.
+
+# %% id="ex2-gap" tags=["exercise"]
+### BEGIN SOLUTION
+### GAP steps_recipe = links.recipe(
+### GAP     "hierarchical", nodes=2, gpus_per_node=2, bytes=..., repeat=..., algorithm=...
+### GAP )
+steps_recipe = links.recipe(
+    "hierarchical",
+    nodes=2,
+    gpus_per_node=2,
+    bytes=gradient_bytes,
+    repeat=10,
+    algorithm="hierarchical",
+)
+### END SOLUTION
+hierarchical = lab.submit(steps_recipe)
+hierarchical.wait()
+
+# %% id="ex2-check" tags=["check"]
+check.ex04_hierarchical(hierarchical, ring)
+
+# %% id="ex2-see" tags=["solution"]
+ratio = (
+    pd.Series(ring.links.all_reduce_ms).median()
+    / pd.Series(hierarchical.links.all_reduce_ms).median()
+)
+print(f"the ring takes {ratio:.2f} times as long as the hierarchical way")
+
+# %% [markdown] id="ex2-why" tags=["solution"]
+# Between the nodes a ring of two is left: 2 steps of half the size, so everything crosses once instead of 1.5
+# times. If the road between the nodes were all that counts, the factor would be 1.5. It is smaller, because
+# the steps inside the nodes come one after the other with it instead of at the same time, and it may even
+# fall below 1 where the inside of your node is not much faster than the road, or where one core has to do the
+# work of two devices. With eight devices on a node the gain is larger: the ring crosses nearly 2 times, the
+# hierarchical way still once. NCCL's trees rest on the same idea.
+
+# %% [markdown] id="ex3" tags=["exercise"]
+# > **Exercise 04.3** — The model of the original lab has 12 layers of width 768 (`plan.preset("lab")`). How
+# > many **milliseconds** does the formula give for one all-reduce of *its* gradients, 4 bytes each, in a ring
+# > over your four devices on two nodes?
+
+# %% id="ex3-gap" tags=["exercise"]
+### BEGIN SOLUTION
+### GAP lab_model_ms = ...
+lab_model_ms = ring_ms(4 * plan.parameters(plan.preset("lab")).total, 4, between)
+### END SOLUTION
+
+# %% id="ex3-check" tags=["check"]
+check.ex04_milliseconds(lab_model_ms, roads)
+
+# %% [markdown] id="ex3-why" tags=["solution"]
+# The model is about 67 times as large as the small one, so the time is too: at such sizes the latency has no
+# part in it. For comparison: the original of this lab, on 2 nodes with 2 V100 each, took 537 ms for a whole
+# iteration. If your number is larger than that, no device however fast could train this model over your road
+# at that pace.
+
+# %% [markdown] id="challenge" tags=["exercise"]
+# > **For the quick** — Up to which size is a tree faster than a ring? In a tree over *d* devices everything
+# > is sent 2 log₂ *d* times in a row, whole. Write `tree_ms` beside `ring_ms`, set both equal, and find the
+# > size for your road between the nodes, first with 4 devices, then with 1024. What does that say about
+# > averaging a loss, one number, over a large cluster?
+
+# %% [markdown] id="home"
+# ## To take home
+#
+# - `NCCL_DEBUG=INFO` shows the roads: `P2P` and `NET/IB/…/GDRDMA` are the good ones. A bad road is not an
+#   error; only reading finds it.
+# - Every road has two numbers. Latency decides for small messages, bandwidth for large ones.
+# - An all-reduce in a ring takes 2 (*d* − 1) steps of size / *d*, each at the pace of the slowest link.
+# - The gradients' size does not depend on the batch. More arithmetic for each exchange is what makes a slow
+#   road bearable.
+#
+# Where exactly a step loses its time, lesson 05 finds in a trace.
+
+# %% [markdown] id="clean-idea"
+# ## Cleaning up
+
+# %% id="clean"
+for file in lab.workspace.folder.glob("*-nccl.log"):
+    file.unlink()
+lab.clean("roads", "ring", "ring-slow-road", "fast-road", "slow-road", "hierarchical", yes=True)

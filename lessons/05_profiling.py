@@ -1,0 +1,381 @@
+# %% [markdown] id="title"
+# # 05 Profiling: where a step loses its time
+#
+# A run is slower than it should be. Which of its thousand parts is to blame? Guessing is expensive: on a
+# cluster, every guess is a job. A **profiler** writes down what every process did, and when. In this lesson
+# you read such records as tables, as pictures and in TensorBoard, and use them to find out what is wrong with
+# a run that was made slow on purpose. You also see, for the first time, the memory of a device fill and
+# empty.
+#
+# | | |
+# |---|---|
+# | You will be able to | record a few steps of a run; split a step into its parts; tell waiting from working; find a bottleneck from evidence; read memory over time |
+# | Minutes | 40 |
+# | Devices | 2 nodes with 2 devices each |
+# | Before | lessons 03 and 04 |
+
+# %% id="begin"
+import pandas as pd
+
+from course_lib import Lab, check, gpt, show
+
+lab = Lab()
+
+# %% [markdown] id="record-idea"
+# ## Two runs, one of them ill
+#
+# Both train the same small GPT on four devices. The second was given a flag that makes it slow; what the flag
+# does, you will find out. In both, the steps 8 and 9 are recorded on all four ranks: `profile=(8, 10)` names
+# the first step to record and the first not to. Two steps are enough. A record of everything would be large,
+# and the recording itself costs time.
+
+# %% id="record"
+healthy_recipe = gpt.recipe(
+    "healthy",
+    nodes=2,
+    gpus_per_node=2,
+    micro_batch=2,
+    global_batch=8,
+    iterations=12,
+    profile=(8, 10),
+    memory=(8, 10),
+    profile_ranks=[0, 1, 2, 3],
+)
+ill_recipe = gpt.recipe(
+    "ill",
+    nodes=2,
+    gpus_per_node=2,
+    micro_batch=2,
+    global_batch=8,
+    iterations=12,
+    profile=(8, 10),
+    profile_ranks=[0, 1, 2, 3],
+    planted_bottleneck=1,
+)
+healthy, ill = lab.submit(healthy_recipe), lab.submit(ill_recipe)
+healthy.require()
+ill.require()
+show.throughput(healthy, ill, unit="ms")
+
+# %% [markdown] id="board-idea"
+# ## TensorBoard
+#
+# The program also writes its numbers for **TensorBoard**, a page that draws the curves of all runs side by
+# side and is updated while they run. Open it, and choose a curve such as `iteration-time`:
+
+# %% id="board"
+lab.tensorboard("scalars")
+
+# %% [markdown] id="board-explain"
+# The page is served by your own notebook server, for you alone. It shows what the figure above shows: in
+# every step the ill run is slower. Curves tell *that* something is wrong, and since when. They do not tell
+# what.
+#
+# Have a look at the loss as well. If it differs, the two runs do not do the same work, and comparing their
+# speed would be pointless:
+
+# %% id="same-loss"
+same = healthy.log.iterations["lm_loss"].equals(ill.log.iterations["lm_loss"])
+print("the losses are equal in every digit" if same else "the losses are equal up to rounding")
+
+# %% [markdown] id="breakdown-idea"
+# ## A step, cut into parts
+#
+# Begin with the healthy run. The record of a rank is a list of many thousand intervals: this operator from
+# here to there. Every moment of the step belongs to one of a few kinds:
+#
+# | part | the rank |
+# |---|---|
+# | compute | works: an operator runs (on a GPU: a kernel) |
+# | exposed communication | is inside an all-reduce or another exchange, and computes nothing meanwhile |
+# | idle | neither: the program waits for something else, or Python is between two operators |
+#
+# **Predict.** Which share of a step of the healthy run is communication?
+
+# %% id="breakdown-guess"
+guess_percent = 20  # change it to your own guess
+
+# %% id="breakdown"
+show.step_time(healthy.profile.overlap)
+
+# %% id="breakdown-see"
+sums = healthy.profile.overlap[
+    ["compute_us", "exposed_communication_us", "idle_us", "total_us"]
+].sum()
+share = 100 * sums["exposed_communication_us"] / sums["total_us"]
+print(f"you guessed {guess_percent} %, measured {share:.0f} %")
+
+# %% [markdown] id="breakdown-explain"
+# **Explain.** The likely thought is that a training program mostly trains. In small models on slow roads it
+# mostly waits: the gradients of lesson 04 have to travel whatever the model does with them. For comparison:
+# the original of this lab, a GPT of 12 × 768 on 2 nodes with 2 V100 each, spent 48.5 % of a step in
+# communication and 41.7 % in kernels.
+#
+# TensorBoard's profiler tab does the same sums, with its own names for the parts, for one rank at a time.
+# Open it, choose the run `healthy` and the views *Overview* and *Trace*:
+
+# %% id="profiler-tab"
+lab.tensorboard("profiler")
+
+# %% id="profiler-table"
+columns = ["rank", "step", "total_us", "kernel_us", "communication_us", "cpu_us", "other_us"]
+healthy.profile.step_time[columns].round()
+
+# %% [markdown] id="profiler-explain"
+# `kernel_us` is time on a GPU, `cpu_us` time of operators on the processor; without a GPU the first is 0 and
+# the second is the work itself. `other_us` is what is left.
+#
+# Which operators does the work consist of?
+
+# %% id="operators"
+show.operators(healthy.profile, top=8)
+
+# %% [markdown] id="operators-explain"
+# `aten::addmm` and `aten::mm` are products of matrices; `aten` is the name of PyTorch's library of operators.
+# A healthy training step is made of products of matrices, some element-wise work between them, and
+# communication. If something else leads this list, ask why.
+
+# %% [markdown] id="ill-idea"
+# ## What is wrong with the ill run?
+#
+# Now the same cut through the ill run.
+#
+# **Predict.** Before you look: it is slower, and you know that communication is the largest cost. Is its
+# network slower?
+
+# %% id="ill-guess"
+guess_cause = "the network"  # or "the arithmetic", or "something else"
+
+# %% id="ill-breakdown"
+show.step_time({"healthy": healthy.profile.overlap, "ill": ill.profile.overlap})
+
+# %% [markdown] id="ill-explain"
+# Compare the bars of the ill run with those of the healthy one. In three of the four ranks communication has
+# grown by a lot, and it is tempting to stop here and write to the people who run the network. But one rank is
+# different: its communication has *not* grown, and it is idle instead.
+#
+# An all-reduce ends for everyone at the same moment, when the last rank has brought its part. The time that a
+# rank spends inside therefore has two parts: **waiting** for the last one to come, and the **transfer**
+# itself. One record cannot tell them apart. Four can: the rank that came last waited for nobody, so the time
+# *it* spent is the transfer, and whatever the others spent beyond that is waiting.
+
+
+# %% id="waiting"
+def waiting_ms(run):
+    """Per rank and recorded step."""
+    steps = run.profile.overlap["step"].nunique()
+    table = run.profile.communication.groupby("rank")[
+        ["data_transfer_us", "synchronising_us"]
+    ].sum()
+    return (table / steps / 1e3).round(1).set_axis(["transfer (ms)", "waiting (ms)"], axis=1)
+
+
+pd.concat({"healthy": waiting_ms(healthy), "ill": waiting_ms(ill)}, axis=1)
+
+# %% [markdown] id="waiting-explain"
+# **Who waits least, is waited for.** The transfer takes about as long in both runs, so the network is not to
+# blame. In the ill run three ranks wait, all for the same fourth. Whatever is wrong happens there, and before
+# the all-reduce.
+#
+# What did that rank do while the others waited? The program gives names to what it does (`forward 0`,
+# `backward 0`, `data`), and the profiler records these *ranges* too:
+
+# %% id="suspect"
+suspect = int(waiting_ms(ill)["waiting (ms)"].idxmin())
+print(f"everyone waits for rank {suspect}")
+show.timeline(ill.profile, step=int(ill.profile.overlap["step"].min()))
+
+# %% id="ranges"
+ranges = ill.profile.ranges
+ranges = ranges[ranges["name"].isin(["data", "forward 0", "backward 0", "optimizer"])]
+(ranges.pivot_table(index="name", columns="rank", values="total_us") / 1e3).round(1)
+
+# %% [markdown] id="ranges-explain"
+# **Explain.** Each number is the time of both recorded steps, in milliseconds. Three ranks have their data at
+# once. One takes a few hundred milliseconds to get it: its disk is slow. (Read `code/planted.py`: the first
+# plant does nothing but wait on that rank, as for a disk.) The other ranks are as slow as it is, although
+# nothing is wrong with *them*, and their records alone would have accused the network.
+#
+# It is the most common kind of trouble in large runs, and it has a name, the **straggler**: a disk, a hot
+# device that has lowered its clock, another user's process on one node. With a thousand ranks, the slowest of
+# a thousand sets the pace.
+#
+# The library draws such conclusions too. It prints evidence, not certainty; the last word is yours:
+
+# %% id="recommendations"
+for each in ill.profile.recommendations:
+    print(f"- {each.title}: {each.evidence}.")
+
+# %% [markdown] id="cure-idea"
+# ## The cure, and the proof
+#
+# A bottleneck has been found when removing it makes the run as fast as you said it would. Take the waiting of
+# the other ranks out of the ill run's step, and you have a prediction of how long a step should take without
+# it. The cured run is there already: it is the healthy one.
+
+
+# %% id="cure"
+def median_ms(run):
+    """Of the steps that are not recorded, without the first three, which warm up."""
+    table = run.log.iterations.set_index("iteration")["elapsed_ms"]
+    return table[[step for step in table.index if step > 3 and step not in (8, 9)]].median()
+
+
+waited_ms = waiting_ms(ill)["waiting (ms)"].drop(suspect).mean()
+waited_before_ms = waiting_ms(healthy)["waiting (ms)"].mean()
+should_be_ms = median_ms(ill) - waited_ms + waited_before_ms
+show.predicted({"a step, cured": should_be_ms}, {"a step, cured": median_ms(healthy)}, unit="ms")
+
+# %% [markdown] id="cure-explain"
+# If both bars are about as long, the diagnosis explains the loss. If a gap is left, there is a second cause,
+# smaller than the first; bottlenecks come in layers, and after each cure another one is the largest.
+# (Recorded steps are slower than others, and machines with few cores scatter; expect agreement to some ten
+# percent, not to a digit.)
+
+# %% [markdown] id="memory-idea"
+# ## Memory over time
+#
+# The healthy run also recorded every tensor that was made and freed in the two steps, on every rank.
+#
+# **Predict.** What will the curve of memory in use look like over two training steps? Draw it on paper: where
+# does it rise, where does it fall, and does it return to zero?
+
+# %% id="memory"
+show.memory(healthy.memory[0])
+
+# %% [markdown] id="memory-explain"
+# **Explain.** Two steps, two humps. From the bottom:
+#
+# - **parameters**, **gradients** and the **optimizer**'s state are there all the time, however small the
+#   batch. They do not return to zero between steps; the likely thought that a step begins with empty memory
+#   is wrong.
+# - **activations** grow during the *forward* pass, layer by layer: each layer keeps what its own backward
+#   pass will need. During the *backward* pass they are used up in the reverse order and freed. The peak lies
+#   where forward turns into backward.
+# - **temporary** memory is what an operator needs only while it runs. The highest spike often belongs to the
+#   last layer, which holds a number for every token and every word of the vocabulary.
+#
+# The original's V100 showed the same two humps, with a peak of about 10 GB for its GPT of 12 × 768. What the
+# peak is made of, on rank 0:
+
+# %% id="memory-parts"
+peak = healthy.memory[0].peak_composition
+pd.DataFrame({"part": list(peak), "MB": [round(size / 1e6, 1) for size in peak.values()]})
+
+# %% [markdown] id="memory-numbers"
+# Three of the numbers you can check by hand. Parameters and gradients are 4 bytes each; the optimizer Adam
+# keeps two more numbers for each parameter:
+
+# %% id="memory-check"
+parameters = healthy.log.parameter_count
+print(
+    f"parameters {4 * parameters / 1e6:.1f} MB, gradients {4 * parameters / 1e6:.1f} MB, optimizer {8 * parameters / 1e6:.1f} MB"
+)
+
+# %% [markdown] id="memory-end"
+# (The program aligns its buffers, so it may use a few hundred bytes more.) Lesson 06 fills the memory on
+# purpose.
+
+# %% [markdown] id="ex1" tags=["exercise"]
+# ## Exercises
+#
+# > **Exercise 05.1** — There is a second plant. Make a run `second` like the ill one, on both nodes, with
+# > `planted_bottleneck=2`, 12 iterations and steps 8 and 9 recorded on all four ranks. Fill the gaps.
+
+# %% id="ex1-gap" tags=["exercise"]
+### BEGIN SOLUTION
+### GAP second_recipe = gpt.recipe(
+### GAP     "second",
+### GAP     nodes=2,
+### GAP     gpus_per_node=2,
+### GAP     micro_batch=2,
+### GAP     global_batch=8,
+### GAP     iterations=12,
+### GAP     profile=...,
+### GAP     profile_ranks=...,
+### GAP     planted_bottleneck=...,
+### GAP )
+second_recipe = gpt.recipe(
+    "second",
+    nodes=2,
+    gpus_per_node=2,
+    micro_batch=2,
+    global_batch=8,
+    iterations=12,
+    profile=(8, 10),
+    profile_ranks=[0, 1, 2, 3],
+    planted_bottleneck=2,
+)
+### END SOLUTION
+second = lab.submit(second_recipe)
+second.wait()
+
+# %% id="ex1-check" tags=["check"]
+check.ex05_second(second)
+
+# %% [markdown] id="ex2" tags=["exercise"]
+# > **Exercise 05.2** — Which operator is called far more often in `second` than in `healthy`, and how many
+# > times does **one rank** call it in **one step**? Give its name and the number. (The tables are
+# > `second.profile.operators` and `healthy.profile.operators`. `aten::item` asks a tensor for its value as a
+# > Python number; it stands for a whole family of calls here.)
+
+# %% id="ex2-gap" tags=["exercise"]
+### BEGIN SOLUTION
+### GAP operator, calls_per_step = ..., ...
+both = {run.name: run.profile.operators for run in (second, healthy)}
+calls = pd.DataFrame(
+    {name: table[table["rank"] == 0].set_index("name")["calls"] for name, table in both.items()}
+)
+grown = (calls["second"] - calls["healthy"].fillna(0)).sort_values(ascending=False)
+operator, calls_per_step = "aten::item", calls.loc["aten::item", "second"] / 2
+grown.head(5)
+### END SOLUTION
+
+# %% id="ex2-check" tags=["check"]
+check.ex05_operator(operator, calls_per_step, second, healthy)
+
+# %% [markdown] id="ex2-why" tags=["solution"]
+# The second plant looks at the gradients in rows of 1024 numbers, sums each row, and asks for the sum with
+# `.item()`: a few thousand tiny operators where one would do. Each takes microseconds of work and costs as
+# much again to start. On a GPU it is worse: `.item()` makes the program wait until the device has finished
+# everything before, so that the device runs dry between any two. The cure is to ask once:
+# `gradients.sum().isfinite()` is one pass over the memory. Here all ranks are slow alike, so nobody waits for
+# anybody, and the share of communication even looks better than before. A good share is not the same as a
+# fast step.
+
+# %% [markdown] id="ex3" tags=["exercise"]
+# > **Exercise 05.3** — How many **milliseconds** of a step do the ranks other than the straggler wait in the
+# > run `ill`, on average over these ranks and the recorded steps?
+
+# %% id="ex3-gap" tags=["exercise"]
+### BEGIN SOLUTION
+### GAP waiting = ...
+waiting = waiting_ms(ill)["waiting (ms)"].drop(suspect).mean()
+### END SOLUTION
+
+# %% id="ex3-check" tags=["check"]
+check.ex05_waiting(waiting, ill)
+
+# %% [markdown] id="ex3-why" tags=["solution"]
+# It is close to the 200 ms that the slow rank spends on its data, less what the others lose for reasons of
+# their own. Three ranks lose that much, in every step: for one slow disk, three quarters of the devices stand
+# still. At scale it is not three quarters but 999 of 1000.
+
+# %% [markdown] id="challenge" tags=["exercise"]
+# > **For the quick** — Record the run with `zero=1` instead of plain data parallelism (`gpt.recipe(…,
+# > zero=1)`). Which collectives replace the all-reduce, and how does the memory of the optimizer change?
+
+# %% [markdown] id="home"
+# ## To take home
+#
+# - Curves say that a run is slow, a profile says why. Record two steps, on all ranks.
+# - Communication is waiting plus transfer. Who waits least, is waited for.
+# - A list of operators that is not led by products of matrices deserves a question.
+# - A cause is found when its removal makes the run as fast as predicted.
+# - Memory rises in forward and falls in backward, on top of what is always there.
+
+# %% [markdown] id="clean-idea"
+# ## Cleaning up
+
+# %% id="clean"
+lab.clean("healthy", "ill", "second", yes=True)

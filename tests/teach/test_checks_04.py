@@ -1,0 +1,181 @@
+"""Lesson 04: each wrong answer is met by the hint for that mistake."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from course_lib import plan
+from course_lib.lab.lab import Lab
+from course_lib.lab.recipes import links, shell
+from course_lib.lab.submission import recipe_toml
+from course_lib.teach.checklist import NotYet
+from course_lib.teach.checks import lesson04
+
+LESSON = Path(__file__).resolve().parents[2] / "lessons" / "04_topology.py"
+RIGHT = dict(lesson04.COLLEAGUE, adapters=2)
+GRADIENT_BYTES = 7_433_216
+NODES = ("node1", "node1", "node2", "node2")
+ROADS = {"inside": (0.05, 2.0), "between": (0.1, 0.125)}
+"""Milliseconds and GB/s."""
+
+
+@pytest.fixture
+def finished(tmp_path, monkeypatch):
+    """`finished(recipe, links)` is a run of this recipe that measured these links."""
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
+    lab, made = Lab(tmp_path, site="box", quiet=True), []
+
+    def make(recipe, measured=None, exit_code=0):
+        made.append(recipe)
+        folder = tmp_path / "elsewhere" / f"{recipe.name}-{len(made)}"
+        folder.mkdir(parents=True)
+        (folder / "recipe.toml").write_text(recipe_toml(recipe, lab.site))
+        (folder / "out.log").write_text("written to links.json\n")
+        (folder / "exit_code").write_text(f"{exit_code}\n")
+        if measured:
+            (folder / "links.json").write_text(json.dumps(measured))
+        return lab.open(folder)
+
+    return make
+
+
+@pytest.fixture
+def timed(finished):
+    def make(name="hierarchical", size=GRADIENT_BYTES, repeat=10, algorithm="hierarchical", **more):
+        recipe = links.recipe(name, bytes=size, repeat=repeat, algorithm=algorithm, **more)
+        repeated = {"size_bytes": size, "algorithm": algorithm, "times_us": [90_000.0] * repeat}
+        return finished(recipe, {"world_size": 4, "samples": [], "all_reduce": repeated})
+
+    return make
+
+
+@pytest.fixture
+def ring(timed):
+    return timed("ring", algorithm="ring")
+
+
+@pytest.fixture
+def roads(finished):
+    ranks = [{"rank": rank, "node": node} for rank, node in enumerate(NODES)]
+    samples = [
+        {
+            "kind": "point_to_point",
+            "source": a,
+            "destination": b,
+            "size_bytes": size,
+            "time_us": 1e3 * latency_ms + size / bandwidth_gb_s / 1e3,
+        }
+        for a in range(4)
+        for b in range(a + 1, 4)
+        for latency_ms, bandwidth_gb_s in [ROADS["inside" if NODES[a] == NODES[b] else "between"]]
+        for size in (1024, 65536, 4194304)
+    ]
+    measured = {"world_size": 4, "ranks": ranks, "samples": samples}
+    return finished(links.recipe("roads"), measured)
+
+
+def hint_of(check, *given):
+    with pytest.raises(NotYet) as caught:
+        check(*given)
+    return str(caught.value)
+
+
+def test_the_right_description_is_solved_and_has_the_links_of_the_lesson(finished, capsys):
+    lesson04.ex04_describe(RIGHT)
+    assert "✗" not in capsys.readouterr().out
+    shown = re.findall(r"# > gpu\d.*NCCL INFO (Channel .*)", LESSON.read_text(encoding="utf-8"))
+    printed = plan.nccl_log(**RIGHT)
+    assert len(shown) == 4
+    assert all(f" {line}\n" in printed for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"nodes": ...}, "nodes is filled in"),
+        ({"devices_per_node": 7}, "counts from 0. What is the highest"),
+        ({"devices_per_node": 2}, "What is the highest that you see"),
+        ({"nodes": 5}, "What the nodes are called says nothing"),
+        ({"inside": "nvlink"}, "Only one of the four lines is about two ranks of the same node"),
+        ({"between": "sockets"}, "What stands behind `via NET/`"),
+        ({"gpu_direct": True}, "one more word at the end"),
+        ({"inside": "shm"}, "use one of nvlink, pcie, memory"),
+        ({"gpus": 8}, "unexpected keyword argument 'gpus'"),
+    ],
+)
+def test_a_wrong_description_is_sent_to_the_line_that_says_better(finished, wrong, words):
+    assert words in hint_of(lesson04.ex04_describe, RIGHT | wrong)
+
+
+def test_a_text_instead_of_a_description_is_refused(finished):
+    assert "It is str" in hint_of(lesson04.ex04_describe, "4 nodes")
+
+
+def test_the_right_timing_is_solved(timed, ring, capsys):
+    lesson04.ex04_hierarchical(timed(), ring)
+    assert "✗" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"algorithm": "ring"}, "Its algorithm was 'ring'"),
+        ({"size": GRADIENT_BYTES // 4}, "That is the number of parameters. Each gradient has 4"),
+        ({"size": 1_000_000}, "the size that the lesson worked out"),
+        ({"repeat": 1}, "It was timed 1 times, too few"),
+        ({"nodes": 1, "gpus_per_node": 4}, "It had 1 × 4, the ring 2 × 2"),
+    ],
+)
+def test_a_wrong_timing_is_told_apart(timed, ring, wrong, words):
+    assert words in hint_of(lesson04.ex04_hierarchical, timed(**wrong), ring)
+
+
+def test_a_sweep_or_another_program_is_not_a_timing(finished, ring, roads):
+    sweep = hint_of(lesson04.ex04_hierarchical, roads, ring)
+    assert "It measured all sizes between all pairs" in sweep
+    other = finished(shell.recipe("hello", "echo", nodes=2, gpus_per_node=2))
+    assert "started something else" in hint_of(lesson04.ex04_hierarchical, other, ring)
+
+
+def test_a_gap_that_was_left_is_named(ring):
+    unfinished = links.recipe("hierarchical", bytes=..., repeat=10, algorithm="hierarchical")
+    assert "Still to fill in: bytes" in hint_of(lesson04.ex04_hierarchical, unfinished, ring)
+
+
+LAB_BYTES = 4 * 124_439_808
+STEP_MS = LAB_BYTES / 4 / 0.125e6
+
+
+def test_the_right_time_is_solved(roads, capsys):
+    lesson04.ex04_milliseconds(6 * (0.1 + STEP_MS), roads)
+    assert "✗" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (..., "lab_model_ms is filled in"),
+        ("12", "is a number"),
+        (6 * STEP_MS / 4, "That is for one byte per gradient"),
+        (6 * (0.05 + LAB_BYTES / 4 / 2e6), "the road inside a node"),
+        (4 * STEP_MS, "That is the size divided by the bandwidth"),
+        (8 * STEP_MS, "the factor is 2 (4 − 1) / 4"),
+        (6 * STEP_MS / 1e3, "those of seconds"),
+        (1.0, "The model has 124,439,808 parameters"),
+    ],
+)
+def test_a_wrong_time_is_met_by_its_hint(roads, answer, words):
+    assert words in hint_of(lesson04.ex04_milliseconds, answer, roads)
+
+
+def test_roads_of_one_node_know_no_road_between_nodes(finished, roads):
+    alone = json.loads((roads.folder / "links.json").read_text())
+    for rank in alone["ranks"]:
+        rank["node"] = "node1"
+    run = finished(links.recipe("roads", nodes=1, gpus_per_node=4), alone)
+    assert "knows no road between nodes" in hint_of(lesson04.ex04_milliseconds, 5.0, run)

@@ -1,0 +1,159 @@
+"""Lesson 05: each wrong answer is met by the hint for that mistake."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from course_lib.lab.lab import Lab
+from course_lib.lab.recipes import gpt
+from course_lib.lab.submission import recipe_toml
+from course_lib.teach.checklist import NotYet
+from course_lib.teach.checks import lesson05
+
+STEP_US = 10_000
+TRANSFER_US = 3000
+WAITS_US = (2000, 2200, 0, 1800)
+"""Per step and rank; rank 2 is the straggler."""
+ROWS = 40
+FEW = {"aten::mm": 6, "aten::item": 2}
+MANY = {"aten::mm": 6, "aten::item": 2 + ROWS, "aten::sum": ROWS, "aten::as_strided": ROWS}
+
+
+def event(category, name, start_us, duration_us):
+    return {
+        "ph": "X", "cat": category, "name": name, "pid": 1, "tid": 1, "ts": start_us,
+        "dur": duration_us, "args": {},
+    }  # fmt: skip
+
+
+def trace(rank, calls, steps=2):
+    """Each step: operators one after the other, then one all-reduce that ends the step."""
+    events = []
+    for step in range(steps):
+        begin = step * STEP_US
+        events.append(event("user_annotation", f"ProfilerStep#{step + 1}", begin, STEP_US))
+        names = [name for name, count in calls.items() for _ in range(count)]
+        events += [event("cpu_op", name, begin + 10 * at, 8) for at, name in enumerate(names)]
+        took = TRANSFER_US + WAITS_US[rank]
+        end = begin + STEP_US
+        events.append(event("user_annotation", "gloo:all_reduce", end - took, took))
+    where = {"backend": "gloo", "rank": rank, "world_size": 4}
+    return json.dumps({"distributedInfo": where, "traceEvents": events})
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """A run of the lesson, as it lies in its folder."""
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
+    lab, made = Lab(tmp_path, site="box", quiet=True), []
+
+    def make(name="second", calls=MANY, ranks=(0, 1, 2, 3), exit_code=0, **values):
+        values = {
+            "nodes": 2, "gpus_per_node": 2, "micro_batch": 2, "iterations": 12,
+            "profile": (8, 10), "planted_bottleneck": 2,
+        } | values  # fmt: skip
+        recipe = gpt.recipe(name, profile_ranks=list(ranks), **values)
+        made.append(recipe)
+        folder = tmp_path / "elsewhere" / f"{name}-{len(made)}"
+        (folder / "profile").mkdir(parents=True)
+        (folder / "recipe.toml").write_text(recipe_toml(recipe, lab.site))
+        (folder / "out.log").write_text("")
+        (folder / "exit_code").write_text(f"{exit_code}\n")
+        for rank in ranks if values["profile"] else ():
+            (folder / "profile" / f"rank{rank}.pt.trace.json").write_text(trace(rank, calls))
+        return lab.open(folder)
+
+    return make
+
+
+@pytest.fixture
+def healthy(recorded):
+    return recorded("healthy", FEW, planted_bottleneck=None)
+
+
+def hint_of(check, *given):
+    with pytest.raises(NotYet) as caught:
+        check(*given)
+    return str(caught.value)
+
+
+def test_the_right_run_is_solved(recorded, capsys):
+    lesson05.ex05_second(recorded())
+    assert "✗" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"planted_bottleneck": 1}, "It has the plant 1, which you know already"),
+        ({"planted_bottleneck": None}, "no flag made it slow"),
+        ({"nodes": 1, "gpus_per_node": 4}, "It had 1 × 4"),
+        ({"profile": False}, "No step was recorded"),
+        ({"profile": (8, 9)}, "The second number is the first step that is *not* recorded"),
+        ({"profile": (2, 4)}, "It recorded the steps from 2 up to, not with, 4"),
+        ({"ranks": (0,)}, "There are records of rank 0. `profile_ranks` takes a list"),
+    ],
+)
+def test_a_run_that_does_not_show_the_plant_is_told_why(recorded, wrong, words):
+    assert words in hint_of(lesson05.ex05_second, recorded(**wrong))
+
+
+def test_a_failed_run_and_a_gap_are_told_apart(recorded):
+    assert "✗ the run ended well" in hint_of(lesson05.ex05_second, recorded(exit_code=1))
+    gap = gpt.recipe("second", profile=..., planted_bottleneck=2)
+    assert "Still to fill in: profile" in hint_of(lesson05.ex05_second, gap)
+
+
+@pytest.mark.parametrize(("name", "calls"), [("aten::item", 42), ("aten::sum", 40)])
+def test_the_right_operator_is_solved(recorded, healthy, capsys, name, calls):
+    lesson05.ex05_operator(name, calls, recorded(), healthy)
+    assert "✗" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((..., ...), "operator is filled in"),
+        (("aten::item", "many"), "calls_per_step is a number"),
+        (("item", 42), "with `aten::` in front"),
+        (("aten::mm", 6), "6 times per step of a rank here, and 6 times in the healthy run"),
+        (("aten::as_strided", 40), "only because something else is"),
+        (("aten::item", 84), "all 2 recorded steps of one rank"),
+        (("aten::item", 42 * 8), "all 2 recorded steps of all 4 ranks"),
+        (("aten::item", 42 * 4), "That is the number for all 4 ranks"),
+        (("aten::item", 7), "You answered 7. The table has one row for each rank"),
+    ],
+)
+def test_a_wrong_operator_or_number_is_met_by_its_hint(recorded, healthy, answer, words):
+    assert words in hint_of(lesson05.ex05_operator, *answer, recorded(), healthy)
+
+
+def test_the_right_waiting_time_is_solved(recorded, capsys):
+    lesson05.ex05_waiting(2.0, recorded("ill", FEW, planted_bottleneck=1))
+    assert "✗" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (..., "waiting is filled in"),
+        (4.0, "all 2 recorded steps together"),
+        (6.0, "the sum over 3 ranks"),
+        (1.5, "the straggler among them"),
+        (5.0, "Part of it is the transfer"),
+        (0.002, "those of seconds"),
+        (2000, "those of microseconds"),
+        (77, "leave out the rank that waits least"),
+    ],
+)
+def test_a_wrong_waiting_time_is_met_by_its_hint(recorded, answer, words):
+    ill = recorded("ill", FEW, planted_bottleneck=1)
+    assert words in hint_of(lesson05.ex05_waiting, answer, ill)
+
+
+def test_one_record_cannot_tell_waiting_from_transfer(recorded):
+    alone = recorded("ill", FEW, ranks=(0,), planted_bottleneck=1)
+    assert "cannot tell waiting from transfer" in hint_of(lesson05.ex05_waiting, 2.0, alone)
