@@ -89,22 +89,11 @@ def _node(request: Request, word: str) -> int:
         known = {view.name: view for view in views(db, box)}
     names = _expanded(word) if word else list(known)
     missing = [name for name in names if name not in known]
-    because = flat_because()
-    _say(
-        [node_paragraph(known[name], request.details, because) for name in names if name in known],
-        request,
-    )
+    shown = [known[name] for name in names if name in known]
+    _say([node_paragraph(view, request.details) for view in shown], request)
     for name in missing:
         print(f"Node {name} not found")
     return 1 if missing else 0
-
-
-def flat_because() -> str:
-    """Why the nodes share one network; empty where each has its own."""
-    from course_lib.box.node import probe
-
-    mode, reason = probe.describe()
-    return reason if mode == "flat" else ""
 
 
 def _partition(request: Request, word: str) -> int:

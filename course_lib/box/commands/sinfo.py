@@ -50,6 +50,7 @@ def run(arguments: list[str]) -> int:
     if "iterate" in options and (not text.isdigit() or int(text) == 0):
         raise Failure(f"Error: invalid entry for --iterate={text}")
     heal.heal()
+    _say_if_flat()
     while True:
         _show(options)
         if not int(text):
@@ -57,6 +58,16 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
         time.sleep(int(text))
         print()
+
+
+def _say_if_flat() -> None:
+    """On standard error, so that what is read from sinfo stays what a real one prints."""
+    from course_lib.box.node import probe
+
+    mode, why = probe.describe()
+    if mode == probe.FLAT:
+        print(f"sinfo: note: flat mode: all nodes share the network of this machine: {why}",
+              file=sys.stderr)  # fmt: skip
 
 
 def _show(options: dict[str, str]) -> None:
