@@ -57,7 +57,7 @@ def _job(request: Request, word: str) -> int:
 
     if word and not word.isdigit():
         return _complain(f"scontrol_print_job error: {GONE}")
-    heal.heal()
+    heal.try_to_heal()
     box = settings.load()
     with access.snapshot() as db:
         since_s = time.time() - box.job_shown_s
@@ -83,7 +83,7 @@ def _node(request: Request, word: str) -> int:
     from course_lib.box.formats.nodereport import node_paragraph
     from course_lib.box.formats.nodeview import views
 
-    heal.heal()
+    heal.try_to_heal()
     box = settings.load()
     with access.snapshot() as db:
         known = {view.name: view for view in views(db, box)}
@@ -115,7 +115,7 @@ def _step(request: Request, word: str) -> int:
     job_text, _, step_text = word.partition(".")
     if word and not job_text.isdigit():
         return _complain("slurm_get_job_steps error: Invalid job id specified")
-    heal.heal()
+    heal.try_to_heal()
     with access.snapshot() as db:
         jobs = {job.id: job for job in access.active_jobs(db)}
         steps = [s for s in access.steps(db, "end_s = 0") if s.job_id in jobs]

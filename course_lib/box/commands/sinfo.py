@@ -49,7 +49,7 @@ def run(arguments: list[str]) -> int:
     text = options.get("iterate", "0")
     if "iterate" in options and (not text.isdigit() or int(text) == 0):
         raise Failure(f"Error: invalid entry for --iterate={text}")
-    heal.heal()
+    heal.try_to_heal()
     _say_if_flat()
     while True:
         _show(options)

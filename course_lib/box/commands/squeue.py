@@ -51,7 +51,7 @@ def run(arguments: list[str]) -> int:
             raise Unsupported(f"--{name}")
     wait_s = _interval(options)
     while True:
-        heal.heal()
+        heal.try_to_heal()
         code = _show(options)
         if not wait_s:
             return code

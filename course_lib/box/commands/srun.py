@@ -9,7 +9,7 @@ import time
 from course_lib.box.commands import admission, srun_options
 from course_lib.box.commands.failure import Failure
 from course_lib.box.commands.options import Gathered
-from course_lib.box.queue import heal, schedule, state
+from course_lib.box.queue import heal, schedule, state, store
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
 
 USAGE = "srun [options] program [arguments of the program]"
@@ -82,6 +82,7 @@ def _in_own_job(options: srun_options.SrunOptions, gathered: Gathered) -> int:
 
 def _wait_for_nodes(job_id: int, options: srun_options.SrunOptions) -> bool:
     """False where the job ended before it began, by scancel, -I or Ctrl-C."""
+    store.belong()
     begun_s = time.time()
     told = False
     try:

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from course_lib.box.node.ledger import insist
+from course_lib.box.node.ledger import BRIEF_S, LASTING_S, insist
 from course_lib.box.queue import schedule, state
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Ending:
 
     def _time_is_up(self, alarm: int) -> None:
         if not self.decided and alarm == self.alarms:
-            insist(lambda: state.mark_completing(self.of.job_id, "TIMEOUT"))
+            insist(lambda: state.mark_completing(self.of.job_id, "TIMEOUT"), BRIEF_S)
             self._stop(" DUE TO TIME LIMIT", "TIMEOUT")
 
     def cancel(self) -> None:
@@ -104,7 +104,7 @@ class Ending:
             final = "COMPLETED" if status == 0 else "FAILED"
             self.state = "OUT_OF_MEMORY" if self.out_of_memory else final
             code, number = self.code_and_signal(status)
-            insist(lambda: state.mark_completing(self.of.job_id, self.state, code, number))
+            insist(lambda: state.mark_completing(self.of.job_id, self.state, code, number), BRIEF_S)
             self.decided = "ended"
             when = time.strftime("%Y-%m-%dT%H:%M:%S")
             self.of.steps.stop_all(f"CANCELLED AT {when}")
@@ -147,5 +147,5 @@ class Ending:
     def report(self) -> None:
         if not self.forget:
             code, number = self.code_and_signal(self.status)
-            insist(lambda: state.finish(self.of.job_id, self.state, code, number))
+            insist(lambda: state.finish(self.of.job_id, self.state, code, number), LASTING_S)
         insist(schedule.run_pass)

@@ -25,7 +25,7 @@ from course_lib.box.node.warm import shims
 from course_lib.box.node.warm.decide import Loaded
 from course_lib.box.queue import schedule, state
 from course_lib.box.queue.records import Allocation, Job
-from course_lib.box.queue.store import StateError
+from course_lib.box.queue.store import HomeGone, StateError, belong
 
 LOCK_TRIES = 20
 LOOK_S = 1.0
@@ -46,6 +46,7 @@ class Supervisor:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         if not self._lock():
             return
+        belong()
         pid = os.getpid()
         job = insist(lambda: state.claim(self.job_id, pid, processes.ticks(pid)))
         if job is None:
@@ -135,6 +136,8 @@ class Supervisor:
         """The queue may have decided something while its message to us was lost."""
         try:
             job = state.read_job(self.job_id)
+        except HomeGone:
+            job = None
         except StateError:
             return
         if job is None or job.submit_s != self.job.submit_s:

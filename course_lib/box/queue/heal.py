@@ -6,6 +6,7 @@ import time
 
 from course_lib.box.queue import access, keeper, schedule, state
 from course_lib.box.queue.records import Job
+from course_lib.box.queue.store import StateError
 
 GRACE_S = 5.0
 """Time for a supervisor to come up before it is started once more."""
@@ -27,6 +28,14 @@ def heal() -> bool:
     if watched:
         keeper.ensure()
     return bool(changed)
+
+
+def try_to_heal() -> None:
+    """For commands that only ask: where nothing can be written, what is known is still shown."""
+    try:
+        heal()
+    except (StateError, OSError):
+        return
 
 
 def _bury(job: Job) -> bool:
