@@ -44,7 +44,7 @@ def _bury(job: Job) -> bool:
     if not job.supervisor_pid and not job.completing:
         age_s = time.time() - job.start_s
         if age_s < GIVE_UP_S:
-            if age_s > GRACE_S:
+            if age_s > GRACE_S or launch.died_at_its_start(job.id):
                 launch.start_supervisor(job.id)
             return False
     launch.bury(job)

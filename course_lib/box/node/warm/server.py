@@ -96,8 +96,8 @@ class Server:
         with contextlib.suppress(wire.Gone):
             if request.get("do") == "supervise":
                 job_id = int(request["job"])
-                roles.fork_into(lambda: self._play_supervisor(connection, job_id))
-            wire.send(connection, {"started": True, "pid": os.getpid()})
+                pid = roles.fork_into(lambda: self._play_supervisor(connection, job_id))
+                wire.send(connection, {"started": pid})
         connection.close()
 
     def _play_supervisor(self, connection: socket.socket, job_id: int) -> None:
