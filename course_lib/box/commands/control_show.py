@@ -26,6 +26,8 @@ def show(request: Request) -> int:
         request.details |= "d" in words[0]
         request.one_line |= "o" in words[0]
         words = words[1:]
+    if words and "=" in words[0]:  # `show job=12`
+        words = [*words[0].split("=", 1), *words[1:]]
     if not words:
         return _complain("too few arguments for keyword:show")
     if len(words) > 2:

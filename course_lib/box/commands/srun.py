@@ -7,7 +7,7 @@ import sys
 import time
 
 from course_lib.box.commands import admission, srun_options
-from course_lib.box.commands.failure import Failure
+from course_lib.box.commands.failure import Failure, Unsupported
 from course_lib.box.commands.options import Gathered
 from course_lib.box.queue import heal, schedule, state, store
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
@@ -23,6 +23,8 @@ def run(arguments: list[str]) -> int:
     if gathered.given.get("mpi") == "list":
         print("MPI plugin types are...\n\tnone")
         return 0
+    if ":" in command:
+        raise Unsupported("several components of one step (:)")
     if not command:
         return _fatal("No command given to execute.")
     options = srun_options.build(gathered, command, " ".join(["srun", *arguments]))

@@ -82,8 +82,7 @@ t sbatch -Jone -n2 -N1 job.sh -n 9
 t sbatch --job-name two --ntasks 2 --nodes=1 job.sh --job-name=x
 t sbatch --job-name='three' -n=3 job.sh
 t sbatch -n 2 -N 1 -J four -- job.sh a
-t sbatch -hold job.sh
-t sbatch -Hn2 -Jfive job.sh
+t sbatch -n2 -Jfive job.sh
 tell
 
 #: export with commas, equals signs, blanks and quotes
@@ -131,10 +130,8 @@ t sbatch --dependency=AFTEROK:$first job.sh
 t sbatch --dependency=expand:$first job.sh
 t sbatch --dependency=afterok: job.sh
 t sbatch --dependency=: job.sh
-t sbatch --dependency= job.sh
 t sbatch --dependency=singleton,afterany:$first job.sh
 show Dependency
-reason
 
 #: whole nodes, shared nodes
 script job.sh <<<'#!/bin/bash'
@@ -198,11 +195,8 @@ sorted both.0
 t srun --version
 t srun --mpi=none echo none
 t srun --mpi=pmi2 echo pmi2
-t srun --mpi=nosuch echo nosuch
-t srun --pty true
 t srun --multi-prog nosuchfile
 t srun --bcast true
-t srun --prolog=/bin/true true
 t srun -n0 true
 t srun -N0 true
 t srun -c0 true
@@ -225,13 +219,9 @@ sorted "slurm-$id.out"
 steps
 
 #: job and step names
-job -J '' <<'E'
-srun -J '' true
-E
 job --job-name=$'tab\there' <<'E'
 true
 E
-t sbatch --job-name="$(printf 'x%.0s' {1..300})" --wrap 'echo ${#SLURM_JOB_NAME}'
 t sbatch -J 'a,b|c;d' --comment='e,f|g' --wrap true
 ended
 steps

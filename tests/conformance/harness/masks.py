@@ -21,7 +21,7 @@ WAITS = re.compile(
     re.MULTILINE,
 )
 # What the box says about itself where the machine gives it no namespaces.
-FLAT_NOTE = re.compile(r"^! sinfo: note: flat mode: .*\n", re.MULTILINE)
+FLAT_NOTE = re.compile(r"(^(! |  ))?sinfo: note: flat mode: .*\n", re.MULTILINE)
 # The C library's own signal 32: ignored or not as in the shell that started the daemons.
 OWN_SIGNAL = re.compile(r"(SigIgn:\s+0{8})80000000")
 SHORT_TIME_COMMANDS = ("squeue", "sinfo")
