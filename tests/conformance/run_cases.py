@@ -4,6 +4,7 @@
     python tests/conformance/run_cases.py record [words…]          records those of the real Slurm
     python tests/conformance/run_cases.py compare [words…]         box against what is recorded
     python tests/conformance/run_cases.py compare-flat [words…]    the same in flat mode
+    python tests/conformance/run_cases.py compare-warm [words…]    the same with the fast start
 
 Words choose the cases whose group or name contains any of them; without words it is all.
 """
@@ -27,6 +28,7 @@ KINDS = {
     "compare": clusters.Box,
     "flat": lambda: clusters.Box(mode="flat"),
     "compare-flat": lambda: clusters.Box(mode="flat"),
+    "compare-warm": lambda: clusters.Box(warm=True),
 }
 
 
@@ -38,7 +40,9 @@ def main() -> None:
         case for case in cases.read_cases() if not words or any(word in case.id for word in words)
     ]
     begin = time.monotonic()
-    running = lanes.Lanes(KINDS[what], chosen, count=4, accepts=accepts(what))
+    running = lanes.Lanes(
+        KINDS[what], chosen, count=1 if what == "compare-warm" else 4, accepts=accepts(what)
+    )
     differing = 0
     try:
         for case in chosen:

@@ -42,10 +42,19 @@ def flat_box() -> clusters.Box:
     return clusters.Box(mode="flat")
 
 
+WARM = [case for case in ALL if "python" in case.script or case in FLAT[::5]]
+"""The programs of Python, which are forked from the warm process, and a few others."""
+
+
+def warm_box() -> clusters.Box:
+    return clusters.Box(warm=True)
+
+
 KINDS = {  # test: what it runs on, on how many of those, and what it has to print
     "test_slurm_prints_what_is_recorded": (clusters.RealSlurm, 4, is_as_recorded),
     "test_the_box_prints_what_slurm_prints": (clusters.Box, 3, differs_as_listed),
     "test_flat_mode_prints_the_same": (flat_box, 2, differs_as_listed),
+    "test_a_warm_box_prints_the_same": (warm_box, 1, differs_as_listed),
 }
 
 
@@ -107,6 +116,14 @@ def test_flat_mode_prints_the_same(case: cases.Case, both) -> None:
     printed = both["test_flat_mode_prints_the_same"].transcript(case)
     unknown, _ = differences.judge(case.name, RECORDED[case.group][case.name], printed)
     assert not unknown, advice("flat mode differs", unknown, f"{RUN} flat {case.name!r}")
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("case", WARM, ids=lambda case: case.id)
+def test_a_warm_box_prints_the_same(case: cases.Case, both) -> None:
+    printed = both["test_a_warm_box_prints_the_same"].transcript(case)
+    unknown, _ = differences.judge(case.name, RECORDED[case.group][case.name], printed)
+    assert not unknown, advice("the warm box differs", unknown, f"{RUN} compare-warm {case.name!r}")
 
 
 def advice(what: str, changes: list[differences.Change], command: str) -> str:

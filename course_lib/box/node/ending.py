@@ -60,14 +60,18 @@ class Ending:
         """As the kernel would: no warning, no time to end."""
         if not self.out_of_memory:
             self.out_of_memory = True
+            for step in list(self.of.steps.active):
+                step.say(self._killed_in(step.name))
             self.of.steps.kill_all()
             if self.of.script:
-                step = f"{self.of.job_id}.batch"
-                self.of.script.say(
-                    f"Detected 1 oom-kill event(s) in StepId={step}. Some of your processes may"
-                    " have been killed by the cgroup out-of-memory handler."
-                )
+                self.of.script.say(self._killed_in("batch"))
                 self.of.script.kill()
+
+    def _killed_in(self, step: str) -> str:
+        return (
+            f"Detected 1 oom-kill event(s) in StepId={self.of.job_id}.{step}. Some of your"
+            " processes may have been killed by the cgroup out-of-memory handler."
+        )
 
     def node_failed(self) -> None:
         """Reported when nothing is left, which is at once where a namespace held it all."""

@@ -48,4 +48,4 @@ def _bury(job: Job) -> bool:
                 launch.start_supervisor(job.id)
             return False
     launch.bury(job)
-    return state.bury(job.id)
+    return state.bury(job)
