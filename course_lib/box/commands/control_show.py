@@ -215,7 +215,8 @@ def write(request: Request) -> int:
 
 
 def _aliases(_: Request, word: str) -> int:
-    print(word)
+    if word:
+        print(word)
     return 0
 
 

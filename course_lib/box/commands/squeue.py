@@ -26,8 +26,8 @@ USAGE = "squeue [options]"
 SYNTAX = Syntax(
     "squeue",
     "account,A= all,a array,r array-unique clusters,M= federation Format,O= format,o= help hide"
-    " iterate,i= jobs,j? json licenses,L= local long,l me name,n= noconvert nodelist,w="
-    " noheader,h node= nodes= partition,p= qos,q= reservation,R= sibling sort,S= start states,t="
+    " iterate,i= jobs,j? json licenses,L= local long,l me name,n= noconvert node= nodes="
+    " nodelist,w= noheader,h partition,p= qos,q= reservation,R= sibling sort,S= start states,t="
     " steps,s? usage user,u= users= verbose,v version,V yaml",
 )
 DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"

@@ -29,6 +29,10 @@ def run(arguments: list[str]) -> int:
         return _fatal("No command given to execute.")
     options = srun_options.build(gathered, command, " ".join(["srun", *arguments]))
     gathered.say_notes()
+    if options.distribution.startswith("arbitrary"):
+        if not options.nodelist:
+            raise Failure("invalid number of tasks (-n 0)")
+        raise Unsupported("--distribution=arbitrary")
     if options.jobid is not None:
         return _in_job(options, options.jobid)
     if options.relative is not None:
