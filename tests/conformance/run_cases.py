@@ -3,6 +3,8 @@
     python tests/conformance/run_cases.py slurm|box|flat [words…]  prints their transcripts
     python tests/conformance/run_cases.py record [words…]          records those of the real Slurm
     python tests/conformance/run_cases.py compare [words…]         box against what is recorded
+    python tests/conformance/run_cases.py compare-flat [words…]    the same in flat mode
+    python tests/conformance/run_cases.py compare-warm [words…]    the same with the fast start
 
 Words choose the cases whose group or name contains any of them; without words it is all.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -24,6 +27,8 @@ KINDS = {
     "box": clusters.Box,
     "compare": clusters.Box,
     "flat": lambda: clusters.Box(mode="flat"),
+    "compare-flat": lambda: clusters.Box(mode="flat"),
+    "compare-warm": lambda: clusters.Box(warm=True),
 }
 
 
@@ -35,7 +40,9 @@ def main() -> None:
         case for case in cases.read_cases() if not words or any(word in case.id for word in words)
     ]
     begin = time.monotonic()
-    running = lanes.Lanes(KINDS[what], chosen, count=4, accepts=lambda case, text: True)
+    running = lanes.Lanes(
+        KINDS[what], chosen, count=1 if what == "compare-warm" else 4, accepts=accepts(what)
+    )
     differing = 0
     try:
         for case in chosen:
@@ -43,6 +50,17 @@ def main() -> None:
     finally:
         running.close()
     print(f"{len(chosen)} cases, {differing} differ, {time.monotonic() - begin:.0f} s")
+
+
+def accepts(what: str) -> Callable[[cases.Case, str], bool]:
+    """As in the suite, a transcript that differs is made once more."""
+    if not what.startswith("compare"):
+        return lambda case, text: True
+    return lambda case, text: differences.judge(case.name, recorded(case), text) == ([], [])
+
+
+def recorded(case: cases.Case) -> str:
+    return cases.read_recorded(case.group).get(case.name, "")
 
 
 def show(what: str, case: cases.Case, transcript: str) -> bool:
@@ -55,9 +73,8 @@ def show(what: str, case: cases.Case, transcript: str) -> bool:
             print(f"\n{cases.MARK}{case.id} (changed)")
             print(*differences.changes(before, transcript), sep="\n---\n")
             return True
-    elif what == "compare":
-        recorded = cases.read_recorded(case.group).get(case.name, "")
-        unknown, stale = differences.judge(case.name, recorded, transcript)
+    elif what.startswith("compare"):
+        unknown, stale = differences.judge(case.name, recorded(case), transcript)
         if unknown or stale:
             print(f"\n{cases.MARK}{case.id}")
             print(*unknown, *(f"listed, but not so: {entry}" for entry in stale), sep="\n---\n")

@@ -136,7 +136,7 @@ vars() {
     local file
     for file; do
         echo "> $file"
-        grep -vE '^(COURSE_|SLURM_CONF=|_=|SHLVL=|BASH_)' "$file" | sort | indented '  '
+        grep -vE '^(COURSE_|LD_PRELOAD=|SLURM_CONF=|_=|SHLVL=|BASH_)' "$file" | sort | indented '  '
     done
 }
 sorted() {

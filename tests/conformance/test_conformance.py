@@ -2,7 +2,8 @@
 
 Each case of cases/ runs on a real Slurm, whose transcript must be the recorded one, and on the box,
 whose transcript must be the recorded one but for the changes that differences.toml lists.
-Without a real Slurm the box is still compared with what was recorded.
+Without a real Slurm the box is still compared with what was recorded. In flat mode, where nodes are
+names without a network, a sample of the cases has to print the same.
 """
 
 from __future__ import annotations
@@ -33,15 +34,33 @@ def differs_as_listed(case: cases.Case, text: str) -> bool:
     return differences.judge(case.name, RECORDED[case.group][case.name], text) == ([], [])
 
 
+FLAT = [case for case in ALL if not case.slow][::4]
+"""A sample that reaches every group; `run_cases.py compare-flat` runs all of them."""
+
+
+def flat_box() -> clusters.Box:
+    return clusters.Box(mode="flat")
+
+
+WARM = [case for case in ALL if "python" in case.script or case in FLAT[::5]]
+"""The programs of Python, which are forked from the warm process, and a few others."""
+
+
+def warm_box() -> clusters.Box:
+    return clusters.Box(warm=True)
+
+
 KINDS = {  # test: what it runs on, on how many of those, and what it has to print
     "test_slurm_prints_what_is_recorded": (clusters.RealSlurm, 4, is_as_recorded),
     "test_the_box_prints_what_slurm_prints": (clusters.Box, 3, differs_as_listed),
+    "test_flat_mode_prints_the_same": (flat_box, 2, differs_as_listed),
+    "test_a_warm_box_prints_the_same": (warm_box, 1, differs_as_listed),
 }
 
 
 @pytest.fixture(scope="module")
 def both(request: pytest.FixtureRequest) -> Iterator[dict[str, lanes.Lanes]]:
-    """Runs the selected cases on both at the same time: a real Slurm waits more than it works."""
+    """Runs the selected cases on all at the same time: a real Slurm waits more than it works."""
     running = {}
     for test, (make, count, accepts) in KINDS.items():
         wanted = [
@@ -89,6 +108,22 @@ def test_the_box_prints_what_slurm_prints(case: cases.Case, both) -> None:
     unknown, stale = differences.judge(case.name, RECORDED[case.group][case.name], printed)
     assert not unknown, advice("the box differs", unknown, f"{RUN} box {case.name!r}")
     assert not stale, f"listed in {differences.TABLE.name}, but not so (any more): {stale}"
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("case", FLAT, ids=lambda case: case.id)
+def test_flat_mode_prints_the_same(case: cases.Case, both) -> None:
+    printed = both["test_flat_mode_prints_the_same"].transcript(case)
+    unknown, _ = differences.judge(case.name, RECORDED[case.group][case.name], printed)
+    assert not unknown, advice("flat mode differs", unknown, f"{RUN} flat {case.name!r}")
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("case", WARM, ids=lambda case: case.id)
+def test_a_warm_box_prints_the_same(case: cases.Case, both) -> None:
+    printed = both["test_a_warm_box_prints_the_same"].transcript(case)
+    unknown, _ = differences.judge(case.name, RECORDED[case.group][case.name], printed)
+    assert not unknown, advice("the warm box differs", unknown, f"{RUN} compare-warm {case.name!r}")
 
 
 def advice(what: str, changes: list[differences.Change], command: str) -> str:

@@ -39,6 +39,42 @@ def test_a_test_job_looks_from_inside(doctor):
     assert "names, shared folder and torch are in order" in text
 
 
+@pytest.fixture
+def flat_box(cluster, tmp_path, monkeypatch):
+    """A box of its own whose nodes are told not to be namespaces."""
+    if cluster != "box":
+        pytest.skip("flat mode is the box's")
+    home = tmp_path / "flat"
+    home.mkdir()
+    (home / "box.toml").write_text('mode = "flat"\n', encoding="utf-8")
+    monkeypatch.setenv("COURSE_BOX_HOME", str(home))
+
+
+def test_flat_mode_is_told_with_its_reason_and_stops_no_job(doctor, flat_box):
+    code, text = doctor("--run")
+    assert code == 0, text
+    lines = text.splitlines()
+    why = "flat mode: all nodes share the network of this machine: box.toml says mode = 'flat'"
+    cure = lines[lines.index(f"! {why}") + 1]
+    assert cure.startswith("  → say mode = 'auto' there; until then all lessons run")
+    assert "a job ran on node1, node2: names, shared folder and torch are in order" in text
+
+
+def test_names_that_flat_mode_cannot_give_are_told_and_stop_no_job(doctor, flat_box, fake):
+    for compiler in ("cc", "gcc", "clang"):
+        fake(compiler, "exit 1")
+    code, text = doctor("--run")
+    assert code == 0, text
+    assert "! in a job: name node1 on" in text
+    assert "→ install a C compiler (cc)" in text
+
+
+def test_nodes_with_networks_of_their_own_are_told_too(fake):
+    fake("sinfo", ":")
+    (finding,) = checks.network()
+    assert (finding.level, finding.cure) == ("good", "")
+
+
 def test_every_fault_is_told_at_once_with_its_cure(doctor, cluster):
     text = site.preset_path(cluster).read_text(encoding="utf-8")
     wrong = f'fill_in = ["account"]\npartition = "nowhere"\nscratch = "/no/such"\n{text}'

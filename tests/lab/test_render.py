@@ -92,12 +92,13 @@ def test_rendering_is_pure():
     assert render(training(), placed("box")) == render(training(), placed("box"))
 
 
-def run_script(text, folder):
+def run_script(text, folder, getent=":"):
     """Runs the script as Slurm would, with an `srun` that writes down what it is given."""
     (folder / "bin").mkdir(exist_ok=True)
     commands = {
         "srun": 'printf "%s\\0" "$@" >"$REPORT/words"; env -0 >"$REPORT/variables"',
         "scontrol": "echo node1; echo node2",
+        "getent": getent,
     }
     for name, line in commands.items():
         (folder / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
@@ -180,6 +181,15 @@ def test_the_trap_keeps_the_exit_code_and_a_cancel_is_143(tmp_path):
         recipe = Recipe(name="dp4", commands=commands)
         run_script(render(recipe, where).text, tmp_path)
         assert (folder / "exit_code").read_text().strip() == code, commands
+
+
+@pytest.mark.parametrize("getent", ["exit 2", "exec /no/such/getent"])
+def test_processes_meet_on_the_machine_itself_where_nodes_have_no_names(tmp_path, getent):
+    (tmp_path / "runs" / "dp4-20012").mkdir(parents=True)
+    where = placed("box").but(workspace=str(tmp_path), path="", container=())
+    done = run_script(render(training(), where).text, tmp_path, getent)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "MASTER_ADDR=127.0.0.1" in reported(tmp_path, "variables")
 
 
 @pytest.mark.parametrize("value", ["a\nb", "a\rb", "\x1b[0m"])

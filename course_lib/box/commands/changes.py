@@ -57,10 +57,11 @@ def _number(field: str) -> Callable[[Job, str, dict[str, object]], str]:
 
 
 def _priority(job: Job, value: str, fields: dict[str, object]) -> str:
+    if not value.isdigit():
+        print(f"scontrol: error: Invalid Priority value: {value}", file=sys.stderr)
+        raise Failure()
     if job.hold:
         return "Job is in held state, pending scheduler release"
-    if not value.isdigit():
-        return "Invalid priority value"
     fields["priority"] = int(value)
     if value == "0":
         fields["hold"] = "user"
@@ -81,8 +82,13 @@ def _begin(_: Job, value: str, fields: dict[str, object]) -> str:
 
     try:
         fields["begin_s"] = begin.parse(value)
-    except begin.TimeError:
-        return "Invalid time specified"
+    except begin.TimeError as error:
+        place = error.args[1] if len(error.args) > 1 else 0
+        print(
+            f"Invalid time specification (pos={place}): {value}\nNo changes specified",
+            file=sys.stderr,
+        )
+        raise Failure() from None
     return ""
 
 
@@ -92,6 +98,11 @@ def _host_names(field: str) -> Callable[[Job, str, dict[str, object]], str]:
         return ""
 
     return put
+
+
+def _nothing(_: Job, __: str, ___: dict[str, object]) -> str:
+    """CPUs follow from tasks and CPUs per task; Slurm takes the number and keeps to those too."""
+    return ""
 
 
 CHANGES: dict[str, Callable[[Job, str, dict[str, object]], str]] = {
@@ -107,6 +118,7 @@ CHANGES: dict[str, Callable[[Job, str, dict[str, object]], str]] = {
     "numnodes": _nodes,
     "reqnodes": _nodes,
     "numtasks": _number("tasks"),
+    "numcpus": _nothing,
     "dependency": _text("dependency", waiting=True),
     "starttime": _begin,
     "eligibletime": _begin,

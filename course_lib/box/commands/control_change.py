@@ -29,7 +29,9 @@ def _each(request: Request, act: Callable[[Job], str], suffix: str = "") -> int:
         return 1
     heal.heal()
     code = 0
-    for word in ",".join(request.words[1:]).split(","):
+    for given in ",".join(request.words[1:]).split(","):
+        key, equals, value = given.partition("=")
+        word = value if equals and "jobid".startswith(key.lower()) and len(key) > 2 else given
         jobs = _named(word)
         troubles = [act(job) for job in jobs] if jobs else [GONE]
         for trouble in filter(None, troubles):
@@ -113,7 +115,7 @@ def _update(request: Request) -> int:
     first = pairs[0][0]
     if first in ("nodename", "partitionname", "reservationname", "stepid", "slurmctlddebug"):
         raise Unsupported(f"scontrol update {words[0].partition('=')[0]}")
-    if "=" not in words[0] or first not in ("jobid", "job", "jobname", "name"):
+    if "=" not in words[0] or first not in ("jobid", "job"):
         print(
             "No valid entity in update command\n"
             'Input line must include "NodeName", "PartitionName", "Reservation", "JobId", or'

@@ -26,6 +26,8 @@ def show(request: Request) -> int:
         request.details |= "d" in words[0]
         request.one_line |= "o" in words[0]
         words = words[1:]
+    if words and "=" in words[0]:  # `show job=12`
+        words = [*words[0].split("=", 1), *words[1:]]
     if not words:
         return _complain("too few arguments for keyword:show")
     if len(words) > 2:
@@ -57,7 +59,7 @@ def _job(request: Request, word: str) -> int:
 
     if word and not word.isdigit():
         return _complain(f"scontrol_print_job error: {GONE}")
-    heal.heal()
+    heal.try_to_heal()
     box = settings.load()
     with access.snapshot() as db:
         since_s = time.time() - box.job_shown_s
@@ -83,28 +85,17 @@ def _node(request: Request, word: str) -> int:
     from course_lib.box.formats.nodereport import node_paragraph
     from course_lib.box.formats.nodeview import views
 
-    heal.heal()
+    heal.try_to_heal()
     box = settings.load()
     with access.snapshot() as db:
         known = {view.name: view for view in views(db, box)}
     names = _expanded(word) if word else list(known)
     missing = [name for name in names if name not in known]
-    because = flat_because()
-    _say(
-        [node_paragraph(known[name], request.details, because) for name in names if name in known],
-        request,
-    )
+    shown = [known[name] for name in names if name in known]
+    _say([node_paragraph(view, request.details) for view in shown], request)
     for name in missing:
         print(f"Node {name} not found")
     return 1 if missing else 0
-
-
-def flat_because() -> str:
-    """Why the nodes share one network; empty where each has its own."""
-    from course_lib.box.node import probe
-
-    mode, reason = probe.describe()
-    return reason if mode == "flat" else ""
 
 
 def _partition(request: Request, word: str) -> int:
@@ -126,7 +117,7 @@ def _step(request: Request, word: str) -> int:
     job_text, _, step_text = word.partition(".")
     if word and not job_text.isdigit():
         return _complain("slurm_get_job_steps error: Invalid job id specified")
-    heal.heal()
+    heal.try_to_heal()
     with access.snapshot() as db:
         jobs = {job.id: job for job in access.active_jobs(db)}
         steps = [s for s in access.steps(db, "end_s = 0") if s.job_id in jobs]
@@ -224,7 +215,8 @@ def write(request: Request) -> int:
 
 
 def _aliases(_: Request, word: str) -> int:
-    print(word)
+    if word:
+        print(word)
     return 0
 
 

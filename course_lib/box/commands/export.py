@@ -49,7 +49,7 @@ def _added(given: dict[str, str]) -> Variables:
 
 
 def _chosen(choice: str, own: Variables) -> Variables:
-    names = [part for part in os.fsencode(choice).split(b",") if part]
+    names = [part for part in _split(os.fsencode(choice)) if part]
     everything = any(name.upper() == b"ALL" for name in names)
     kept = dict(own) if everything else {**_login(own), **_slurm_variables(own)}
     for part in names:
@@ -61,6 +61,20 @@ def _chosen(choice: str, own: Variables) -> Variables:
         elif name in own:
             kept[name] = own[name]
     return kept
+
+
+def _split(choice: bytes) -> list[bytes]:
+    """At commas, but not at those between quotes, which stay."""
+    parts, quote = [b""], b""
+    for number in choice:
+        letter = bytes([number])
+        if letter == b"," and not quote:
+            parts.append(b"")
+            continue
+        if letter in (b"'", b'"') and quote in (b"", letter):
+            quote = b"" if quote else letter
+        parts[-1] += letter
+    return parts
 
 
 def _slurm_variables(own: Variables) -> Variables:

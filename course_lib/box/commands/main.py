@@ -10,6 +10,10 @@ from course_lib.box.commands.failure import Failure
 from course_lib.box.commands.getopt import UsageError
 
 VERSION = "slurm-wlm 22.05.8"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from course_lib.box.queue.store import StateError
+
 COMMANDS = ("sbatch", "srun", "squeue", "scancel", "sinfo", "scontrol", "sacct")
 USAGE_CODES = {"sbatch": 255, "srun": 255}
 
@@ -74,12 +78,7 @@ def _unforeseen(command: str, error: Exception) -> int:
         print(f"{command}: error: {error}", file=sys.stderr)
         return 1
     if isinstance(error, StateError):
-        print(
-            f"{command}: error: Unable to contact slurm controller (connect failure)\n"
-            f"{command}: note: the box cannot use its state file: {error}",
-            file=sys.stderr,
-        )
-        return 1
+        return _without_state(command, error)
     import traceback
 
     path = os.path.join(settings.state_home(), "faults.log")
@@ -92,4 +91,21 @@ def _unforeseen(command: str, error: Exception) -> int:
     print(
         f"{command}: error: a fault of the box: {error!r}; the trace is in {path}", file=sys.stderr
     )
+    return 1
+
+
+WORDS_OF_SLURM = {
+    "sbatch": "Batch job submission failed: I/O error writing script/environment to file",
+    "srun": "Unable to allocate resources: I/O error writing script/environment to file",
+}
+"""What slurmctld answers when its own disk is full."""
+
+
+def _without_state(command: str, error: StateError) -> int:
+    from course_lib.box.queue import trouble
+
+    said = "Unable to contact slurm controller (connect failure)"
+    if trouble.is_full(error):
+        said = WORDS_OF_SLURM.get(command, said)
+    print(f"{command}: error: {said}\n{command}: note: {trouble.explain(error)}.", file=sys.stderr)
     return 1

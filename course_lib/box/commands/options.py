@@ -10,6 +10,13 @@ from course_lib.box.commands.getopt import NONE, Syntax
 from course_lib.box.commands.request import SETTERS, Fields
 from course_lib.box.commands.submission import Option, options_of
 
+HARMLESS = ("none", "no", "off", "n")
+"""Values by which an option that has no effect asks for none."""
+
+
+WORDS_OF_SLURM = {"cpu-bind": "cluster configuration lacks support for cpu binding"}
+"""What a Slurm without the plugin for it says."""
+
 
 class Gathered:
     """What was asked for so far: job fields, and the options that the command looks at itself."""
@@ -33,7 +40,8 @@ class Gathered:
         name = option.name
         if option.fate == "no":
             raise Unsupported(f"--{name}")
-        if option.fate == "note" and name not in self.notes:
+        silent = value in HARMLESS and name not in WORDS_OF_SLURM
+        if option.fate == "note" and name not in self.notes and not silent:
             self.notes.append(name)
         count = int(self.given.get("verbose", "0")) + 1
         self.given[name] = str(count) if name in ("verbose", "quiet") else value
@@ -55,10 +63,8 @@ class Gathered:
 
     def say_notes(self) -> None:
         for name in self.notes:
-            print(
-                f"{self.command}: note: the box accepts --{name} and does nothing with it",
-                file=sys.stderr,
-            )
+            own = f"note: the box accepts --{name} and does nothing with it"
+            print(f"{self.command}: {WORDS_OF_SLURM.get(name, own)}", file=sys.stderr)
 
 
 def _is_on(value: str) -> bool:

@@ -75,8 +75,8 @@ def check_names(job: Job, box: settings.Settings) -> None:
     try:
         if job.dependency:
             dependency.parse(job.dependency)
-    except dependency.DependencyError:
-        raise Refused("Job dependency problem") from None
+    except dependency.DependencyError as error:
+        raise Refused(str(error)) from None
 
 
 def check_limits(job: Job, box: settings.Settings) -> None:
@@ -97,6 +97,11 @@ def check_fit(job: Job, box: settings.Settings) -> int:
     cpus = max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1)
     if max(cpus, job.cpus_min) > box.cpus_per_node:
         raise Refused(NOT_AVAILABLE, "CPU count per node can not be satisfied")
+    if job.sockets_per_node > 1 or job.cores_per_socket > box.cpus_per_node:
+        words = "Socket, core and/or thread specification can not be satisfied"
+        raise Refused(NOT_AVAILABLE, words)
+    if job.tmp_mib:
+        raise Refused(NOT_AVAILABLE, "Temporary disk specification can not be satisfied")
     if int(job.memory or 0) > box.memory_per_node_mib:
         raise Refused(NOT_AVAILABLE, "Memory specification can not be satisfied")
     for text in (job.gpus, job.gpus_per_node, job.gpus_per_task, job.gres.removeprefix("gpu:")):

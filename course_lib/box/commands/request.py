@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from course_lib.box.commands import values as read
@@ -69,7 +70,7 @@ def _hosts(field: str) -> Callable[[str, Fields], None]:
 def _exclusive(value: str, fields: Fields) -> None:
     if value not in ("", "user", "mcs"):
         raise read.invalid("exclusive")
-    fields["exclusive"] = 1
+    fields["exclusive"], fields["exclusive_to"] = 1, value
 
 
 def _begin(value: str, fields: Fields) -> None:
@@ -123,6 +124,38 @@ def _tmp(value: str, fields: Fields) -> None:
     fields["tmp_mib"] = int(read.memory(value, "tmp"))
 
 
+def _node_info(value: str, fields: Fields) -> None:
+    names = ("sockets_per_node", "cores_per_socket", "threads_per_core")
+    counts = value.split(":")
+    for name, place, text in zip(names, ("first", "second", "third"), counts, strict=False):
+        if text in ("", "*"):
+            continue
+        if not text.isdigit():
+            raise Failure(f'Invalid numeric value "{text}" for {place} arg of -B.', code=1)
+        fields[name] = int(text)
+
+
+def _no_more_than_a_number(option: str) -> Callable[[str, Fields], None]:
+    def put(value: str, _: Fields) -> None:
+        if not value.partition("@")[0].isdigit():
+            raise Failure(f'Invalid numeric value "{value}" for --{option}.', code=1)
+
+    return put
+
+
+def _node_file(value: str, fields: Fields) -> None:
+    try:
+        with open(value, encoding="utf-8", errors="surrogateescape") as file:
+            fields["want_nodes"] = read.hosts(",".join(file.read().split()))
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        print(
+            f"sbatch: error: slurm_allocate_resources error opening file {value}, {why}",
+            file=sys.stderr,
+        )
+        raise Failure("Invalid --nodefile node file", code=255) from None
+
+
 def _propagate(value: str, _: Fields) -> None:
     known = {"ALL", "NONE", "AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC"}
     for name in value.upper().split(",") if value else []:
@@ -147,6 +180,7 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "chdir": _bytes("work_dir"),
     "comment": _text("comment"),
     "constraint": _text("constraint_text"),
+    "cores-per-socket": _count("cores_per_socket", "cores-per-socket"),
     "cpus-per-gpu": _count("cpus_per_gpu", "cpus-per-gpu"),
     "cpus-per-task": _count("cpus_per_task", "cpus-per-task"),
     "dependency": _text("dependency"),
@@ -154,6 +188,7 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "error": _bytes("stderr"),
     "exclude": _hosts("exclude_nodes"),
     "exclusive": _exclusive,
+    "extra-node-info": _node_info,
     "gpus": _text("gpus"),
     "gpus-per-node": _text("gpus_per_node"),
     "gpus-per-task": _text("gpus_per_task"),
@@ -173,7 +208,7 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "mincpus": _count("cpus_min", "mincpus"),
     "nice": _nice,
     "no-requeue": _flag("requeue", 0),
-    "nodefile": _hosts("want_nodes"),
+    "nodefile": _node_file,
     "nodelist": _hosts("want_nodes"),
     "nodes": _nodes,
     "ntasks": _ntasks,
@@ -195,7 +230,10 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "threads-per-core": _count("threads_per_core", "threads-per-core"),
     "time": _time("time_limit_min", "time"),
     "time-min": _time("time_least_min", "time-min"),
+    "sockets-per-node": _count("sockets_per_node", "sockets-per-node"),
+    "switches": _no_more_than_a_number("switches"),
     "tmp": _tmp,
+    "wait-all-nodes": _no_more_than_a_number("wait-all-nodes"),
     "wckey": _text("wckey"),
 }
 """What an option does to the fields; the rest is done by the command itself."""

@@ -54,7 +54,7 @@ def run(arguments: list[str]) -> int:
         return 0
     fields = _fields([value or "" for name, value in pairs if name == "format"], options)
     lines = _lines(options)
-    heal.heal()
+    heal.try_to_heal()
     if "batch-script" in options:
         return _scripts(options)
     box = settings.load()

@@ -6,7 +6,7 @@ import os
 import sys
 
 from course_lib.box.commands import admission, export, script
-from course_lib.box.commands.failure import Failure
+from course_lib.box.commands.failure import Failure, Unsupported
 from course_lib.box.commands.options import Gathered
 from course_lib.box.queue import schedule, state
 
@@ -17,12 +17,21 @@ def run(arguments: list[str]) -> int:
     gathered = Gathered("sbatch", "b", "SBATCH_")
     pairs, words = gathered.syntax.parse(arguments)
     names = [name for name, _ in pairs]
+    if "help" in names:
+        from course_lib.box.commands import helptext
+
+        print(helptext.of("sbatch", USAGE))
+        return 0
+    if ":" in words[:1]:
+        raise Unsupported("several components of one job (:)")
     if "wrap" in names and words:
         raise Failure("Script arguments not permitted with --wrap option")
     text, path = _read_script(dict(pairs).get("wrap"), words)
     script.check(text)
     for line in script.directives(text, path or "sbatch"):
         found, rest = gathered.syntax.parse(line)
+        if rest and rest[0] in ("hetjob", "packjob"):
+            raise Unsupported(rest[0])
         if rest:
             raise Failure(f"Invalid directive found in batch script: {rest[0]}", code=255)
         gathered.apply(found, "script")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from course_lib.box import hostlist
 from course_lib.box.commands import selection
@@ -12,6 +13,7 @@ from course_lib.box.commands.getopt import Syntax
 from course_lib.box.commands.values import signal_number
 from course_lib.box.queue import heal, schedule, state
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
+from course_lib.box.queue.store import StateError
 
 USAGE = "scancel [options] [job id[.step id]...]"
 SYNTAX = Syntax(
@@ -53,11 +55,12 @@ def run(arguments: list[str]) -> int:
         raise Failure("No job identification provided")
     targets = [Target(item) for word in words for item in _split(word)]
     number = _signal(options)
-    heal.heal()
+    heal.try_to_heal()
     if filtered:
         targets = _chosen(options, targets)
     codes = [_act(target, number, options) for target in targets]
-    schedule.run_pass()
+    with suppress(StateError):  # who ends a job makes a pass too
+        schedule.run_pass()
     return max(codes, default=0)
 
 
@@ -157,7 +160,12 @@ def _cancel(target: Target, job: Job | None, options: dict[str, str]) -> int:
     verbose = "verbose" in options
     if verbose:
         print(f"scancel: Terminating job {target.word}", file=sys.stderr)
-    before = state.mark_cancelled(target.job_id, os.getuid())
+    try:
+        before = state.mark_cancelled(target.job_id, os.getuid())
+    except StateError:  # this job itself may be what fills the disk
+        if control.send(target.job_id, {"do": "cancel"}) is None:
+            raise
+        return 0
     if before is None or before.state in FINAL_STATES:
         if verbose:
             why = GONE if before is None else "Job/step already completing or completed"

@@ -48,7 +48,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _command(request: Request) -> int:
-    word = request.words[0].lower()
+    word = _keyword(request.words[0].lower())
     if word == "show":
         return control_show.show(request)
     if word in control_change.COMMANDS:
@@ -64,6 +64,13 @@ def _command(request: Request) -> int:
         raise Unsupported(f"scontrol {word}")
     print(f"invalid keyword: {request.words[0]}", file=sys.stderr)
     raise Failure()
+
+
+def _keyword(word: str) -> str:
+    """As written, or what a beginning of three letters or more can only mean."""
+    known = ["show", "write", "completing", *control_change.COMMANDS, *SAYINGS, *REFUSED.split()]
+    meant = {name for name in known if name.startswith(word)}
+    return meant.pop() if word not in known and len(word) > 2 and len(meant) == 1 else word
 
 
 def _help() -> str:

@@ -49,7 +49,8 @@ def run(arguments: list[str]) -> int:
     text = options.get("iterate", "0")
     if "iterate" in options and (not text.isdigit() or int(text) == 0):
         raise Failure(f"Error: invalid entry for --iterate={text}")
-    heal.heal()
+    heal.try_to_heal()
+    _say_if_flat()
     while True:
         _show(options)
         if not int(text):
@@ -57,6 +58,16 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
         time.sleep(int(text))
         print()
+
+
+def _say_if_flat() -> None:
+    """On standard error, so that what is read from sinfo stays what a real one prints."""
+    from course_lib.box.node import probe
+
+    mode, why = probe.describe()
+    if mode == probe.FLAT:
+        print(f"sinfo: note: flat mode: all nodes share the network of this machine: {why}",
+              file=sys.stderr)  # fmt: skip
 
 
 def _show(options: dict[str, str]) -> None:
@@ -72,6 +83,7 @@ def _show(options: dict[str, str]) -> None:
         nodes = nodeview.views(db, box)
     nodes = [node for node in nodes if not wanted or node.name in wanted]
     nodes = [node for node in nodes if not states or {node.state, node.load_state} & states]
+    none_left = bool(states) and not nodes
     if "dead" in options or "list-reasons" in options:
         nodes = []  # no node of the box is ever down
     partitions = selection.words(options.get("partition", ""))
@@ -80,12 +92,30 @@ def _show(options: dict[str, str]) -> None:
     by_node = "Node" in options or bool(PER_NODE & layout.keys())
     by_state = bool(PER_STATE & layout.keys())
     groups = _groups(chosen, nodes, box, by_node, by_state)
-    if "list-reasons" in options or "Node" in options:
+    if "list-reasons" in options or "Node" in options or (none_left and options.get("format")):
         groups = [group for group in groups if group.nodes]
     if "Node" in options:
         groups = sorted(groups, key=lambda group: hostlist.natural(group.nodes[0].name))
+    groups = _sorted(groups, options.get("sort", ""))
     lines = layout.lines(FIELDS, groups, "noheader" not in options)
     sys.stdout.write("".join(line + "\n" for line in lines))
+
+
+def _sorted(groups: list[Group], sort: str) -> list[Group]:
+    """By the letters of -o that nodes differ in, the last one first, as squeue does."""
+    keys = {
+        "N": lambda group: [hostlist.natural(node.name) for node in group.nodes],
+        "n": lambda group: [hostlist.natural(node.name) for node in group.nodes],
+        "P": lambda group: group.partition,
+        "R": lambda group: group.partition,
+        "t": lambda group: [ORDER.index(node.state) for node in group.nodes[:1]],
+        "T": lambda group: [ORDER.index(node.state) for node in group.nodes[:1]],
+        "D": lambda group: len(group.nodes),
+    }
+    for field in reversed(sort.split(",")):
+        if (letter := field.lstrip("+-#")) in keys:
+            groups = sorted(groups, key=keys[letter], reverse=field.startswith("-"))
+    return groups
 
 
 def _groups(

@@ -26,9 +26,9 @@ USAGE = "squeue [options]"
 SYNTAX = Syntax(
     "squeue",
     "account,A= all,a array,r array-unique clusters,M= federation Format,O= format,o= help hide"
-    " iterate,i= jobs,j? json licenses,L= local long,l me name,n= noconvert nodelist,w="
-    " noheader,h partition,p= qos,q= reservation,R= sibling sort,S= start states,t= steps,s?"
-    " usage user,u= users= verbose,v version,V yaml",
+    " iterate,i= jobs,j? json licenses,L= local long,l me name,n= noconvert node= nodes="
+    " nodelist,w= noheader,h partition,p= qos,q= reservation,R= sibling sort,S= start states,t="
+    " steps,s? usage user,u= users= verbose,v version,V yaml",
 )
 DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
@@ -49,9 +49,17 @@ def run(arguments: list[str]) -> int:
     for name in ("json", "yaml", "clusters", "federation", "sibling"):
         if name in options:
             raise Unsupported(f"--{name}")
+    if {"format", "long"} <= {name for name, _ in pairs}:
+        raise Failure(
+            "Options -o(--format) and -l(--long) are mutually exclusive."
+            " Please remove one and retry.",
+            fatal=True,
+        )
+    for name in ("node", "nodes"):
+        options["nodelist"] = options.get(name, options.get("nodelist", ""))
     wait_s = _interval(options)
     while True:
-        heal.heal()
+        heal.try_to_heal()
         code = _show(options)
         if not wait_s:
             return code

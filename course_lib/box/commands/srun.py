@@ -7,9 +7,9 @@ import sys
 import time
 
 from course_lib.box.commands import admission, srun_options
-from course_lib.box.commands.failure import Failure
+from course_lib.box.commands.failure import Failure, Unsupported
 from course_lib.box.commands.options import Gathered
-from course_lib.box.queue import heal, schedule, state
+from course_lib.box.queue import heal, schedule, state, store
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
 
 USAGE = "srun [options] program [arguments of the program]"
@@ -23,10 +23,16 @@ def run(arguments: list[str]) -> int:
     if gathered.given.get("mpi") == "list":
         print("MPI plugin types are...\n\tnone")
         return 0
+    if ":" in command:
+        raise Unsupported("several components of one step (:)")
     if not command:
         return _fatal("No command given to execute.")
     options = srun_options.build(gathered, command, " ".join(["srun", *arguments]))
     gathered.say_notes()
+    if options.distribution.startswith("arbitrary"):
+        if not options.nodelist:
+            raise Failure("invalid number of tasks (-n 0)")
+        raise Unsupported("--distribution=arbitrary")
     if options.jobid is not None:
         return _in_job(options, options.jobid)
     if options.relative is not None:
@@ -82,6 +88,7 @@ def _in_own_job(options: srun_options.SrunOptions, gathered: Gathered) -> int:
 
 def _wait_for_nodes(job_id: int, options: srun_options.SrunOptions) -> bool:
     """False where the job ended before it began, by scancel, -I or Ctrl-C."""
+    store.belong()
     begun_s = time.time()
     told = False
     try:

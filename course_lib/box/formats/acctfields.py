@@ -192,7 +192,6 @@ FIELDS: dict[str, Callable[[Line], str]] = {
     "AveCPU": of_step(lambda s: clock.full(s.cpu_s / max(s.tasks, 1)), batch=False),
     "AveRSS": of_step(lambda s: kib(s.max_rss_kib), batch=False),
     "Cluster": both(lambda x: CLUSTER[0]),
-    "Comment": of_job(lambda x: x.job.comment),
     "Constraints": of_job(lambda x: x.job.constraint_text),
     "CPUTime": both(lambda x: clock.full(x.elapsed_s * x.cpus)),
     "CPUTimeRAW": both(lambda x: str(x.elapsed_s * x.cpus)),

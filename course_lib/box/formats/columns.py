@@ -94,11 +94,11 @@ def parse_long(specification: str, names: Iterable[str]) -> Layout:
     for token in specification.split(","):
         name, _, size = token.partition(":")
         right = size.startswith(".")
-        size = size.removeprefix(".")
-        digits = size[: len(size) - len(size.lstrip("0123456789"))]
+        shape = size.removeprefix(".")
+        digits = shape[: len(shape) - len(shape.lstrip("0123456789"))]
         if name.lower() in known:
-            width = int(digits) if digits else DEFAULT_LONG_WIDTH
-            columns.append(Column(name.lower(), width, right, size[len(digits) :]))
-        else:
+            width = int(digits or 0) if size else DEFAULT_LONG_WIDTH
+            columns.append(Column(name.lower(), width, right, shape[len(digits) :]))
+        elif name:
             unknown.append(name)
     return Layout("", columns, unknown)

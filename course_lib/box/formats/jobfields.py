@@ -55,7 +55,7 @@ def gres_of(text: str) -> str:
 
 def over_subscribe(view: JobView) -> str:
     if view.job.exclusive:
-        return "NO"
+        return view.job.exclusive_to.upper() or "NO"
     return "YES" if view.job.oversubscribe else "OK"
 
 

@@ -10,17 +10,15 @@ from course_lib.box.formats.jobreport import SEPARATOR
 from course_lib.box.formats.nodeview import NodeView, boot_s, free_mib, load
 
 
-def node_paragraph(view: NodeView, details: bool, flat_because: str) -> str:
-    """`flat_because` is why the nodes share the network of the machine, where they do."""
+def node_paragraph(view: NodeView, details: bool) -> str:
     box = view.box
     machine = platform.uname()
-    features = "flat" if flat_because and view.features == "(null)" else view.features
     used, held = view.cpus_used, len(view.devices_used)
     lines = [
         f"NodeName={view.name} Arch={machine.machine} CoresPerSocket={box.cpus_per_node} ",
         f"CPUAlloc={used} CPUEfctv={box.cpus_per_node} CPUTot={box.cpus_per_node} CPULoad={load()}",
-        f"AvailableFeatures={features}",
-        f"ActiveFeatures={features}",
+        f"AvailableFeatures={view.features}",
+        f"ActiveFeatures={view.features}",
         f"Gres={view.gres}",
     ]
     if details:
@@ -45,8 +43,6 @@ def node_paragraph(view: NodeView, details: bool, flat_because: str) -> str:
         "CurrentWatts=0 AveWatts=0",
         "ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s",
     ]
-    if flat_because:
-        lines.append(f"Comment=flat: {flat_because}")
     return SEPARATOR.join(lines)
 
 

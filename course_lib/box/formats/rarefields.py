@@ -6,7 +6,7 @@ import os
 
 from course_lib.box import settings
 from course_lib.box.formats import clock
-from course_lib.box.formats.jobfields import gres_of, tres
+from course_lib.box.formats.jobfields import gres_of, per_node, tres
 from course_lib.box.formats.jobview import JobView
 
 TYPE_CHECKING = False
@@ -20,9 +20,17 @@ def pending_s(view: JobView) -> str:
     return str(max(int(begun_s) - int(job.submit_s), 0))
 
 
+def most_cpus(view: JobView) -> str:
+    job = view.job
+    if job.tasks_given:
+        return str(job.tasks * max(job.cpus_per_task, 1))
+    return str(view.cpus if view.parts else 0)
+
+
 def path(view: JobView, pattern: bytes) -> str:
     """Absolute, with the signs as they were given."""
-    return os.fsdecode(os.path.join(view.job.work_dir, pattern or b"slurm-%j.out"))
+    name = pattern or f"slurm-{view.job.id}.out".encode()
+    return os.fsdecode(os.path.join(view.job.work_dir, name))
 
 
 FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
@@ -44,7 +52,8 @@ FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
         "LAST_SCHED_EVAL",
         lambda v: clock.stamp(v.job.start_s or v.job.submit_s),
     ),
-    "maxcpus": ("MAX_CPUS", lambda v: str(v.cpus if v.parts else 0)),
+    "gres": ("TRES_PER_NODE", per_node),
+    "maxcpus": ("MAX_CPUS", most_cpus),
     "maxnodes": ("MAX_NODES", lambda v: str(v.job.nodes_max if v.job.nodes_given else 0)),
     "mintime": ("TIME_MIN", lambda v: clock.short(v.job.time_least_min * 60)),
     "ntpercore": ("NTASKS_PER_CORE", lambda v: str(v.job.tasks_per_core or "N/A")),

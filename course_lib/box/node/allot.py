@@ -25,6 +25,8 @@ class Request:
     """Takes only the CPUs of its tasks, and leaves the others to further steps."""
     overlap: bool = False
     overcommit: bool = False
+    relative: int = 0
+    """Nodes of the job that are passed over."""
 
 
 class Impossible(Exception):
@@ -39,7 +41,11 @@ def allot(request: Request, names: list[str], cpus: list[int], free: list[int]) 
     """`cpus` of the job and `free` ones on each of its nodes."""
     if not {*request.wanted, *request.excluded} <= set(names):
         raise Impossible(NOT_AVAILABLE)
-    able = [place for place, name in enumerate(names) if name not in request.excluded]
+    able = [
+        place
+        for place, name in enumerate(names)
+        if name not in request.excluded and place >= request.relative
+    ]
     count = max(request.nodes, len(request.wanted))
     if count > len(able):
         raise Impossible(NOT_AVAILABLE)

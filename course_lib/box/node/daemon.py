@@ -29,7 +29,7 @@ class Daemon:
         self.on_exit = on_exit
         self.on_gone = on_gone
         self.line, theirs = socket.socketpair()
-        self.line.settimeout(wire.PATIENCE_S)
+        self.line.settimeout(wire.OWN_PATIENCE_S)
         wire.send(first, {"do": "daemon", "step": step}, [theirs.fileno()])
         theirs.close()
         loop.on_input(self.line, self._hear)

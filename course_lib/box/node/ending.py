@@ -7,7 +7,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from course_lib.box.node.ledger import insist
+from course_lib.box.node.ledger import BRIEF_S, LASTING_S, insist
 from course_lib.box.queue import schedule, state
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Ending:
 
     def _time_is_up(self, alarm: int) -> None:
         if not self.decided and alarm == self.alarms:
-            insist(lambda: state.mark_completing(self.of.job_id, "TIMEOUT"))
+            insist(lambda: state.mark_completing(self.of.job_id, "TIMEOUT"), BRIEF_S)
             self._stop(" DUE TO TIME LIMIT", "TIMEOUT")
 
     def cancel(self) -> None:
@@ -60,14 +60,18 @@ class Ending:
         """As the kernel would: no warning, no time to end."""
         if not self.out_of_memory:
             self.out_of_memory = True
+            for step in list(self.of.steps.active):
+                step.say(self._killed_in(step.name))
             self.of.steps.kill_all()
             if self.of.script:
-                step = f"{self.of.job_id}.batch"
-                self.of.script.say(
-                    f"Detected 1 oom-kill event(s) in StepId={step}. Some of your processes may"
-                    " have been killed by the cgroup out-of-memory handler."
-                )
+                self.of.script.say(self._killed_in("batch"))
                 self.of.script.kill()
+
+    def _killed_in(self, step: str) -> str:
+        return (
+            f"Detected 1 oom-kill event(s) in StepId={self.of.job_id}.{step}. Some of your"
+            " processes may have been killed by the cgroup out-of-memory handler."
+        )
 
     def node_failed(self) -> None:
         """Reported when nothing is left, which is at once where a namespace held it all."""
@@ -104,7 +108,7 @@ class Ending:
             final = "COMPLETED" if status == 0 else "FAILED"
             self.state = "OUT_OF_MEMORY" if self.out_of_memory else final
             code, number = self.code_and_signal(status)
-            insist(lambda: state.mark_completing(self.of.job_id, self.state, code, number))
+            insist(lambda: state.mark_completing(self.of.job_id, self.state, code, number), BRIEF_S)
             self.decided = "ended"
             when = time.strftime("%Y-%m-%dT%H:%M:%S")
             self.of.steps.stop_all(f"CANCELLED AT {when}")
@@ -147,5 +151,5 @@ class Ending:
     def report(self) -> None:
         if not self.forget:
             code, number = self.code_and_signal(self.status)
-            insist(lambda: state.finish(self.of.job_id, self.state, code, number))
+            insist(lambda: state.finish(self.of.job_id, self.state, code, number), LASTING_S)
         insist(schedule.run_pass)

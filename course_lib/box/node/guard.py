@@ -34,7 +34,7 @@ class Guard:
         """Forks the guard; raises NotStarted with the reason if the nodes cannot be made."""
         pid = roles.fork_into(self.play)
         self.line.close()
-        self.ours.settimeout(wire.PATIENCE_S)
+        self.ours.settimeout(wire.OWN_PATIENCE_S)
         try:
             message, _ = wire.receive(self.ours)
             if message.get("do") == "map":
@@ -50,7 +50,7 @@ class Guard:
     def play(self) -> None:
         roles.forget_signals()
         self.ours.close()
-        self.line.settimeout(wire.PATIENCE_S)
+        self.line.settimeout(wire.OWN_PATIENCE_S)
         try:
             self._separate()
         except OSError as error:

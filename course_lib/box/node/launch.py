@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ALIVE = "alive"
 PROCESSES = "processes"
+STARTING = "starting"
 LOG = "supervisor.log"
 MARKER = "COURSE_BOX_JOB"
 BURIAL_S = 5.0
@@ -44,17 +45,28 @@ def start_supervisor(job_id: int) -> None:
     os.makedirs(folder, mode=0o700, exist_ok=True)
     from course_lib.box.node.warm import client
 
-    if client.supervise(job_id):
-        return
-    client.ensure()
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    spawn_detached("supervisor", [str(job_id)], os.path.join(folder, LOG), flags)
+    pid = client.supervise(job_id)
+    if not pid:
+        client.ensure()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        pid = spawn_detached("supervisor", [str(job_id)], os.path.join(folder, LOG), flags)
+    from course_lib.box.node import processes
+
+    processes.note(os.path.join(folder, STARTING), [pid])
 
 
-def spawn_detached(role: str, arguments: list[str], log: str, flags: int) -> None:
-    """A Python process in a session of its own, without any stream of ours."""
+def died_at_its_start(job_id: int) -> bool:
+    """Whether the supervisor that was started for a job is gone already, as far as is known."""
+    from course_lib.box.node import processes
+
+    path = os.path.join(settings.job_folder(job_id), STARTING)
+    return os.path.exists(path) and not processes.noted(path)
+
+
+def spawn_detached(role: str, arguments: list[str], log: str, flags: int) -> int:
+    """A Python process in a session of its own, without any stream of ours; its number."""
     start = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start.py")
-    os.posix_spawn(
+    return os.posix_spawn(
         sys.executable,
         [sys.executable, start, package_root(), role, *arguments],
         _environment(),

@@ -7,22 +7,34 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from course_lib.box.node.log import note
-from course_lib.box.queue.store import StateError
+from course_lib.box.queue.store import HomeGone, StateError
 
 PATIENCE_S = 60.0
-AGAIN_S = 0.5
+BRIEF_S = 3.0
+"""For what is written once more later, while the end of a job must not wait for it."""
+LASTING_S = 24 * 3600.0
+"""For the end of a job, which nobody else knows."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 2.0
 
 Result = TypeVar("Result")
 
 
-def insist(action: Callable[[], Result]) -> Result | None:
-    """The result; None if the state file could not be used for a minute (it is in the log)."""
-    deadline = time.monotonic() + PATIENCE_S
+def insist(action: Callable[[], Result], patience_s: float = PATIENCE_S) -> Result | None:
+    """The result; None if the state file could not be used for so long (it is in the log), or is
+    gone with its folder."""
+    deadline = time.monotonic() + patience_s
+    wait_s = FIRST_WAIT_S
+    said = ""
     while True:
         try:
             return action()
+        except HomeGone:
+            return None
         except StateError as error:
-            note(str(error))
+            if str(error) != said:
+                said = str(error)
+                note(said)
             if time.monotonic() > deadline:
                 return None
-            time.sleep(AGAIN_S)
+            time.sleep(wait_s)
+            wait_s = min(wait_s * 1.5, LONGEST_WAIT_S)

@@ -43,6 +43,7 @@ def build(addresses: list[str], prefix: int, link_gbit: float) -> list[int]:
     The caller is in a network namespace of its own, which becomes the switch.
     """
     from pyroute2 import IPRoute  # 0.2 s
+    from pyroute2.netlink.exceptions import NetlinkError
 
     switch_namespace = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     switch = IPRoute()
@@ -58,6 +59,8 @@ def build(addresses: list[str], prefix: int, link_gbit: float) -> list[int]:
             _connect(switch, bridge, number, cable, limits)
             _address(cable, address, prefix)
         return [cable.namespace for cable in cables]
+    except NetlinkError as error:  # no OSError, though it carries the same numbers
+        raise OSError(error.code, f"network: {os.strerror(error.code)}") from error
     finally:
         switch.close()
         os.close(switch_namespace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 import select
@@ -49,6 +50,9 @@ class Loop:
             for descriptor, _ in self._poll.poll(self._wait_ms()):
                 if action := self._readers.get(descriptor):
                     action()
+                else:  # closed before it was forgotten; it would be ready for ever
+                    with contextlib.suppress(KeyError):
+                        self._poll.unregister(descriptor)
                 if not self._running:
                     return
 

@@ -19,6 +19,8 @@ class Plan:
     """Name and address, in the order of the allocation."""
     link_gbit: float
     shims: Shims = field(default_factory=Shims)
+    names: str = ""
+    """Library that stands in for host names in flat mode."""
 
     @property
     def hosts_file(self) -> str:

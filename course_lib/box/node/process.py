@@ -9,7 +9,7 @@ import signal
 from dataclasses import dataclass
 from typing import NoReturn
 
-from course_lib.box.node import libc, roles
+from course_lib.box.node import libc, names, roles
 from course_lib.box.node.namespaces import Node
 from course_lib.box.node.plan import Plan
 from course_lib.box.node.warm import decide, program
@@ -42,7 +42,8 @@ def become_process(
     if node is not None:
         node.enter()
         roles.die_with_parent(parent)
-    environment = {**order.environment, b"SLURM_TASK_PID": str(os.getpid()).encode()}
+    numbered = {**order.environment, b"SLURM_TASK_PID": str(os.getpid()).encode()}
+    environment = names.added_to(numbered, plan.names)
     os.umask(order.umask)
     _enter_folder(order.folder)
     _limit(order)

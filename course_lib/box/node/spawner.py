@@ -31,7 +31,7 @@ class Spawner:
 
     def run(self) -> None:
         """Until the line closes (the supervisor let go), or `end` is asked for."""
-        self.line.settimeout(wire.PATIENCE_S)
+        self.line.settimeout(wire.OWN_PATIENCE_S)
         ended = roles.watch_children()
         poll = select.poll()
         for descriptor in (ended, self.line.fileno()):

@@ -29,6 +29,12 @@ def run(options: Options, job_id: int) -> int:
     if asked > held > 0:
         say(f"error: Only allocated {held} nodes asked for {asked}")
         return 1
+    if options.relative and held and options.relative + max(asked, 1) > held:
+        say(
+            "error: --relative and --nodes option incompatible with count of allocated nodes"
+            f" ({options.relative}+{max(asked, 1)}>{held})"
+        )
+        return 1
     attached = _connect(job_id, {"do": "attach"}) if owns_job else None
     connection = _connect(job_id, _message(options, job_id if owns_job or _joins(job_id) else None))
     if connection is None:

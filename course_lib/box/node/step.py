@@ -193,6 +193,8 @@ class Step:
             self.final = self.final or "FAILED"
         status = self.worst_status
         told = self.final if os.WIFSIGNALED(status) or self.final != "CANCELLED" else ""
+        if status and self.of.ending.out_of_memory:
+            told = "OUT_OF_MEMORY"
         final = (told if status else "") or self.of.ending.step_state(status)
         code, number = self.of.ending.code_and_signal(status)
         used = {

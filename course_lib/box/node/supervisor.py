@@ -9,7 +9,7 @@ import signal
 import time
 
 from course_lib.box import settings
-from course_lib.box.node import batch, launch, namespaces, probe, processes, wire
+from course_lib.box.node import batch, launch, names, namespaces, probe, processes, wire
 from course_lib.box.node.control import SOCKET
 from course_lib.box.node.ending import Ending
 from course_lib.box.node.guard import Guard, NotStarted
@@ -25,7 +25,7 @@ from course_lib.box.node.warm import shims
 from course_lib.box.node.warm.decide import Loaded
 from course_lib.box.queue import schedule, state
 from course_lib.box.queue.records import Allocation, Job
-from course_lib.box.queue.store import StateError
+from course_lib.box.queue.store import HomeGone, StateError, belong
 
 LOCK_TRIES = 20
 LOOK_S = 1.0
@@ -46,6 +46,7 @@ class Supervisor:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         if not self._lock():
             return
+        belong()
         pid = os.getpid()
         job = insist(lambda: state.claim(self.job_id, pid, processes.ticks(pid)))
         if job is None:
@@ -81,8 +82,8 @@ class Supervisor:
     def _plan(self) -> Plan:
         mode, _ = probe.describe(self.box)
         separate = mode == probe.NAMESPACES
-        names = self.box.node_names
-        known = {name: namespaces.address(number) for number, name in enumerate(names, 1)}
+        nodes = self.box.node_names
+        known = {name: namespaces.address(number) for number, name in enumerate(nodes, 1)}
         plan = Plan(
             job_id=self.job.id,
             home=settings.state_home(),
@@ -91,9 +92,10 @@ class Supervisor:
             nodes=tuple((part.node, known[part.node]) for part in self.parts),
             link_gbit=self.job.link_gbit,
             shims=shims.make(self.folder, separate) if Loaded.now else shims.Shims(),
+            names="" if separate else names.library(self.box, probe.stamp()),
         )
         with open(plan.hosts_file, "w") as file:
-            file.write(namespaces.hosts_text(names))
+            file.write(namespaces.hosts_text(nodes))
         return plan
 
     def _begin(self) -> None:
@@ -134,6 +136,8 @@ class Supervisor:
         """The queue may have decided something while its message to us was lost."""
         try:
             job = state.read_job(self.job_id)
+        except HomeGone:
+            job = None
         except StateError:
             return
         if job is None or job.submit_s != self.job.submit_s:
@@ -192,6 +196,7 @@ class Supervisor:
             streams = batch.open_streams(self.job, self.parts[0].node)
             os.write(streams[2], f"box: the nodes of the job could not be made: {why}\n".encode())
         note(why)
+        probe.forget()
         insist(lambda: state.mark_completing(self.job_id, "NODE_FAIL", 1))
         insist(lambda: state.finish(self.job_id, "NODE_FAIL", 1))
         insist(schedule.run_pass)

@@ -26,6 +26,7 @@ class Options(Protocol):
     exact: bool
     overlap: bool
     overcommit: bool
+    relative: int | None
     output: str
     error: str
     input: str
@@ -90,6 +91,7 @@ def request(options: Options, environment: Mapping[str, str]) -> dict[str, Any]:
         "exact": options.exact or options.exclusive,
         "overlap": options.overlap,
         "overcommit": options.overcommit,
+        "relative": options.relative or 0,
     }
 
 

@@ -21,6 +21,8 @@ _FILES_AT_ONCE = 200  # the kernel takes at most 253
 _LONGEST_BYTES = 64 * 1024 * 1024
 _LONGEST_SOCKET_PATH = 100  # 108 on Linux, 104 on macOS, with the ending NUL
 PATIENCE_S = 10.0
+OWN_PATIENCE_S = 120.0
+"""Between the processes of one job: never stuck, but slow where many jobs start at once."""
 
 
 class Gone(Exception):
@@ -30,7 +32,11 @@ class Gone(Exception):
 def send(connection: socket.socket, message: Message, files: Sequence[int] = ()) -> None:
     body = marshal.dumps(message)
     try:
-        connection.sendall(_HEADER.pack(len(body), len(files)))
+        header = _HEADER.pack(len(body), len(files))
+        if not files:  # in one piece, so that nobody waits for a second one
+            connection.sendall(header + body)
+            return
+        connection.sendall(header)
         for start in range(0, len(files), _FILES_AT_ONCE):
             socket.send_fds(connection, [b"f"], list(files[start : start + _FILES_AT_ONCE]))
         connection.sendall(body)

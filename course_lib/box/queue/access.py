@@ -57,6 +57,15 @@ class snapshot(transaction):
 
     begin = "BEGIN"
 
+    def __enter__(self) -> sqlite3.Connection:
+        try:
+            return super().__enter__()
+        except store.StateError as error:
+            from course_lib.box.queue import reading
+
+            self.db = reading.connection(error)
+            return self.db
+
 
 def jobs(
     db: sqlite3.Connection,

@@ -15,15 +15,18 @@ KINDS = ("after", "afterany", "afternotok", "afterok", "aftercorr", "afterburstb
 READY, WAITING, NEVER = "ready", "waiting", "never"
 
 
+PROBLEM = "Job dependency problem"
+
+
 class DependencyError(ValueError):
-    """Not a dependency (ESLURM_DEPENDENCY)."""
+    """Not a dependency; Slurm's words for why."""
 
 
 def parse(text: str) -> tuple[list[tuple[str, int, int]], bool]:
     """Conditions as (kind, job id, delay in minutes), and whether any one of them is enough."""
     either = "?" in text
     if either and "," in text:
-        raise DependencyError(text)
+        raise DependencyError(PROBLEM)
     found: list[tuple[str, int, int]] = []
     for part in text.split("?" if either else ","):
         kind, *numbers = part.split(":")
@@ -33,13 +36,17 @@ def parse(text: str) -> tuple[list[tuple[str, int, int]], bool]:
             continue
         if kind.isdigit() and not numbers:
             kind, numbers = "afterany", [kind]
+        if kind == "expand" and numbers:
+            raise DependencyError("Requested operation not supported on this system")
         if kind not in KINDS or not numbers:
-            raise DependencyError(text)
+            raise DependencyError(PROBLEM)
         for number in numbers:
             job_id, plus, delay = number.partition("+")
             if not job_id.isdigit() or int(job_id) == 0 or (plus and not delay.isdigit()):
-                raise DependencyError(text)
-            found.append((kind, int(job_id), int(delay or 0)))
+                raise DependencyError(PROBLEM)
+            condition = (kind, int(job_id), int(delay or 0))
+            if condition not in found:
+                found.append(condition)
     return found, either
 
 

@@ -6,6 +6,7 @@ import time
 
 from course_lib.box.queue import access, keeper, schedule, state
 from course_lib.box.queue.records import Job
+from course_lib.box.queue.store import StateError
 
 GRACE_S = 5.0
 """Time for a supervisor to come up before it is started once more."""
@@ -29,14 +30,22 @@ def heal() -> bool:
     return bool(changed)
 
 
+def try_to_heal() -> None:
+    """For commands that only ask: where nothing can be written, what is known is still shown."""
+    try:
+        heal()
+    except (StateError, OSError):
+        return
+
+
 def _bury(job: Job) -> bool:
     from course_lib.box.node import launch
 
     if not job.supervisor_pid and not job.completing:
         age_s = time.time() - job.start_s
         if age_s < GIVE_UP_S:
-            if age_s > GRACE_S:
+            if age_s > GRACE_S or launch.died_at_its_start(job.id):
                 launch.start_supervisor(job.id)
             return False
     launch.bury(job)
-    return state.bury(job.id)
+    return state.bury(job)

@@ -89,35 +89,55 @@ def ensure() -> None:
 
 def main() -> None:
     os.closerange(3, 4096)  # pipes of the shell that ran sbatch would otherwise never end
+    from contextlib import suppress
+
+    from course_lib.box.queue import store
+
     os.setsid()
     os.chdir(settings.state_home())
-    while True:
-        with open(LOCK, "ab") as lock:
-            try:
-                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return
-            _serving.append(LOCK)
-            _serve()
-            _serving.clear()
-        # A job submitted between the last look and the unlocking saw this keeper as present.
-        if _look() is None:
-            return
+    store.belong()
+    with suppress(store.HomeGone):
+        while _keep() and _code_is_there():
+            continue
+
+
+def _code_is_there() -> bool:
+    """Without it nothing can be started any more."""
+    return os.path.exists(__file__)
+
+
+def _keep() -> bool:
+    """Until nothing is left to wait for; False where that is final."""
+    with open(LOCK, "ab") as lock:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        _serving.append(LOCK)
+        _serve()
+        _serving.clear()
+    # A job submitted between the last look and the unlocking saw this keeper as present.
+    return _look() is not None
 
 
 def _serve() -> None:
     import socket
 
-    from course_lib.box.queue import heal, schedule
+    from course_lib.box.queue import heal, schedule, store
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         if os.path.exists(SOCKET):
             os.unlink(SOCKET)
         receiver.bind(SOCKET)
-        while True:
-            heal.heal()
-            schedule.run_pass()
-            wait_s = _look()
+        while _code_is_there():
+            try:
+                heal.heal()
+                schedule.run_pass()
+                wait_s = _look()
+            except store.HomeGone:
+                raise
+            except store.StateError:  # a full disk, a locked file: it may pass
+                wait_s = LOOK_S
             if wait_s is None:
                 return
             receiver.settimeout(wait_s)

@@ -71,12 +71,16 @@ class Job(Record):
     threads_per_core: int = 0
     cpus_min: int = 0
     """Of --mincpus: CPUs that a node must have to spare."""
+    sockets_per_node: int = 0
+    cores_per_socket: int = 0
     overcommit: int = 0
     tmp_mib: int = 0
     memory: str = ""
     memory_per_cpu: str = ""
     memory_per_gpu: str = ""
     exclusive: int = 0
+    exclusive_to: str = ""
+    """`user` or `mcs`, of --exclusive=…; nobody else is there to share nodes with."""
     oversubscribe: int = 0
     distribution: str = ""
     want_nodes: str = ""

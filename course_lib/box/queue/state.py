@@ -197,11 +197,17 @@ def finish(job_id: int, state: str = COMPLETED, exit_code: int = 0, exit_signal:
         _end_open_steps(db, job_id, final)
 
 
-def bury(job_id: int) -> bool:
-    """The supervisor is dead and nothing of the job is left: NODE_FAIL, or queued again."""
+def bury(seen: Job) -> bool:
+    """The supervisor is dead and nothing of the job is left: NODE_FAIL, or queued again.
+
+    Not where the job has ended, or begun anew, since it was `seen`.
+    """
+    job_id = seen.id
     with transaction() as db:
         job = access.job(db, job_id)
         if job is None or (job.state != RUNNING and not job.completing):
+            return False
+        if (job.start_s, job.supervisor_pid) != (seen.start_s, seen.supervisor_pid):
             return False
         if job.state == RUNNING or job.requeue_asked:
             if job.requeue_asked:

@@ -25,6 +25,26 @@ class StateError(Exception):
     """The state file cannot be used now: locked for long, disk full, folder not writable."""
 
 
+class HomeGone(StateError):
+    """The state folder that this process belongs to was removed, perhaps made anew."""
+
+
+_belongs_to: list[int] = []
+"""Number of the folder that a supervisor or keeper was started for; commands make it anew."""
+
+
+def belong() -> None:
+    """From here on, a state folder that is gone stays gone."""
+    _belongs_to[:] = [_number(settings.state_home())]
+
+
+def _number(folder: str) -> int:
+    try:
+        return os.stat(folder).st_ino
+    except OSError:
+        return 0
+
+
 def path() -> str:
     return os.path.join(settings.state_home(), "state.sqlite")
 
@@ -32,16 +52,25 @@ def path() -> str:
 def connect() -> sqlite3.Connection:
     """An open state file of this version, made or replaced where needed."""
     file = path()
+    if _belongs_to and _number(settings.state_home()) != _belongs_to[0]:
+        raise HomeGone(f"{settings.state_home()} was removed")
     try:
         os.makedirs(settings.state_home(), mode=0o700, exist_ok=True)
-        connection = _open(file)
-        if connection is not None and _version(connection) == SCHEMA_VERSION:
-            return connection
-        if connection is not None:
-            connection.close()
-        return _create(file)
+        return _opened_as_ours(file) or _create(file)
     except (sqlite3.Error, OSError) as error:
         raise StateError(f"{file}: {error}") from error
+
+
+def _opened_as_ours(file: str) -> sqlite3.Connection | None:
+    """Whatever goes wrong, no connection stays open: its locks would be in everybody's way."""
+    connection = _open(file)
+    ours = False
+    try:
+        ours = connection is not None and _version(connection) == SCHEMA_VERSION
+        return connection if ours else None
+    finally:
+        if connection is not None and not ours:
+            connection.close()
 
 
 def _open(file: str) -> sqlite3.Connection | None:
@@ -53,6 +82,7 @@ def _open(file: str) -> sqlite3.Connection | None:
             return connection
     except sqlite3.DatabaseError as error:
         if not is_corrupt(error):
+            connection.close()
             raise
     connection.close()
     return None
@@ -108,18 +138,19 @@ def _create(file: str) -> sqlite3.Connection:
 
     with open(os.path.join(settings.state_home(), "create.lock"), "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        connection = _open(file)
-        version = -1 if connection is None else _version(connection)
-        if connection is not None and version == SCHEMA_VERSION:
-            return connection
+        connection = _opened_as_ours(file)
         if connection is not None:
-            connection.close()
-        if version:
+            return connection
+        if version := _version_of(file):
             what = "cannot be read" if version == -1 else "was made by another version of the box"
             set_aside(file, what)
         made = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None)
-        made.execute("PRAGMA synchronous=NORMAL")
-        _make_tables(made)
+        try:
+            made.execute("PRAGMA synchronous=NORMAL")
+            _make_tables(made)
+        except sqlite3.Error:
+            made.close()
+            raise
     _end_unknown_jobs()
     return made
 
@@ -135,6 +166,16 @@ def _end_unknown_jobs() -> None:
         for name in os.listdir(folder):
             if name.isdigit():
                 launch.bury_folder(os.path.join(folder, name))
+
+
+def _version_of(file: str) -> int:
+    connection = _open(file)
+    if connection is None:
+        return -1
+    try:
+        return _version(connection)
+    finally:
+        connection.close()
 
 
 def _version(connection: sqlite3.Connection) -> int:

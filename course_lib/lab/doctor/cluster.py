@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 from collections.abc import Iterator
 
 from course_lib.lab.doctor.findings import Finding, bad, fair, good
@@ -14,7 +15,7 @@ from course_lib.lab.errors import LabError, SlurmError
 from course_lib.lab.recipes import shell
 from course_lib.lab.script import render
 from course_lib.lab.site import Site
-from course_lib.lab.slurm import UNIT, Slurm, job_environment
+from course_lib.lab.slurm import TIMEOUT_S, UNIT, Slurm, job_environment
 from course_lib.lab.unfinished import Unfinished
 from course_lib.lab.workspace import Workspace
 
@@ -46,6 +47,21 @@ def commands(site: Site) -> Iterator[Finding]:
         yield bad(f"the cluster does not answer: {error.said}", "start it, or try again later")
     else:
         yield good(f"the cluster answers ({version})")
+
+
+def network() -> Iterator[Finding]:
+    """Whether the nodes of the box have networks of their own. It says so itself, and why not."""
+    done = subprocess.run(
+        ["sinfo", "--noheader"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    if told := FLAT.search(done.stderr):
+        yield fair(told["why"], f"{told['cure']}; {FLAT_MEANS}")
+    elif done.returncode == 0:
+        yield good("the nodes of the box have networks and host names of their own")
+
+
+FLAT = re.compile(r"(?P<why>flat mode: .*)\. Cure: (?P<cure>.*)\.")
+FLAT_MEANS = "until then all lessons run, but the link cannot be slowed or measured"
 
 
 def nodes(site: Site) -> Iterator[Finding]:

@@ -36,7 +36,7 @@ def examine(site_name: str | None, *, run_a_job: bool) -> list[Finding]:
     findings.append(good(f"the cluster: {choice.why}"))
     if site.box:
         clusters.put_box_on_path()
-        findings += _all(machine.namespaces)
+        findings += _all(cluster.network)
     findings += _all(
         lambda: cluster.site_file(site, place),
         lambda: cluster.commands(site),

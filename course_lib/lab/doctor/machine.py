@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
 import random
 import shutil
 import socket
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,7 +20,6 @@ from course_lib.lab.workspace import Workspace
 GIB = 1 << 30
 SPACE_NEEDED_GIB, SPACE_WISHED_GIB = 0.2, 2.0
 CLOCK_TOLERANCE_S = 2.0
-NEWNS_USER, NEWNS_NET = 0x10000000, 0x40000000
 
 
 def python() -> Iterator[Finding]:
@@ -136,31 +133,6 @@ def scratch(site: Site) -> Iterator[Finding]:
     else:
         free_gib = shutil.disk_usage(site.scratch).free / GIB
         yield good(f"scratch {site.scratch}, {free_gib:.0f} GiB free")
-
-
-def namespaces() -> Iterator[Finding]:
-    """Whether the box can give each node a network of its own."""
-    if sys.platform != "linux":
-        yield fair("no namespaces on this system: both nodes of the box share one network", FLAT)
-    elif _may_unshare():
-        yield good("namespaces: the nodes of the box have networks of their own")
-    else:
-        yield fair("this kernel lets users make no network namespaces", FLAT)
-
-
-FLAT = "the box works in flat mode: all lessons run, but the link cannot be slowed or measured"
-
-
-def _may_unshare() -> bool:
-    """In a child, because there is no way back."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            code = ctypes.CDLL(None, use_errno=True).unshare(NEWNS_USER | NEWNS_NET) != 0
-        finally:
-            os._exit(int(code))
-    return os.waitpid(child, 0)[1] == 0
 
 
 def _is_free(port: int) -> bool:

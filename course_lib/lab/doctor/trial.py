@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from course_lib.lab.doctor.findings import Finding, bad, good
+from course_lib.lab.doctor.findings import BAD, Finding, bad, fair, good
 from course_lib.lab.errors import StillRunningError
 from course_lib.lab.lab import Lab
 from course_lib.lab.recipes import shell
@@ -28,6 +28,11 @@ CURES = {
     "torch": "load the software in site.toml: [setup] commands, venv or container",
 }
 
+CURE_OF_THE_BOX = (
+    "install a C compiler (cc), with which the box makes names known to programs in flat mode; "
+    "programs of the course do without"
+)
+
 
 def job(site: Site) -> Iterator[Finding]:
     nodes = min(2, site.max_nodes or 2)
@@ -43,22 +48,31 @@ def job(site: Site) -> Iterator[Finding]:
     except StillRunningError as error:
         yield bad(str(error), f"`course log {run.job_id} -f` follows it; `course queue` says why")
         return
-    yield from _judge(run, nodes)
+    yield from _judge(run, nodes, site.box)
     lab.clean(run, yes=True)
 
 
-def _judge(run: Run, nodes: int) -> Iterator[Finding]:
+def _judge(run: Run, nodes: int, box: bool) -> Iterator[Finding]:
     faults = sorted({line for line in run.text.splitlines() if line.startswith("FAULT")})
-    for line in faults:
-        _, kind, *rest = line.split()
-        yield bad(f"in a job: {kind} {' '.join(rest)}", CURES.get(kind, ""))
+    told = [_fault(line, box) for line in faults]
+    yield from told
+    stopped = any(finding.level == BAD for finding in told)
     here = [line for line in run.text.splitlines() if line.startswith("HERE")]
     seen = [run.folder / f"seen-by-{number}" for number in range(nodes)]
-    if not all(path.exists() for path in seen) and not faults:
+    if not all(path.exists() for path in seen) and not stopped:
         yield bad(f"the files of only {sum(p.exists() for p in seen)} nodes are seen here",
                   CURES["folder"])  # fmt: skip
     elif not run.ok:
         yield bad(f"the test job: {run.reason}\n{run.tail(5)}", "see its lines above")
-    elif not faults:
-        hosts = ", ".join(line.split()[1] for line in here)
-        yield good(f"a job ran on {hosts}: names, shared folder and torch are in order")
+    elif not stopped:
+        hosts = ", ".join(sorted(line.split()[1] for line in here))
+        what = "shared folder and torch" if told else "names, shared folder and torch"
+        yield good(f"a job ran on {hosts}: {what} are in order")
+
+
+def _fault(line: str, box: bool) -> Finding:
+    _, kind, *rest = line.split()
+    text = f"in a job: {kind} {' '.join(rest)}"
+    if box and kind == "name":
+        return fair(text, CURE_OF_THE_BOX)
+    return bad(text, CURES.get(kind, ""))

@@ -229,6 +229,18 @@ def test_torchrun_and_its_workers_train_with_ddp(warm_box):
     assert found == [f"rank {r} {n} [[1.5, 1.5]] True" for r, n in enumerate(nodes)]
 
 
+def test_memory_of_a_warm_program_is_counted_as_that_of_a_cold_one(warm_box):
+    """The pages that it shares with the warm process are not its own."""
+    keep = "python -c 'import time; kept = bytearray({} << 20); time.sleep({})'"
+    for switch in ("1", "0"):
+        begin = f"export COURSE_BOX_WARM={switch}\nsrun "
+        small = warm_box.submit(begin + keep.format(50, 2.5), "--mem=200M")
+        big = warm_box.submit(begin + keep.format(400, 60), "--mem=200M")
+        assert (warm_box.wait(small), warm_box.wait(big)) == ("COMPLETED", "OUT_OF_MEMORY")
+        ask = ("sacct", "-nP", "-j", f"{big}.0", "-o", "State,ExitCode")
+        assert warm_box.run(*ask).stdout.strip() == "OUT_OF_MEMORY|0:125"
+
+
 def _warm_pid(box) -> int:
     found = [pid for pid, name in box.processes().items() if name == "box-warm"]
     return found[0] if found else 0

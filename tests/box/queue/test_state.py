@@ -62,9 +62,24 @@ def test_a_buried_job_is_a_failed_node(queue):
     job = queue.submit()
     queue.run_pass()
     state.claim(job, 1, 1)
-    assert state.bury(job)
+    assert state.bury(queue.job(job))
     assert (queue.job(job).state, queue.job(job).reason) == ("NODE_FAIL", "NodeDown")
-    assert not state.bury(job)
+    assert not state.bury(queue.job(job))
+
+
+def test_a_job_that_began_anew_is_not_buried_for_its_former_self(queue):
+    job = queue.submit()
+    queue.run_pass()
+    state.claim(job, 1, 1)
+    former = queue.job(job)
+    waiting.ask_requeue(job, "requeue")
+    state.finish(job)
+    with access.transaction() as db:
+        access.change(db, job, begin_s=0.0)
+    queue.run_pass()
+    assert queue.job(job).state == "RUNNING"
+    assert not state.bury(former)
+    assert queue.job(job).state == "RUNNING"
 
 
 def test_a_requeued_job_waits_again_and_counts_it(queue):

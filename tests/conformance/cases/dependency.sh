@@ -193,10 +193,10 @@ reason "$id"
 
 #: a job that never was
 t sbatch -d afterok:99999999 --wrap 'echo ran'
-sleep 2
+becomes COMPLETED
 reason
 t sbatch -d afterany:99999999 --wrap 'echo ran'
-sleep 2
+becomes COMPLETED
 reason
 
 #: singleton: one of a name at a time

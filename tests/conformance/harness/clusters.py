@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import IO
@@ -20,6 +21,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 DEPLOY = REPOSITORY / "deploy" / "slurm"
 FIRST_JOB = 700001
 KILL_WAIT_S = 5
+WARM_S = 120.0
 
 # The box with the numbers of deploy/slurm/configure.sh.
 BOX_SETTINGS = f"""\
@@ -128,8 +130,9 @@ class RealSlurm(Cluster):
 class Box(Cluster):
     name = "box"
 
-    def __init__(self, mode: str = "auto") -> None:
+    def __init__(self, mode: str = "auto", warm: bool = False) -> None:
         self.mode = mode
+        self.warm = warm
         self.home = Path()
 
     def start(self) -> None:
@@ -139,6 +142,16 @@ class Box(Cluster):
         subprocess.run(
             [f"{bin_dir()}/sinfo"], env=self.environment(self.home), check=True, capture_output=True
         )
+        if self.warm:
+            self._warm_up()
+
+    def _warm_up(self) -> None:
+        """The first job starts the process from which the following ones are forked."""
+        job = [f"{bin_dir()}/sbatch", "--wait", "--output=/dev/null", "--wrap=true"]
+        subprocess.run(job, env=self.environment(self.home), check=True, capture_output=True)
+        deadline = time.monotonic() + WARM_S
+        while not (self.home / "warm.sock").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
 
     def stop(self) -> None:
         shutil.rmtree(self.home, ignore_errors=True)
@@ -146,7 +159,7 @@ class Box(Cluster):
     def environment(self, home: Path) -> dict[str, str]:
         clean = clean_environment(home)
         clean["PATH"] = f"{bin_dir()}:{clean['PATH']}"
-        return {**clean, "COURSE_BOX_HOME": str(self.home), "COURSE_BOX_WARM": "0"}
+        return {**clean, "COURSE_BOX_HOME": str(self.home), "COURSE_BOX_WARM": str(int(self.warm))}
 
     def paths(self) -> dict[str, str]:
         return {str(self.home): "<state>", f"{REPOSITORY}/course_lib/box/bin:": ""}

@@ -20,6 +20,8 @@ WAITS = re.compile(
     r"|^! srun: job \S+ (queued and waiting for|has been allocated) resources\n",
     re.MULTILINE,
 )
+# What the box says about itself where the machine gives it no namespaces.
+FLAT_NOTE = re.compile(r"(^(! |  ))?sinfo: note: flat mode: .*\n", re.MULTILINE)
 # The C library's own signal 32: ignored or not as in the shell that started the daemons.
 OWN_SIGNAL = re.compile(r"(SigIgn:\s+0{8})80000000")
 SHORT_TIME_COMMANDS = ("squeue", "sinfo")
@@ -49,6 +51,7 @@ def mask(text: str, paths: dict[str, str]) -> str:
     text = LONG_HEADER.sub("Www Mmm dd hh:mm:ss YYYY", text)
     text = STEPD.sub("slurmstepd", text)
     text = WAITS.sub("", text)
+    text = FLAT_NOTE.sub("", text)
     text = OWN_SIGNAL.sub(r"\g<1>00000000", text)
     text = SCRIPT.sub("<script>", text)
     text = OWN_VALUE.sub(r"\1=<own>", text)

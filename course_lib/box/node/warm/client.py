@@ -21,24 +21,24 @@ def wanted() -> bool:
     return choice == "force" or not os.path.exists("/dev/nvidiactl")
 
 
-def supervise(job_id: int) -> bool:
-    """Asks the warm process to fork the supervisor of a job; False if it cannot."""
+def supervise(job_id: int) -> int:
+    """Asks the warm process to fork the supervisor of a job; its number, or 0 if it cannot."""
     if not wanted():
-        return False
+        return 0
     path = os.path.join(settings.state_home(), SOCKET)
     if not os.path.exists(path):
-        return False
+        return 0
     from course_lib.box.node import wire
 
     try:
         connection = wire.connect(path, ANSWER_S)
     except OSError:
-        return False
+        return 0
     try:
         wire.send(connection, {"do": "supervise", "job": job_id})
-        return bool(wire.receive(connection)[0].get("started"))
+        return int(wire.receive(connection)[0].get("started", 0))
     except wire.Gone:
-        return False
+        return 0
     finally:
         connection.close()
 

@@ -14,7 +14,7 @@ import sys
 import time
 
 from course_lib.box import settings
-from course_lib.box.node import libc, roles, wire
+from course_lib.box.node import libc, names, probe, roles, wire
 from course_lib.box.node.warm import client
 from course_lib.box.node.warm.decide import Loaded
 from course_lib.box.node.warm.watch import WatchedEnvironment
@@ -43,6 +43,7 @@ class Server:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return  # another one was faster
+        self._load_names()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if libc.AVAILABLE:
             libc.prctl(libc.PR_SET_NAME, b"box-warm")
@@ -51,6 +52,15 @@ class Server:
         self.listener.settimeout(wire.PATIENCE_S)
         self.identity = os.stat(self.path).st_ino
         self._serve()
+
+    def _load_names(self) -> None:
+        """A library is loaded at the start of a process only: in flat mode we start once more."""
+        box = settings.load()
+        if probe.describe(box)[0] != probe.FLAT:
+            return
+        environment = names.added_to(dict(os.environb), names.library(box, probe.stamp()))
+        if environment != dict(os.environb):
+            os.execve(sys.executable, sys.orig_argv, environment)
 
     def _serve(self) -> None:
         ended = roles.watch_children()
@@ -86,8 +96,8 @@ class Server:
         with contextlib.suppress(wire.Gone):
             if request.get("do") == "supervise":
                 job_id = int(request["job"])
-                roles.fork_into(lambda: self._play_supervisor(connection, job_id))
-            wire.send(connection, {"started": True, "pid": os.getpid()})
+                pid = roles.fork_into(lambda: self._play_supervisor(connection, job_id))
+                wire.send(connection, {"started": pid})
         connection.close()
 
     def _play_supervisor(self, connection: socket.socket, job_id: int) -> None:

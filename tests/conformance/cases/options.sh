@@ -1,0 +1,257 @@
+# Options that fewer people use, and ways to write the usual ones.
+
+#: where tasks are bound
+job -n2 <<'E'
+srun --cpu-bind=none -l echo none | sort
+srun --cpu-bind=cores --mem-bind=local -l echo bound | sort
+srun --hint=nomultithread --threads=1 -n1 echo hint
+E
+tell
+
+#: what the sockets and cores of a node are asked to be
+script job.sh <<<'#!/bin/bash'
+t sbatch --sockets-per-node=1 job.sh
+t sbatch --cores-per-socket=4 job.sh
+t sbatch --extra-node-info=1:8:1 job.sh
+t sbatch --sockets-per-node=2 job.sh
+t sbatch --cores-per-socket=99 job.sh
+t sbatch -B 2:4:1 job.sh
+t sbatch -B x job.sh
+t sbatch --tmp=10G job.sh
+t sbatch --tmp=x job.sh
+tell
+
+#: where nodes lie
+job -N2 --contiguous --switches=1 <<'E'
+echo $SLURM_JOB_NODELIST
+E
+job -N1-2 --spread-job --use-min-nodes <<'E'
+echo ok
+E
+job --no-kill --wait-all-nodes=1 --gres-flags=enforce-binding --ignore-pbs <<'E'
+echo ok
+E
+tell
+t sbatch --switches=x --wrap true
+t sbatch --wait-all-nodes=x --wrap true
+
+#: arrays or their refusal
+t sbatch --array=1-3 --hold --wrap true
+script job.sh <<'E'
+#!/bin/bash
+#SBATCH --array=0-1%1
+true
+E
+t sbatch --hold job.sh
+t sbatch --array=x --wrap true
+SBATCH_ARRAY_INX=1-2 t sbatch --hold --wrap true
+
+#: jobs of several components or their refusal
+script job.sh <<'E'
+#!/bin/bash
+#SBATCH -n1
+#SBATCH hetjob
+#SBATCH -n2
+true
+E
+t sbatch --hold job.sh
+t sbatch --hold -n1 : -n2 --wrap true
+job -n2 <<'E'
+srun -n1 true : -n1 true
+E
+ended
+states
+
+#: --wrap with every kind of quote
+t sbatch -o 1.txt --wrap 'echo "a  b" '"'"'c  $HOME'"'"' `echo tick` $((1+1)) \\ \$x'
+t sbatch -o 2.txt --wrap $'echo one\necho two | tr a-z A-Z'
+t sbatch -o 3.txt --wrap='echo $0 $# "$@"' 
+t sbatch -o 4.txt --wrap 'exec bash -c "exit 4"'
+t sbatch --wrap 'echo x' argument
+ended
+states
+sed -i 's/ [^ ]*slurm_script/ slurm_script/' ./*.txt
+log 1.txt 2.txt 3.txt 4.txt
+
+#: options in several words, in one, shortened, in any order
+script job.sh <<'E'
+#!/bin/bash
+echo "$SLURM_JOB_NAME $SLURM_NTASKS $SLURM_NNODES $*"
+E
+t sbatch -Jone -n2 -N1 job.sh -n 9
+t sbatch --job-name two --ntasks 2 --nodes=1 job.sh --job-name=x
+t sbatch --job-name='three' -n=3 job.sh
+t sbatch -n 2 -N 1 -J four -- job.sh a
+t sbatch -n2 -Jfive job.sh
+tell
+
+#: export with commas, equals signs, blanks and quotes
+export A=1 B='two words' C='x=y,z' D='$HOME "q"'
+job --export=ALL <<'E'
+printf '[%s]\n' "$A" "$B" "$C" "$D"
+E
+job --export=A,B,C,D <<'E'
+printf '[%s]\n' "$A" "$B" "$C" "$D" "${USER-unset}"
+E
+job --export='A=a=b,B=c d,E' <<'E'
+printf '[%s]\n' "$A" "$B" "${E-unset}"
+E
+job --export='X="p,q",Y=r' <<'E'
+printf '[%s]\n' "${X-unset}" "${Y-unset}"
+E
+job --export=ALL,A= <<'E'
+printf '[%s]\n' "${A-unset}"
+E
+SBATCH_EXPORT=NONE job <<'E'
+printf '[%s]\n' "${A-unset}" "${SLURM_EXPORT_ENV-unset}"
+E
+tell
+
+#: a dependency written in every way
+t sbatch --hold --wrap true
+first=$id
+script job.sh <<<'#!/bin/bash'
+t sbatch -d afterok:$first job.sh
+show Dependency
+t sbatch --dependency=afterok:$first:$first job.sh
+show Dependency
+t sbatch --dependency=afterok:$first,afterany:$first job.sh
+show Dependency
+t sbatch "--dependency=afterok:$first?afternotok:$first" job.sh
+show Dependency
+t sbatch --dependency=after:$first+5 job.sh
+show Dependency
+t sbatch --dependency=$first job.sh
+show Dependency
+t sbatch --dependency=aftercorr:$first job.sh
+show Dependency
+t sbatch --dependency=afterok:$first+5 job.sh
+t sbatch --dependency=AFTEROK:$first job.sh
+t sbatch --dependency=expand:$first job.sh
+t sbatch --dependency=afterok: job.sh
+t sbatch --dependency=: job.sh
+t sbatch --dependency=singleton,afterany:$first job.sh
+show Dependency
+
+#: whole nodes, shared nodes
+script job.sh <<<'#!/bin/bash'
+for option in --exclusive --exclusive=user --exclusive=mcs --oversubscribe -s --overcommit; do
+    t sbatch --hold $option job.sh
+    show OverSubscribe NumCPUs
+done
+
+#: memory and CPUs in every unit
+script job.sh <<<'#!/bin/bash'
+for option in --mem=100 --mem=100K --mem=100M --mem=1G --mem=0 --mem-per-cpu=10 --mem-per-cpu=1G --mem-per-gpu=1G --mincpus=4 \
+    --cpus-per-gpu=2; do
+    t sbatch --hold --gpus=1 $option job.sh
+    show MinMemoryNode MinMemoryCPU MinCPUsNode
+done
+t sbatch --mem=1T job.sh
+t sbatch --mem=1X job.sh
+t sbatch --mem=100 --mem-per-cpu=100 --hold job.sh
+
+#: a signal before the end, in every way
+script job.sh <<<'#!/bin/bash'
+for text in USR1 10 USR1@20 B:USR1 B:12@30 SIGUSR2@5 R:USR1@5 RB:USR1@5 KILL@3; do
+    t sbatch --hold --signal=$text job.sh
+done
+
+#: distributions of tasks
+job -N2 -n4 --ntasks-per-node=2 <<'E'
+for how in block cyclic plane=2 block:cyclic '*' cyclic:block arbitrary block,Pack NoPack; do
+    echo "$how"
+    srun -m "$how" -l bash -c 'echo $SLURM_NODEID' 2>&1 | sort
+done
+E
+tell
+
+#: a step where it is told to be
+job -N2 -n4 <<'E'
+srun -r1 -N1 -n1 bash -c 'echo $SLURMD_NODENAME'
+srun -w node2,node1 -N2 -n2 -l bash -c 'echo $SLURMD_NODENAME' | sort
+srun -x node1 -N1 -n1 bash -c 'echo $SLURMD_NODENAME'
+srun -w node3 true
+srun -r2 -N1 true
+srun -r1 -N2 true
+E
+tell
+
+#: streams of a step in every way
+job -n2 <<'E'
+srun -o none echo nothing
+srun -o all -l echo all | sort
+srun -o 1 echo one
+srun -e err.%t -o out.%t bash -c 'echo o; echo e >&2'
+srun -o both.%t -e both.%t bash -c 'echo o; echo e >&2'
+srun --error=none bash -c 'echo o; echo e >&2'
+srun -i all -l head -n1 <<<'to all' | sort
+E
+tell
+log out.0 err.1
+sorted both.0
+
+#: what srun needs not do
+t srun --version
+t srun --mpi=none echo none
+t srun --mpi=pmi2 echo pmi2
+t srun --multi-prog nosuchfile
+t srun --bcast true
+t srun -n0 true
+t srun -N0 true
+t srun -c0 true
+t srun -t0 echo unlimited
+t srun --test-only true
+
+#: exit codes of steps and scripts
+job -n3 <<'E'
+srun -n1 bash -c 'exit 300'; echo $?
+srun -n1 bash -c 'exit -1'; echo $?
+srun -n3 bash -c 'exit $SLURM_PROCID'; echo $?
+srun -n1 nosuchprogram; echo $?
+srun -n1 /etc/passwd; echo $?
+srun -n1 -W5 false; echo $?
+! srun -n1 false; echo $?
+E
+ended
+states
+sorted "slurm-$id.out"
+steps
+
+#: job and step names
+job --job-name=$'tab\there' <<'E'
+true
+E
+t sbatch -J 'a,b|c;d' --comment='e,f|g' --wrap true
+ended
+steps
+
+#: nodes in a file, nodes twice
+printf 'node1\nnode2\n' >nodes
+script job.sh <<<'#!/bin/bash'
+t sbatch -F nodes --hold job.sh
+show ReqNodeList NumNodes
+t sbatch -w node2,node1 --hold job.sh
+show ReqNodeList NumNodes
+t sbatch -w 'node[1-2]' -N1 --hold job.sh
+show ReqNodeList NumNodes
+t sbatch -w node1,node1 --hold job.sh
+show ReqNodeList NumNodes
+t sbatch -x node1 -N2 job.sh
+t sbatch -x 'node[1-2]' job.sh
+t sbatch -F nosuchfile job.sh
+t sbatch -w ./nodes --hold job.sh
+show ReqNodeList NumNodes
+
+#: time limits kept and changed
+t sbatch --hold -t 0 --wrap true
+show TimeLimit
+t sbatch --hold -t 10 --time-min=5 --wrap true
+show TimeLimit TimeMin
+t sbatch --hold -t UNLIMITED --wrap true
+t sbatch --hold -t 1-1 --wrap true
+t sbatch --time-min=20 -t 10 --wrap true
+t scontrol update jobid=$id timelimit=+5
+t scontrol update jobid=$id timelimit=2:00:00
+show TimeLimit
+t scontrol update jobid=$id timelimit=x
