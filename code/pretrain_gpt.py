@@ -33,7 +33,7 @@ from pipeline import Pipeline
 from products import WeightWork
 from profiling import Profiler, named
 from reporting import Report, dtype_of
-from samples import DEFAULT_DATA, Loader, make_loaders
+from samples import DEFAULT_DATA, Loader, make_loaders, weighted
 from schedules import steps_of
 from tokenizer_files import padded, vocabulary_size
 from torch import Tensor
@@ -45,6 +45,7 @@ class Training:
 
     args: argparse.Namespace
     layout: Layout
+    device: torch.device
     stages: list[Stage]
     holder: Replicated | FullySharded
     optimizer: Optimizer
@@ -59,7 +60,8 @@ def prepare(args: argparse.Namespace, grid: Grid) -> None:
     """What follows from the data: the vocabulary, padded so that tensor ranks share it evenly."""
     if not args.mock_data:
         args.data_path = args.data_path or [DEFAULT_DATA]
-        check_present(args.data_path[0])
+        for prefix in weighted(args.data_path)[1]:
+            check_present(prefix)
     args.vocab_size = vocabulary_size(args)
     tensor = grid.sizes["tp"]
     args.padded_vocab_size = padded(args.vocab_size, args.make_vocab_size_divisible_by, tensor)
@@ -103,7 +105,9 @@ def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Tra
     loaders = make_loaders(args, layout, device)
     optimizer = Optimizer(holder, args)
     checkpoints = Checkpoints(optimizer, places)
-    return Training(args, layout, stages, holder, optimizer, pipeline, loaders, count, checkpoints)
+    return Training(
+        args, layout, device, stages, holder, optimizer, pipeline, loaders, count, checkpoints
+    )
 
 
 def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResult]:
@@ -128,14 +132,15 @@ def evaluate(training: Training, name: str) -> float:
         first = number * args.global_batch_size
         batches = training.loaders[name].batch(first, training.micro_batches)
         total += training.pipeline.evaluate(batches).cpu()
-    total = training.layout.sum_of_losses(total.to(training.pipeline.like.device))
+    total = training.layout.sum_of_losses(total.to(training.device))
     return total.item() / (args.eval_iters * args.global_batch_size * args.seq_length)
 
 
 def train(training: Training, report: Report, progress: Progress) -> None:
     """The loop: step, report, evaluate, save, until the steps or the time are used up."""
-    args, ends = training.args, Ending(training.args, training.layout)
-    profiler = Profiler(args, training.layout.rank, MemoryRecorder(training))
+    args, layout = training.args, training.layout
+    ends = Ending(args, layout, training.device)
+    profiler = Profiler(args, layout.rank, MemoryRecorder(training))
     report.restart()
     while progress.iteration < args.train_iters:
         profiler.before_step(progress.iteration)
@@ -196,7 +201,7 @@ def main(argv: list[str] | None = None) -> int:
     prepare(args, grid)
     device = start(args)
     layout = make_layout(grid, rank)
-    limit_memory()
+    limit_memory(device)
     report = Report(args, layout, device)
     report.world()
     training = build(args, layout, device)

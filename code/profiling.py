@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from memory_snapshot import Snapshot
 
 NOTHING: AbstractContextManager[None] = nullcontext()
 
@@ -31,11 +32,12 @@ def in_backward() -> bool:
 class Profiler:
     """Records the steps from --profile-step-start up to --profile-step-end.
 
-    The memory trace is made from the same recording.
+    The memory trace is made from the same recording; on CUDA, PyTorch's memory snapshot beside it.
     """
 
     def __init__(self, args: argparse.Namespace, rank: int, memory: Any) -> None:
         self.args, self.rank, self.memory = args, rank, memory
+        self.snapshot = Snapshot(args, rank)
         self.traces = args.profile and rank in args.profile_ranks
         self.wanted = self.traces or args.record_memory_history
         self.recording: Any = None
@@ -67,6 +69,7 @@ class Profiler:
             profile_memory=True,
         )
         self.memory.begin()
+        self.snapshot.begin()
         recording.start()
         return recording
 
@@ -79,3 +82,4 @@ class Profiler:
             handler(recording)
         if self.args.record_memory_history:
             self.memory.finish(recording)
+            self.snapshot.finish()

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -210,6 +212,7 @@ def test_torchrun_and_its_workers_train_with_ddp(warm_box):
     found = sorted(line for line in text.splitlines() if line.startswith("rank"))
     nodes = ["node1", "node1", "node2", "node2"]
     assert found == [f"rank {r} {n} [[1.5, 1.5]] True" for r, n in enumerate(nodes)]
+    assert "rendezvous" not in text and "exit barrier" not in text
 
 
 def _warm_pid(box) -> int:
@@ -270,3 +273,28 @@ def test_launchers_of_a_job_look_at_once_who_has_come(monkeypatch):
         dynamic_rendezvous._delay(seconds=1)
     assert store.asked == 3
     assert max(slept) < 0.1
+
+
+SERVER = """\
+from course_lib.box.node.warm import meeting_point
+meeting_point.keep_stores()
+from torch.distributed.elastic.rendezvous import c10d_rendezvous_backend as backend
+store = backend.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+print(store.port, flush=True)
+store.get("arrived")
+print("waiting", flush=True)
+meeting_point.wait_for_others()
+print(store.check(["last words"]), flush=True)
+"""
+
+
+def test_torchrun_s_store_outlives_the_last_word_of_the_other_nodes():
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as it:
+        port = int(it.stdout.readline())
+        other = torch.distributed.TCPStore("127.0.0.1", port, is_master=False)
+        other.set("arrived", "yes")
+        assert it.stdout.readline() == "waiting\n"
+        other.set("last words", "thank you")
+        del other
+        assert it.stdout.readline() == "True\n"
+        assert it.wait(30) == 0

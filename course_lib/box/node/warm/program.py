@@ -11,8 +11,10 @@ import types
 from typing import Any, NoReturn
 
 from course_lib.box.node import libc
-from course_lib.box.node.warm import epilogue
+from course_lib.box.node.warm import epilogue, meeting_point
 from course_lib.box.node.warm.decide import Choice, Loaded
+
+LAUNCHER = "torch.distributed.run"
 
 
 class Program(BaseException):
@@ -49,9 +51,14 @@ def run(program: Program) -> NoReturn:
     sys.modules["__main__"] = main
     code = 0
     try:
+        if choice.target == LAUNCHER or os.path.basename(choice.argv[0]) == "torchrun":
+            meeting_point.keep_stores()
         _execute(choice, main)
+        meeting_point.wait_for_others()
     except SystemExit as end:
         code = epilogue.code_of(end)
+        if not code:
+            meeting_point.wait_for_others()
     except BaseException as error:
         code = epilogue.report(error, {run.__code__, _execute.__code__})
     epilogue.leave(code, before)
