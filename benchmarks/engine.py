@@ -208,7 +208,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=4, help="per round")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--micro-batches", type=int, default=MICRO_BATCHES, help="per step")
-    parser.add_argument("--only", help="layouts whose name contains this")
+    parser.add_argument("--only", help="layouts whose name begins with this")
     args = parser.parse_args()
     torch.set_num_threads(1)
     shape = SIZES[args.size]
@@ -216,7 +216,7 @@ def main() -> None:
     if shape.layers >= 4:
         layouts.update(INTERLEAVED)
     if args.only:
-        layouts = {name: value for name, value in layouts.items() if args.only in name}
+        layouts = {n: value for n, value in layouts.items() if n.startswith(args.only)}
     here = {"DP4": f"DP{args.ranks}", "DP2": f"DP{args.ranks // 2}"}
     layouts = {
         here.get(name[:3], name[:3]) + name[3:].replace("DP2", here["DP2"]): value

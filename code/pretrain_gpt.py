@@ -69,33 +69,17 @@ def prepare(args: argparse.Namespace, grid: Grid) -> None:
 
 def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Training:
     """The model's pieces of this rank, and everything that acts on them."""
-    count = micro_batches(args, layout.grid)
-    chunks = chunks_per_rank(args)
-    returned = args.use_torch_fsdp2 or args.torch_compile
-    stages = []
-    for chunk in range(chunks):
-        piece = piece_of(args, layout, chunk, chunks)
-        stage = Stage(args, layout, piece, WeightWork(returned))
-        initialise(stage, args)
-        stages.append(stage.to(device, torch.float64 if args.fp64 else torch.float32))
-    low = dtype_of(args) if args.fp16 or args.bf16 else None
+    count, chunks = micro_batches(args, layout.grid), chunks_per_rank(args)
+    stages = build_model(args, layout, device)
     places = {
         name: (whole_shape(p, layout), slice_of(p, layout))
         for stage in stages
         for name, p in stage.named_parameters()
     }
-    holder: Replicated | FullySharded
-    if args.use_torch_fsdp2:
-        holder = FullySharded(stages[0], layout, low)
-    else:
-        wide = torch.float64 if args.fp64 else torch.float32
-        gradient_type = wide if args.accumulate_allreduce_grads_in_fp32 else dtype_of(args)
-        stages = [stage.to(dtype_of(args)) for stage in stages]
-        holder = Replicated(stages, layout, gradient_type, args.use_distributed_optimizer)
+    holder = share_over_data(args, layout, stages)
     if args.torch_compile:
-        mode = "reduce-overhead" if args.cuda_graphs else None
         for stage in stages:
-            stage.compile(mode=mode)
+            stage.compile(mode="reduce-overhead" if args.cuda_graphs else None)
     steps = steps_of(
         args.pipeline_schedule, layout.pipeline.size, layout.pipeline.index, count, chunks
     )
@@ -108,6 +92,29 @@ def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Tra
     return Training(
         args, layout, device, stages, holder, optimizer, pipeline, loaders, count, checkpoints
     )
+
+
+def build_model(args: argparse.Namespace, layout: Layout, device: torch.device) -> list[Stage]:
+    """This rank's slice of every matrix in its layers, with the values of the undivided model."""
+    stages, chunks = [], chunks_per_rank(args)
+    for chunk in range(chunks):
+        work = WeightWork(returned=args.use_torch_fsdp2 or args.torch_compile)
+        stage = Stage(args, layout, piece_of(args, layout, chunk, chunks), work)
+        initialise(stage, args)
+        stages.append(stage.to(device, torch.float64 if args.fp64 else torch.float32))
+    return stages
+
+
+def share_over_data(
+    args: argparse.Namespace, layout: Layout, stages: list[Stage]
+) -> Replicated | FullySharded:
+    """Data parallelism: a whole copy of these stages on every data rank, or a share of each."""
+    if args.use_torch_fsdp2:
+        return FullySharded(stages[0], layout, dtype_of(args) if args.fp16 or args.bf16 else None)
+    wide = torch.float64 if args.fp64 else torch.float32
+    gradient_type = wide if args.accumulate_allreduce_grads_in_fp32 else dtype_of(args)
+    stages = [stage.to(dtype_of(args)) for stage in stages]
+    return Replicated(stages, layout, gradient_type, args.use_distributed_optimizer)
 
 
 def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResult]:
