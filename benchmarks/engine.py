@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from plain_gpt import PlainGPT, Shape
-from worlds import Worlds
+from worlds import FOLDERS, Worlds
 
 SIZES = {
     "S": Shape(layers=2, hidden=128, heads=4, length=128, vocabulary=8192),
@@ -260,6 +261,7 @@ def report(
 
 def most_of_interleaving(micro_batches: int) -> float:
     """Steps of two even stages by arithmetic: one thick chunk each, or two thin ones."""
+    sys.path[:0] = FOLDERS
     from schedules import timeline
 
     thick = len(timeline("1f1b", 2, micro_batches)[0])

@@ -219,6 +219,8 @@ def _problems(args: argparse.Namespace) -> list[str]:
             "dropout is not supported, since runs of different layouts could no longer be "
             "compared; give --hidden-dropout 0 --attention-dropout 0"
         )
+    if args.cuda_graphs and not args.torch_compile:
+        found.append("--cuda-graphs needs --torch-compile, which records them")
     if args.recompute_granularity != "full" and args.recompute_method:
         found.append("--recompute-method needs --recompute-granularity full")
     if args.hidden_size % args.num_attention_heads:
