@@ -192,6 +192,20 @@ def test_programs_of_a_job_are_in_fact_forked(warm_box):
     assert warm_box.result(f"{ask}\nsrun -n1 {ask}").split() == ["True", "True"]
 
 
+def test_what_the_scripts_of_the_lab_set_is_no_reason_for_a_cold_start(warm_box):
+    look = (
+        "import ctypes, sys, torch; log = ctypes.CDLL(torch.__path__[0] + '/lib/libc10.so'); "
+        "level = ctypes.c_int.in_dll(log, 'FLAGS_caffe2_log_level').value; "
+        "print('torch._dynamo' in sys.modules, level)"
+    )
+    (warm_box.work / "level.py").write_text(look)
+    told = warm_box.result(
+        "export OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1 TORCH_CPP_LOG_LEVEL=ERROR\n"
+        "srun -n1 python level.py\nunset TORCH_CPP_LOG_LEVEL\nsrun -n1 python level.py"
+    )
+    assert told.splitlines() == ["True 2", "True 1"]
+
+
 def test_torchrun_and_its_workers_train_with_ddp(warm_box):
     (warm_box.work / "train.py").write_text(
         "import os, sys, torch, torch.distributed as dist\n"
@@ -212,7 +226,8 @@ def test_torchrun_and_its_workers_train_with_ddp(warm_box):
     found = sorted(line for line in text.splitlines() if line.startswith("rank"))
     nodes = ["node1", "node1", "node2", "node2"]
     assert found == [f"rank {r} {n} [[1.5, 1.5]] True" for r, n in enumerate(nodes)]
-    assert "rendezvous" not in text and "exit barrier" not in text
+    assert "rendezvous" not in text
+    assert "exit barrier" not in text
 
 
 def _warm_pid(box) -> int:

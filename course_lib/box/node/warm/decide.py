@@ -16,6 +16,7 @@ SWITCH = b"COURSE_BOX_WARM"
 APPLIED_AGAIN = frozenset(
     {"OMP_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH"}
     | {"TORCH_DISTRIBUTED_DEBUG", "PATH", "TMPDIR", "TEMP", "TMP", "TORCH_COMPILE_JOB_ID"}
+    | {"TORCH_CPP_LOG_LEVEL"}
 )
 """Read while torch is imported, and set right in the fork by `program`, or without effect."""
 

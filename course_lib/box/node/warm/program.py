@@ -15,6 +15,8 @@ from course_lib.box.node.warm import epilogue, meeting_point
 from course_lib.box.node.warm.decide import Choice, Loaded
 
 LAUNCHER = "torch.distributed.run"
+READ_LOG_LEVEL = "_ZN3c1011initLoggingEv"
+"""c10::initLogging, which reads the level from the environment; what torch calls when imported."""
 
 
 class Program(BaseException):
@@ -185,3 +187,7 @@ def _set_libraries() -> None:
         torch.set_num_threads(int(threads))
     if "TORCH_DISTRIBUTED_DEBUG" in os.environ:
         torch.distributed.set_debug_level_from_env()
+    if "TORCH_CPP_LOG_LEVEL" in os.environ:
+        log = ctypes.CDLL(os.path.join(torch.__path__[0], "lib", "libc10.so"))
+        if hasattr(log, READ_LOG_LEVEL):
+            log[READ_LOG_LEVEL]()
