@@ -56,6 +56,7 @@ LAYOUTS = [
     (4, f"{sizes(tensor=2, pipeline=2)} {BLOCK} 1 --pipeline-schedule zero-bubble"),
     (4, f"{sizes(tensor=2, context=2)} {SP}"),
     (4, f"{sizes(context=2)} {ZERO}"),
+    (4, f"{sizes(context=2, pipeline=2)} {ZERO}"),
     (4, f"{sizes(context=2)} {FSDP}"),
     (4, f"{sizes(context=4)} --rank-order cp-tp-dp-pp"),
     (4, sizes(pipeline=4)),
