@@ -12,6 +12,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -63,10 +64,12 @@ def kill_at_operation(number: int, unfinished: Path) -> None:
 
 
 def main(folder: Path) -> None:
+    save = [*FLAGS, "--train-iters", str(STEP_KILLED), "--save"]
+    in_fork([*save, str(folder / "0")], None, folder)
     for number in range(1, 100):
         here = folder / str(number)
-        save = [*FLAGS, "--train-iters", str(STEP_KILLED), "--save", str(here)]
-        code, _ = in_fork(save, number, here)
+        shutil.copytree(folder / "0", here)  # the same checkpoints are saved once more
+        code, _ = in_fork([*save, str(here)], number, here)
         chosen = newest(here)
         resumed = [*FLAGS, "--train-iters", "3", "--load", str(here)]
         _, text = in_fork(resumed, None, here)

@@ -16,7 +16,7 @@ TINY = (
 )
 SMALLER = (
     "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 32 "
-    f"--micro-batch-size 1 --global-batch-size 4 --lr 3e-3 --min-lr 3e-4 {STEPS}"
+    f"--micro-batch-size 1 --global-batch-size 2 --lr 3e-3 --min-lr 3e-4 {STEPS}"
 )
 TENSOR, PIPELINE = (f"--{name}-model-parallel-size 2" for name in ("tensor", "pipeline"))
 CONTEXT = "--context-parallel-size 2"
