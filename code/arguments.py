@@ -221,6 +221,10 @@ def _problems(args: argparse.Namespace) -> list[str]:
         )
     if args.cuda_graphs and not args.torch_compile:
         found.append("--cuda-graphs needs --torch-compile, which records them")
+    if args.cuda_graphs and args.pipeline_model_parallel_size > 1:
+        found.append(
+            "--cuda-graphs keeps the activations of one micro-batch, a pipeline several; choose one"
+        )
     if args.recompute_granularity != "full" and args.recompute_method:
         found.append("--recompute-method needs --recompute-granularity full")
     if args.hidden_size % args.num_attention_heads:
