@@ -21,7 +21,6 @@ SMALLER = (
 TENSOR, PIPELINE = (f"--{name}-model-parallel-size 2" for name in ("tensor", "pipeline"))
 CONTEXT = "--context-parallel-size 2"
 LAYOUTS = [
-    (2, "--use-distributed-optimizer"),
     (2, "--use-torch-fsdp2"),
     (2, f"{TENSOR} --sequence-parallel"),
     (2, f"{CONTEXT} --recompute-granularity full"),
