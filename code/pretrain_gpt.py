@@ -7,7 +7,8 @@
 
 Flags and lines are Megatron-LM's. Read `main` from top to bottom; each import is one file that can
 be read alone: layout.py (who does what), model.py, tensor_parallel.py, context_parallel.py,
-pipeline.py with schedules.py, data_parallel.py, optimizer.py.
+pipeline.py with schedules.py, data_parallel.py, optimizer.py, samples.py, checkpoint.py; and what
+tells how it goes: reporting.py, profiling.py, memory_trace.py.
 """
 
 from __future__ import annotations
