@@ -90,6 +90,7 @@ def _phases(source: Any) -> pd.DataFrame:
     parts = []
     ranks = getattr(source, "ranks", ())
     ranks = ranks if isinstance(ranks, tuple | list) else ()
+    ranks = [line for line in ranks if hasattr(line, "phases")]  # of a profile they are numbers
     first_ns = min((int(line.start_unix_ns or 0) for line in ranks), default=0)
     for line in ranks:
         shift_us = (int(line.start_unix_ns or 0) - first_ns) / 1000

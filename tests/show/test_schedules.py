@@ -122,7 +122,7 @@ def test_a_measured_pipeline_can_come_from_the_ranges_of_a_profile():
             "end_us": [1000.0, 2.0, 4000.0],
         }
     )
-    table = pipelines.measured(spans)
+    table = pipelines.measured(SimpleNamespace(ranks=(0, 1), spans=spans))  # as read.profile has it
     assert table[["stage", "micro_batch", "phase"]].values.tolist() == [
         [0, 3.0, "forward"],
         [1, 3.0, "backward"],
