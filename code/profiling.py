@@ -7,6 +7,7 @@ they can be found again in the trace.
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ class Profiler:
             self.recording.stop()
 
     def _start(self) -> Any:
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it tells of every start and stop
         steps = self.args.profile_step_end - self.args.profile_step_start
         activities = [torch.profiler.ProfilerActivity.CPU]
         if torch.cuda.is_available():
