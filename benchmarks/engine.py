@@ -1,17 +1,26 @@
 """Tokens per second of the training program's layouts, beside a plain GPT.
 
     python benchmarks/engine.py --size S --rounds 7
+    python benchmarks/engine.py --size P --ranks 2 --micro-batches 2 --only PP2     interleaving
 
-Two sets of four gloo processes stand ready: one runs the program's layouts, the other the plain
-model (single process, and PyTorch's DDP with fused AdamW). They take turns, round after round, so
-that whatever else the machine does falls on all alike. Printed: medians, each layout's ratio to the
+Sets of four gloo processes stand ready: one runs the program's layouts, the others the plain model
+(single process, and PyTorch's DDP with fused AdamW). They take turns, round after round, so that
+whatever else the machine does falls on all alike. Printed: medians, each layout's ratio to the
 plain model, and the floor: the time of the matrix products alone.
+
+The plain model runs twice: as one would write it, which is what the ratios compare with, and tuned:
+with DDP's gradients as views of its buckets, in processes whose C library keeps freed memory, as
+the program's do (`keep_memory` in code/device.py).
+
+Interleaving can gain only what the bubble loses, and only where each process has a core: with
+`--ranks 4` on two cores another pipeline computes in the bubble.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,12 +29,13 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from plain_gpt import PlainGPT, Shape
-from worlds import Worlds
+from worlds import FOLDERS, Worlds
 
 SIZES = {
     "S": Shape(layers=2, hidden=128, heads=4, length=128, vocabulary=8192),
     "S4": Shape(layers=4, hidden=128, heads=4, length=128, vocabulary=8192),
     "L": Shape(layers=4, hidden=256, heads=8, length=256, vocabulary=50304),
+    "P": Shape(layers=4, hidden=256, heads=4, length=128, vocabulary=1024),  # stages that balance
 }
 
 
@@ -37,7 +47,6 @@ class Times(NamedTuple):
 
 
 MICRO_BATCH, MICRO_BATCHES = 2, 8
-SAMPLES = MICRO_BATCH * MICRO_BATCHES
 TENSOR, PIPELINE = (f"--{name}-model-parallel-size 2" for name in ("tensor", "pipeline"))
 CONTEXT = "--context-parallel-size 2"
 LAYOUTS = {
@@ -57,12 +66,12 @@ INTERLEAVED = {
 }
 
 
-def flags_of(shape: Shape) -> list[str]:
+def flags_of(shape: Shape, micro_batches: int = MICRO_BATCHES) -> list[str]:
     text = (
         f"--mock-data --vocab-size {shape.vocabulary} --num-layers {shape.layers} "
         f"--hidden-size {shape.hidden} --num-attention-heads {shape.heads} "
         f"--seq-length {shape.length} --micro-batch-size {MICRO_BATCH} "
-        f"--global-batch-size {SAMPLES} --train-iters 1000 --lr 1e-4"
+        f"--global-batch-size {MICRO_BATCH * micro_batches} --train-iters 1000 --lr 1e-4"
     )
     return text.split()
 
@@ -91,32 +100,35 @@ def program_step(name: str, flags: list[str], steps: int) -> Times:
     return timed(lambda: train_step(training, progress), steps)
 
 
-def plain_step(shape: Shape, steps: int) -> Times:
+def plain_step(shape: Shape, micro_batches: int, steps: int, tuned: bool = False) -> Times:
     """The same for the plain model: DDP where there are several ranks."""
+    from device import keep_memory
     from samples import RandomSamples
 
     name = f"plain {shape}"
     if name not in KEPT:
+        if tuned:
+            keep_memory()
         torch.manual_seed(1)
         model = PlainGPT(shape)
         adam = torch.optim.AdamW(model.groups(0.01), lr=1e-4, fused=True)
         whole = model
         if dist.get_world_size() > 1:
-            whole = torch.nn.parallel.DistributedDataParallel(model)
+            whole = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=tuned)
         samples = RandomSamples(shape.vocabulary, shape.length, 1)
         KEPT[name] = (model, whole, adam, samples)
-        plain_iteration(*KEPT[name], 0)
-    return timed(lambda: plain_iteration(*KEPT[name], 0), steps)
+        plain_iteration(*KEPT[name], micro_batches)
+    return timed(lambda: plain_iteration(*KEPT[name], micro_batches), steps)
 
 
 def plain_iteration(
-    model: PlainGPT, whole: Any, adam: torch.optim.Optimizer, samples: Any, first: int
+    model: PlainGPT, whole: Any, adam: torch.optim.Optimizer, samples: Any, micro_batches: int
 ) -> None:
     ranks, rank = dist.get_world_size(), dist.get_rank()
-    count = MICRO_BATCHES // ranks
+    count = micro_batches // ranks
     adam.zero_grad()
     for number in range(count):
-        start = first + (number * ranks + rank) * MICRO_BATCH
+        start = (number * ranks + rank) * MICRO_BATCH
         rows = np.stack([samples.sample(start + n) for n in range(MICRO_BATCH)])
         text = torch.from_numpy(rows)
         if hasattr(whole, "require_backward_grad_sync"):
@@ -136,7 +148,7 @@ def timed(step: Callable[[], object], steps: int) -> Times:
     return Times((time.perf_counter() - began) / steps, busy / steps)
 
 
-def floor_seconds(shape: Shape) -> float:
+def floor_seconds(shape: Shape, micro_batches: int) -> float:
     """Every matrix product of one step, forward and backward, on one core."""
     rows, hidden = MICRO_BATCH * shape.length, shape.hidden
     layer = [(hidden, 3 * hidden), (hidden, hidden), (hidden, 4 * hidden), (4 * hidden, hidden)]
@@ -147,7 +159,7 @@ def floor_seconds(shape: Shape) -> float:
         x, w, y = torch.ones(rows, inputs), torch.ones(outputs, inputs), torch.ones(rows, outputs)
         products = [lambda: x @ w.t(), lambda: y @ w, lambda: y.t() @ x]  # noqa: B023
         total += count * sum(best_of(product) for product in products)
-    return total * MICRO_BATCHES
+    return total * micro_batches
 
 
 def best_of(product: Callable[[], object]) -> float:
@@ -160,25 +172,28 @@ def best_of(product: Callable[[], object]) -> float:
 
 
 def measure(
-    shape: Shape, layouts: dict[str, tuple[str, float | None]], rounds: int, steps: int
+    shape: Shape, layouts: dict[str, tuple[str, float | None]], asked: argparse.Namespace
 ) -> dict[str, Times]:
     """Medians over the rounds: time on the clock, and processor time of all ranks together."""
     found: dict[str, list[Times]] = {}
-    flags = flags_of(shape)
+    ranks, steps = asked.ranks, asked.steps
+    flags, work = flags_of(shape, asked.micro_batches), (shape, asked.micro_batches, steps)
 
     def note(name: str, answers: list[Times]) -> None:
         processor = sum(times.processor for times in answers)
         clock = max(times.clock for times in answers)
         found.setdefault(name, []).append(Times(clock, processor))
 
-    with Worlds() as program, Worlds() as plain:
-        for _ in range(rounds):
-            note("plain, one process", plain(1).run(plain_step, shape, steps))
+    with Worlds() as program, Worlds() as plain, Worlds() as tuned:
+        for _ in range(asked.rounds):
+            note("plain, one process", plain(1).run(plain_step, *work))
+            note("tuned plain, one process", tuned(1).run(plain_step, *work, True))
             note("one process", program(1).run(program_step, "one process", flags, steps))
-            note("plain DDP", plain(4).run(plain_step, shape, steps))
+            note("plain DDP", plain(ranks).run(plain_step, *work))
+            note("tuned plain DDP", tuned(ranks).run(plain_step, *work, True))
             for name, (more, _) in layouts.items():
                 argv = flags + more.split()
-                note(name, program(4).run(program_step, name, argv, steps))
+                note(name, program(ranks).run(program_step, name, argv, steps))
     return {
         name: Times(*(statistics.median(column) for column in zip(*rows, strict=True)))
         for name, rows in found.items()
@@ -192,7 +207,9 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="S")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=4, help="per round")
-    parser.add_argument("--only", help="layouts whose name contains this")
+    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--micro-batches", type=int, default=MICRO_BATCHES, help="per step")
+    parser.add_argument("--only", help="layouts whose name begins with this")
     args = parser.parse_args()
     torch.set_num_threads(1)
     shape = SIZES[args.size]
@@ -200,25 +217,55 @@ def main() -> None:
     if shape.layers >= 4:
         layouts.update(INTERLEAVED)
     if args.only:
-        layouts = {name: value for name, value in layouts.items() if args.only in name}
-    tokens = SAMPLES * shape.length
-    floor = floor_seconds(shape) / 2
-    seconds = measure(shape, layouts, args.rounds, args.steps)
+        layouts = {n: value for n, value in layouts.items() if n.startswith(args.only)}
+    here = {"DP4": f"DP{args.ranks}", "DP2": f"DP{args.ranks // 2}"}
+    layouts = {
+        here.get(name[:3], name[:3]) + name[3:].replace("DP2", here["DP2"]): value
+        for name, value in layouts.items()
+    }
+    tokens = MICRO_BATCH * args.micro_batches * shape.length
+    floor = floor_seconds(shape, args.micro_batches) / 2
+    seconds = measure(shape, layouts, args)
+    report(args, tokens, floor, layouts, seconds)
+
+
+def report(
+    args: argparse.Namespace,
+    tokens: int,
+    floor: float,
+    layouts: dict[str, tuple[str, float | None]],
+    seconds: dict[str, Times],
+) -> None:
+    shape = SIZES[args.size]
     print(f"size {args.size}: {shape}, {args.rounds} rounds of {args.steps} steps")
     print(f"floor (products alone, two cores): {tokens / floor:8.0f} tokens/s")
     goals = {"one process": 1.05, **{name: goal for name, (_, goal) in layouts.items()}}
     for name, value in seconds.items():
-        base = seconds["plain, one process" if "one process" in name else "plain DDP"]
+        base, tuned = (
+            seconds[f"{kind}{', one process' if 'one process' in name else ' DDP'}"]
+            for kind in ("plain", "tuned plain")
+        )
         goal = goals.get(name)
         told = f"goal {goal:.2f}" if goal else ""
         print(
             f"{name:28}{tokens / value.clock:8.0f} tokens/s {base.clock / value.clock:6.2f} × plain"
+            f" {tuned.clock / value.clock:5.2f} × tuned"
             f"  (by processor time {base.processor / value.processor:4.2f})  {told}"
         )
-    if "PP2×DP2 interleaved" in seconds and "PP2×DP2 1F1B" in seconds:
-        plain, thin = (seconds[f"PP2×DP2 {name}"].clock for name in ("1F1B", "interleaved"))
-        ratio = plain / thin
-        print(f"interleaved / 1F1B: {ratio:.2f}  goal 1.15")
+    names = [f"PP2×DP{args.ranks // 2} {name}" for name in ("1F1B", "interleaved")]
+    if all(name in seconds for name in names):
+        plain, thin = (seconds[name].clock for name in names)
+        most = most_of_interleaving(args.micro_batches * 2 // args.ranks)
+        print(f"interleaved / 1F1B: {plain / thin:.2f}  goal 1.15, bubbles allow {most:.2f}")
+
+
+def most_of_interleaving(micro_batches: int) -> float:
+    """Steps of two even stages by arithmetic: one thick chunk each, or two thin ones."""
+    sys.path[:0] = FOLDERS
+    from schedules import timeline
+
+    thick = len(timeline("1f1b", 2, micro_batches)[0])
+    return 2 * thick / len(timeline("interleaved", 2, micro_batches, 2)[0])
 
 
 if __name__ == "__main__":

@@ -3,13 +3,15 @@
     python benchmarks/gpu.py                     124 M parameters, sequence 1024, bfloat16
     python benchmarks/gpu.py --device cpu --tiny the same steps where there is no GPU
 
-Both take turns in one process, round after round. Printed: medians of tokens per second, MFU of the
+Both take turns in one process, round after round; where both do not fit into the device's memory,
+the micro-batch is halved until they do. Printed: medians of tokens per second, MFU of the
 device's dense bfloat16 peak where it is known, and the peak memory that the allocator counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import statistics
 import sys
 import time
@@ -20,7 +22,11 @@ import torch
 import torch.distributed as dist
 from plain_gpt import PlainGPT, Shape
 
-PEAK_TFLOPS = {"V100": 125, "A100": 312, "H100": 989, "H200": 989, "GH200": 989, "B200": 2250}
+# Dense products in bfloat16 (V100: float16), as the makers state them.
+PEAK_TFLOPS = {
+    "V100": 125, "A100": 312, "A30": 165, "A40": 150, "A6000": 155, "L40S": 362, "L4": 121,
+    "GH200": 989, "H100": 989, "H200": 989, "B200": 2250, "MI300X": 1307,
+}  # fmt: skip
 GPT2 = Shape(layers=12, hidden=768, heads=12, length=1024, vocabulary=50304)
 TINY = Shape(layers=2, hidden=64, heads=4, length=64, vocabulary=512)
 MICRO_BATCHES = 4
@@ -97,6 +103,25 @@ def peak_gib(make: Callable[[], Callable[[], object]]) -> tuple[Callable[[], obj
     return step, peak / 2**30
 
 
+def make_both(
+    args: argparse.Namespace, shape: Shape, compiled: bool, device: torch.device
+) -> dict[str, tuple[Callable[[], object], float]]:
+    makers = {
+        "plain": lambda: plain(shape, args.micro_batch, compiled, device),
+        "program": lambda: program(shape, args.micro_batch, compiled, args.more),
+    }
+    while True:
+        try:
+            return {name: peak_gib(make) for name, make in makers.items()}
+        except torch.OutOfMemoryError:
+            if args.micro_batch == 1:
+                raise
+        args.micro_batch //= 2
+        print(f"out of memory; again with --micro-batch {args.micro_batch}")
+        gc.collect()
+        torch.accelerator.empty_cache()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -111,11 +136,7 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "code"))
     shape, compiled = TINY if args.tiny else GPT2, not args.no_compile
     device = torch.device(args.device)
-    makers = {
-        "plain": lambda: plain(shape, args.micro_batch, compiled, device),
-        "program": lambda: program(shape, args.micro_batch, compiled, args.more),
-    }
-    made = {name: peak_gib(make) for name, make in makers.items()}
+    made = make_both(args, shape, compiled, device)
     times: dict[str, list[float]] = {name: [] for name in made}
     for _ in range(args.rounds):
         for name, (step, _) in made.items():
@@ -130,7 +151,7 @@ def report(shape: Shape, tokens: int, times: dict[str, list[float]], made: dict)
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     peak = next((value for name, value in PEAK_TFLOPS.items() if name in device), None)
     base = statistics.median(times["plain"])
-    print(f"{device}: {shape}")
+    print(f"{device}: {shape}, {tokens} tokens per step")
     for name, rows in times.items():
         seconds = statistics.median(rows)
         mfu = f"{100 * flops / seconds / peak / 1e12:.1f} %" if peak else "unknown peak"

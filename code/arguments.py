@@ -89,7 +89,7 @@ MEMORY = [
     ("--recompute-activations", ON, False, "short for --recompute-granularity selective"),
 ]
 DATA = [
-    ("--data-path", ("+", STR), None, "an indexed file without .bin (default: the sample text)"),
+    ("--data-path", ("+", STR), None, "indexed files without .bin, or weights and files by turns"),
     ("--mock-data", ON, False, "random tokens, no file"),
     ("--split", STR, "969,30,1", "train, validation and test shares of the documents"),
     ("--tokenizer-type", STR, "GPT2BPETokenizer", "or NullTokenizer with --vocab-size"),
@@ -119,11 +119,11 @@ LOOKING = [
     ("--profile-step-start", INT, 10, "first step that is recorded"),
     ("--profile-step-end", INT, 12, "first step that is not"),
     ("--profile-ranks", ("+", INT), [0], "ranks that record"),
-    ("--profile-dir", STR, None, "folder of the traces"),
     ("--record-memory-history", ON, False, "memory trace of the profiled steps, every rank"),
-    ("--memory-snapshot-path", STR, None, "also PyTorch's own snapshot (on CUDA)"),
+    ("--memory-snapshot-path", STR, None, "PyTorch's own snapshots (on CUDA; one per rank)"),
 ]
 OURS = [
+    ("--profile-dir", STR, None, "folder of the traces (default: --tensorboard-dir)"),
     ("--rank-order", STR, None, "axes, fastest first, such as tp-cp-ep-dp-pp"),
     ("--pipeline-schedule", ("1f1b", "gpipe", "interleaved", "zero-bubble"), None, "default: 1f1b"),
     ("--print-schedule", ON, False, "draw the pipeline schedule as text"),
@@ -206,6 +206,8 @@ def _fill_in(args: argparse.Namespace) -> None:
         args.profile_dir = args.profile_dir or str(Path(run_folder) / "profile")
     args.profile_dir = args.profile_dir or args.tensorboard_dir or "profile"
     args.memory_dir = str(Path(run_folder or ".") / "memory")
+    snapshots = Path(run_folder or ".") / "snapshots" / "snapshot.pickle"
+    args.memory_snapshot_path = args.memory_snapshot_path or str(snapshots)
 
 
 def _problems(args: argparse.Namespace) -> list[str]:
@@ -217,6 +219,12 @@ def _problems(args: argparse.Namespace) -> list[str]:
         found.append(
             "dropout is not supported, since runs of different layouts could no longer be "
             "compared; give --hidden-dropout 0 --attention-dropout 0"
+        )
+    if args.cuda_graphs and not args.torch_compile:
+        found.append("--cuda-graphs needs --torch-compile, which records them")
+    if args.cuda_graphs and args.pipeline_model_parallel_size > 1:
+        found.append(
+            "--cuda-graphs keeps the activations of one micro-batch, a pipeline several; choose one"
         )
     if args.recompute_granularity != "full" and args.recompute_method:
         found.append("--recompute-method needs --recompute-granularity full")

@@ -145,11 +145,15 @@ def _fresh(making: Path) -> None:
 
 
 def _publish(making: Path, target: Path) -> None:
-    shutil.rmtree(target, ignore_errors=True)
+    replaced = target.with_name(f"{target.name}.replaced")
+    if target.exists():  # moved away whole: what is deleted bit by bit could be taken for good
+        shutil.rmtree(replaced, ignore_errors=True)
+        target.rename(replaced)
     making.rename(target)
     tracker = target.parent / f"{TRACKER}.new"
     tracker.write_text(f"{int(target.name[5:])}\n")
     tracker.replace(target.parent / TRACKER)
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
 def _on_first_rank(action: Any) -> None:

@@ -38,7 +38,7 @@ def choose_device(local_rank: int) -> torch.device:
     accelerator = (
         torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     )
-    if accelerator is None:
+    if accelerator is None or accelerator.type == "mps":  # gloo sends nothing that lies there
         return torch.device("cpu")
     index = local_rank % torch.accelerator.device_count()  # a rank may be shown one device only
     torch.accelerator.set_device_index(index)
@@ -54,8 +54,8 @@ def start(args: argparse.Namespace) -> torch.device:
     if device.type == "cpu":
         keep_memory()
         torch.set_flush_denormal(True)  # sums with numbers below 1e-38 take a hundred times longer
-        if backend == "nccl":
-            backend = "gloo"
+    if backend == "nccl" and device.type != "cuda":
+        backend = dist.get_default_backend_for_device(device)
     alone = world_size == 1 and "MASTER_ADDR" not in os.environ
     if not dist.is_initialized():
         dist.init_process_group(
@@ -95,15 +95,31 @@ def memory_limit_bytes() -> int | None:
     return int(given) if given else None
 
 
-def limit_memory() -> None:
-    """Makes the memory of a CPU rank end where its device's would, counted from here on."""
+def limit_memory(device: torch.device) -> None:
+    """Makes the memory of a CPU rank end where its device's would, counted from here on.
+
+    A GPU may be limited to less than it has.
+    """
     wanted = memory_limit_bytes()
     if wanted is None:
+        return
+    if device.type != "cpu":
+        share = wanted / torch.accelerator.get_memory_info(device)[1]
+        torch.get_device_module(device).set_per_process_memory_fraction(min(share, 1.0), device)
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = status_bytes("VmData")[0] + wanted
     if soft == resource.RLIM_INFINITY or limit < soft:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+def capacity_bytes(device: torch.device) -> int | None:
+    """What this rank may use of its device; None for a CPU rank without a limit."""
+    limit = memory_limit_bytes()
+    if device.type == "cpu":
+        return limit
+    total = torch.accelerator.get_memory_info(device)[1]
+    return min(total, limit or total)
 
 
 class MemoryUse:
@@ -115,13 +131,13 @@ class MemoryUse:
         self.at_start = status_bytes("VmRSS", "VmData")
 
     def bytes(self) -> tuple[int, int, int, int]:
-        if self.device.type == "cuda":
-            module = torch.cuda
+        if self.device.type != "cpu":
+            count = torch.accelerator
             return (
-                module.memory_allocated(),
-                module.max_memory_allocated(),
-                module.memory_reserved(),
-                module.max_memory_reserved(),
+                count.memory_allocated(),
+                count.max_memory_allocated(),
+                count.memory_reserved(),
+                count.max_memory_reserved(),
             )
         resident, data, peak = status_bytes("VmRSS", "VmData", "VmHWM")
         now, reserved = resident - self.at_start[0], data - self.at_start[1]

@@ -14,8 +14,9 @@ from layout import Layout
 class Ending:
     """Asked after every step; all ranks get the same answer."""
 
-    def __init__(self, args: argparse.Namespace, layout: Layout) -> None:
-        self.args, self.layout, self.signalled = args, layout, False
+    def __init__(self, args: argparse.Namespace, layout: Layout, device: torch.device) -> None:
+        self.args, self.layout, self.device = args, layout, device
+        self.signalled = False
         self.started = time.monotonic()
         if args.exit_signal_handler:
             signal.signal(signal.SIGTERM, self._on_signal)
@@ -40,8 +41,6 @@ class Ending:
         """Clocks differ and signals come late: one rank's yes is everyone's."""
         if self.layout.everyone.size == 1:
             return list(answers)
-        votes = torch.tensor([float(a) for a in answers])
-        if dist.get_backend() == "nccl":
-            votes = votes.cuda()
+        votes = torch.tensor([float(a) for a in answers], device=self.device)
         dist.all_reduce(votes, group=self.layout.everyone.handle)
         return [vote > 0 for vote in votes.tolist()]

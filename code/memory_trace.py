@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from device import memory_limit_bytes
+from device import capacity_bytes
 from torch import Tensor
 
 FORMAT = "course-memory-1"
 CATEGORIES = ["parameters", "gradients", "optimizer", "activations", "temporary"]
 PARAMETERS, GRADIENTS, OPTIMIZER, ACTIVATIONS, TEMPORARY = range(5)
+RANGE = re.compile(r"(\w+)(?:#| |: |$)(\d+)?(?: chunk (\d+))?")
 PHASES = ("forward", "backward", "recompute", "optimizer", "communication", "data")
 
 
@@ -34,6 +35,12 @@ class Range:
     micro_batch: int | None
     begin_ns: int
     end_ns: int
+    chunk: int | None = None
+
+    def key(self) -> list[Any]:
+        """As the trace names it; the chunk is told where ranks have several."""
+        chunk = [] if self.chunk is None else [self.chunk]
+        return [self.phase, self.step, self.micro_batch, *chunk]
 
 
 @dataclass
@@ -53,21 +60,24 @@ def walk(events: Iterable[Any]) -> Iterator[Any]:
         stack.extend(event.children)
 
 
-def read(recording: Any, first_step: int) -> tuple[list[Range], list[tuple[int, int, int]]]:
-    """Ranges, and allocations as (time, address, bytes; negative when given back), by time."""
+def read(
+    recording: Any, first_step: int, device: str
+) -> tuple[list[Range], list[tuple[int, int, int]]]:
+    """Ranges, and the device's allocations as (time, address, bytes; negative when given back)."""
     ranges, allocations, steps = [], [], []
     for event in walk(recording.profiler.kineto_results.experimental_event_tree()):
         fields = event.typed[1]
         if hasattr(fields, "alloc_size"):
-            allocations.append((event.start_time_ns, fields.ptr, fields.alloc_size))
+            if fields.device.type == device:
+                allocations.append((event.start_time_ns, fields.ptr, fields.alloc_size))
             continue
-        found = re.match(r"(\w+)(?:#| |: |$)(\d+)?", event.name)
+        found = RANGE.match(event.name)
         if found and found[1] == "ProfilerStep":
             steps.append(event.start_time_ns)
         elif found and found[1] in PHASES:
-            micro_batch = int(found[2]) if found[2] else None
+            micro_batch, chunk = (int(n) if n else None for n in found.group(2, 3))
             begin, end = event.start_time_ns, event.end_time_ns
-            ranges.append(Range(found[1], 0, micro_batch, begin, end))
+            ranges.append(Range(found[1], 0, micro_batch, begin, end, chunk))
     steps.sort()
     for one in ranges:
         one.step = first_step + max(0, sum(begin <= one.begin_ns for begin in steps) - 1)
@@ -144,8 +154,8 @@ def lines(
         if block.end_ns is not None:
             found.append((block.end_ns, "free", [number]))
     for one in ranges:
-        found.append((one.begin_ns, "begin", [one.phase, one.step, one.micro_batch]))
-        found.append((one.end_ns, "end", [one.phase, one.step, one.micro_batch]))
+        found.append((one.begin_ns, "begin", one.key()))
+        found.append((one.end_ns, "end", one.key()))
     found.sort(key=lambda line: (line[0], order[line[1]]))
     sizes: dict[int, int] = {}
     result: list[list[Any]] = []
@@ -189,19 +199,19 @@ class MemoryRecorder:
         }
 
     def finish(self, recording: Any) -> None:
-        args, layout = self.training.args, self.training.layout
+        args, layout, device = self.training.args, self.training.layout, self.training.device
         owners = {address: category for address, (_, category) in self._standing().items()}
         header = {
             "rank": layout.rank,
             "world_size": layout.grid.world_size,
             "node": socket.gethostname(),
-            "device": self.training.pipeline.like.device.type,
-            "limit_bytes": memory_limit_bytes(),
+            "device": device.type,
+            "limit_bytes": capacity_bytes(device),
             "layout": layout.sizes,
             "note": "",
         }
         path = Path(args.memory_dir) / f"rank{layout.rank}.jsonl.gz"
-        ranges, allocations = read(recording, args.profile_step_start + 1)
+        ranges, allocations = read(recording, args.profile_step_start + 1, device.type)
         blocks = lives(allocations)
         classify(blocks, ranges, owners)
         write(path, header, list(self.before.values()), blocks, ranges)

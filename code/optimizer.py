@@ -139,9 +139,10 @@ class Optimizer:
 
     def norm(self, parts: list[Part]) -> Tensor:
         """Of the whole model's gradient, with each parameter counted once."""
-        counted = [torch.linalg.vector_norm(p.gradient, dtype=_wide(p)) for p in parts if p.counted]
-        device = parts[0].gradient.device
-        square = torch.stack(counted).square().sum() if counted else torch.zeros((), device=device)
+        square = torch.zeros((), dtype=_wide(parts[0]), device=parts[0].gradient.device)
+        for part in parts:
+            if part.counted:
+                square += torch.linalg.vector_norm(part.gradient, dtype=square.dtype).square()
         group = self.holder.norm_group
         if group.size > 1:
             dist.all_reduce(square, group=group.handle)

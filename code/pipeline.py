@@ -45,6 +45,11 @@ class Route:
     def pieces(self) -> int:
         return len(self.ranks) * self.chunks
 
+    def name(self, step: Step) -> str:
+        """Of its range in a profile: "forward 3", "backward 3 chunk 1", "backward 3 weights"."""
+        chunk = f" chunk {step.chunk}" if self.chunks > 1 else ""
+        return f"{step.phase} {step.micro_batch}{chunk}{step.half}"
+
     def incoming(self, step: Step) -> Message | None:
         if isinstance(step, Forward):
             return self._message(step, "forward", self.piece(step) - 1, self.index - 1)
@@ -139,7 +144,7 @@ class _Pass:
         stage = self.p.stages[step.chunk]
         tokens, labels = self.batches[step.micro_batch]
         x = tokens if stage.piece.first else self.receive(step).requires_grad_()
-        with named(f"forward {step.micro_batch}"):
+        with named(self.p.route.name(step)):
             y = stage(x, labels)
             if stage.piece.last:
                 self.loss += y.detach().sum()
@@ -155,7 +160,7 @@ class _Pass:
             grad = torch.ones_like(y).mul_(self.seed)
         else:
             grad = self.receive(step)
-        with named(f"backward {step.micro_batch}"):
+        with named(self.p.route.name(step)):
             torch.autograd.backward(y, grad)
         self.send(step, x.grad)
 
@@ -168,7 +173,7 @@ class _Pass:
 
     def backward_weight(self, step: Step) -> None:
         count = self.halves.pop(Step(step.micro_batch, step.chunk))
-        with named(f"backward {step.micro_batch}"):
+        with named(self.p.route.name(step)):
             self.p.stages[step.chunk].work.run(count)
 
     def expect(self, step: Step) -> None:

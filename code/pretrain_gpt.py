@@ -7,7 +7,8 @@
 
 Flags and lines are Megatron-LM's. Read `main` from top to bottom; each import is one file that can
 be read alone: layout.py (who does what), model.py, tensor_parallel.py, context_parallel.py,
-pipeline.py with schedules.py, data_parallel.py, optimizer.py.
+pipeline.py with schedules.py, data_parallel.py, optimizer.py, samples.py, checkpoint.py; and what
+tells how it goes: reporting.py, profiling.py, memory_trace.py.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from pipeline import Pipeline
 from products import WeightWork
 from profiling import Profiler, named
 from reporting import Report, dtype_of
-from samples import DEFAULT_DATA, Loader, make_loaders
+from samples import DEFAULT_DATA, Loader, make_loaders, weighted
 from schedules import steps_of
 from tokenizer_files import padded, vocabulary_size
 from torch import Tensor
@@ -46,6 +47,7 @@ class Training:
 
     args: argparse.Namespace
     layout: Layout
+    device: torch.device
     stages: list[Stage]
     holder: Replicated | FullySharded
     optimizer: Optimizer
@@ -60,7 +62,8 @@ def prepare(args: argparse.Namespace, grid: Grid) -> None:
     """What follows from the data: the vocabulary, padded so that tensor ranks share it evenly."""
     if not args.mock_data:
         args.data_path = args.data_path or [DEFAULT_DATA]
-        check_present(args.data_path[0])
+        for prefix in weighted(args.data_path)[1]:
+            check_present(prefix)
     args.vocab_size = vocabulary_size(args)
     tensor = grid.sizes["tp"]
     args.padded_vocab_size = padded(args.vocab_size, args.make_vocab_size_divisible_by, tensor)
@@ -68,33 +71,17 @@ def prepare(args: argparse.Namespace, grid: Grid) -> None:
 
 def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Training:
     """The model's pieces of this rank, and everything that acts on them."""
-    count = micro_batches(args, layout.grid)
-    chunks = chunks_per_rank(args)
-    returned = args.use_torch_fsdp2 or args.torch_compile
-    stages = []
-    for chunk in range(chunks):
-        piece = piece_of(args, layout, chunk, chunks)
-        stage = Stage(args, layout, piece, WeightWork(returned))
-        initialise(stage, args)
-        stages.append(stage.to(device, torch.float64 if args.fp64 else torch.float32))
-    low = dtype_of(args) if args.fp16 or args.bf16 else None
+    count, chunks = micro_batches(args, layout.grid), chunks_per_rank(args)
+    stages = build_model(args, layout, device)
     places = {
         name: (whole_shape(p, layout), slice_of(p, layout))
         for stage in stages
         for name, p in stage.named_parameters()
     }
-    holder: Replicated | FullySharded
-    if args.use_torch_fsdp2:
-        holder = FullySharded(stages[0], layout, low)
-    else:
-        wide = torch.float64 if args.fp64 else torch.float32
-        gradient_type = wide if args.accumulate_allreduce_grads_in_fp32 else dtype_of(args)
-        stages = [stage.to(dtype_of(args)) for stage in stages]
-        holder = Replicated(stages, layout, gradient_type, args.use_distributed_optimizer)
+    holder = share_over_data(args, layout, stages)
     if args.torch_compile:
-        mode = "reduce-overhead" if args.cuda_graphs else None
         for stage in stages:
-            stage.compile(mode=mode)
+            stage.compile(mode="reduce-overhead" if args.cuda_graphs else None)
     steps = steps_of(
         args.pipeline_schedule, layout.pipeline.size, layout.pipeline.index, count, chunks
     )
@@ -104,7 +91,32 @@ def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Tra
     loaders = make_loaders(args, layout, device)
     optimizer = Optimizer(holder, args)
     checkpoints = Checkpoints(optimizer, places)
-    return Training(args, layout, stages, holder, optimizer, pipeline, loaders, count, checkpoints)
+    return Training(
+        args, layout, device, stages, holder, optimizer, pipeline, loaders, count, checkpoints
+    )
+
+
+def build_model(args: argparse.Namespace, layout: Layout, device: torch.device) -> list[Stage]:
+    """This rank's slice of every matrix in its layers, with the values of the undivided model."""
+    stages, chunks = [], chunks_per_rank(args)
+    for chunk in range(chunks):
+        work = WeightWork(returned=args.use_torch_fsdp2 or args.torch_compile)
+        stage = Stage(args, layout, piece_of(args, layout, chunk, chunks), work)
+        initialise(stage, args)
+        stages.append(stage.to(device, torch.float64 if args.fp64 else torch.float32))
+    return stages
+
+
+def share_over_data(
+    args: argparse.Namespace, layout: Layout, stages: list[Stage]
+) -> Replicated | FullySharded:
+    """Data parallelism: a whole copy of these stages on every data rank, or a share of each."""
+    if args.use_torch_fsdp2:
+        return FullySharded(stages[0], layout, dtype_of(args) if args.fp16 or args.bf16 else None)
+    wide = torch.float64 if args.fp64 else torch.float32
+    gradient_type = wide if args.accumulate_allreduce_grads_in_fp32 else dtype_of(args)
+    stages = [stage.to(dtype_of(args)) for stage in stages]
+    return Replicated(stages, layout, gradient_type, args.use_distributed_optimizer)
 
 
 def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResult]:
@@ -131,14 +143,15 @@ def evaluate(training: Training, name: str) -> float:
         first = number * args.global_batch_size
         batches = training.loaders[name].batch(first, training.micro_batches)
         total += training.pipeline.evaluate(batches).cpu()
-    total = training.layout.sum_of_losses(total.to(training.pipeline.like.device))
+    total = training.layout.sum_of_losses(total.to(training.device))
     return total.item() / (args.eval_iters * args.global_batch_size * args.seq_length)
 
 
 def train(training: Training, report: Report, progress: Progress) -> None:
     """The loop: step, report, evaluate, save, until the steps or the time are used up."""
-    args, ends = training.args, Ending(training.args, training.layout)
-    profiler = Profiler(args, training.layout.rank, MemoryRecorder(training))
+    args, layout = training.args, training.layout
+    ends = Ending(args, layout, training.device)
+    profiler = Profiler(args, layout.rank, MemoryRecorder(training))
     report.restart()
     while progress.iteration < args.train_iters:
         profiler.before_step(progress.iteration)
@@ -199,7 +212,7 @@ def main(argv: list[str] | None = None) -> int:
     prepare(args, grid)
     device = start(args)
     layout = make_layout(grid, rank)
-    limit_memory()
+    limit_memory(device)
     report = Report(args, layout, device)
     report.world()
     training = build(args, layout, device)

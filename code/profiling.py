@@ -7,11 +7,13 @@ they can be found again in the trace.
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
+from memory_snapshot import Snapshot
 
 NOTHING: AbstractContextManager[None] = nullcontext()
 
@@ -31,11 +33,12 @@ def in_backward() -> bool:
 class Profiler:
     """Records the steps from --profile-step-start up to --profile-step-end.
 
-    The memory trace is made from the same recording.
+    The memory trace is made from the same recording; on CUDA, PyTorch's memory snapshot beside it.
     """
 
     def __init__(self, args: argparse.Namespace, rank: int, memory: Any) -> None:
         self.args, self.rank, self.memory = args, rank, memory
+        self.snapshot = Snapshot(args, rank)
         self.traces = args.profile and rank in args.profile_ranks
         self.wanted = self.traces or args.record_memory_history
         self.recording: Any = None
@@ -55,6 +58,7 @@ class Profiler:
             self.recording.stop()
 
     def _start(self) -> Any:
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it tells of every start and stop
         steps = self.args.profile_step_end - self.args.profile_step_start
         activities = [torch.profiler.ProfilerActivity.CPU]
         if torch.cuda.is_available():
@@ -67,6 +71,7 @@ class Profiler:
             profile_memory=True,
         )
         self.memory.begin()
+        self.snapshot.begin()
         recording.start()
         return recording
 
@@ -79,3 +84,4 @@ class Profiler:
             handler(recording)
         if self.args.record_memory_history:
             self.memory.finish(recording)
+            self.snapshot.finish()

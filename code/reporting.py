@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import memory_snapshot
 import torch
 from checkpoint import Progress
 from device import MIB, MemoryUse
@@ -87,7 +88,7 @@ class Report:
     """Rank 0 speaks of the set-up, the last rank of the iterations: it has the loss."""
 
     def __init__(self, args: argparse.Namespace, layout: Layout, device: torch.device) -> None:
-        self.args, self.layout = args, layout
+        self.args, self.layout, self.device = args, layout, device
         self.memory = MemoryUse(device)
         self.speaks_first = layout.rank == 0
         self.speaks_last = layout.everyone.last
@@ -124,6 +125,8 @@ class Report:
         )
         for note in self.args.notes:
             self.first(f"note: {note}")
+        if self.args.record_memory_history:
+            self.first(f"note: {memory_snapshot.note(self.args, self.device)}")
         self.first(f"using {dtype_of(self.args)} for parameters ...")
         self.first("------------------------ arguments ------------------------")
         for name in sorted(vars(self.args)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 import numpy as np
 import torch
@@ -37,6 +38,27 @@ class Samples:
         return self.tokens[at : at + self.length + 1]
 
 
+class Blend:
+    """Several texts, each with its share of the samples: a pattern of 1000 choices repeats."""
+
+    PATTERN = 1000
+
+    def __init__(self, texts: list[Samples], weights: list[float]) -> None:
+        self.texts = texts
+        shares = np.array(weights) / sum(weights)
+        self.taken = np.zeros(len(texts), np.int64)  # samples of each text in one pattern
+        self.choices: list[tuple[int, int]] = []  # (which text, how many of it came before)
+        for number in range(1, self.PATTERN + 1):
+            text = int(np.argmax(shares * number - self.taken))
+            self.choices.append((text, int(self.taken[text])))
+            self.taken[text] += 1
+
+    def sample(self, number: int) -> np.ndarray:
+        repeats, at = divmod(number, self.PATTERN)
+        text, before = self.choices[at]
+        return self.texts[text].sample(repeats * int(self.taken[text]) + before)
+
+
 class RandomSamples:
     """--mock-data: tokens that depend on the sample's number alone."""
 
@@ -57,7 +79,7 @@ class Loader:
 
     def __init__(
         self,
-        samples: Samples | RandomSamples,
+        samples: Samples | Blend | RandomSamples,
         args: argparse.Namespace,
         layout: Layout,
         device: torch.device,
@@ -72,7 +94,13 @@ class Loader:
         rows = np.stack([self.samples.sample(start + n) for n in range(self.micro)], 1)
         text = torch.from_numpy(rows.astype(np.int64))
         tokens, labels = text[self.positions], text[self.positions + 1]
-        return tokens.flatten().to(self.device), labels.flatten().to(self.device)
+        return self._moved(tokens.flatten()), self._moved(labels.flatten())
+
+    def _moved(self, rows: Tensor) -> Tensor:
+        """To the device; from pinned memory, so that the copy passes while the GPU computes."""
+        if self.device.type == "cpu":
+            return rows
+        return rows.pin_memory().to(self.device, non_blocking=True)
 
     def batch(self, first_sample: int, micro_batches: int) -> list[tuple[Tensor, Tensor]]:
         return [self.micro_batch(first_sample, number) for number in range(micro_batches)]
@@ -86,9 +114,33 @@ def make_loaders(
     if args.mock_data:
         sets = [RandomSamples(args.vocab_size, args.seq_length, args.seed + n) for n in range(3)]
         return {n: Loader(s, args, layout, device) for n, s in zip(names, sets, strict=False)}
-    text = IndexedText.open(args.data_path[0])
+    weights, prefixes = weighted(args.data_path)
+    texts = [IndexedText.open(prefix) for prefix in prefixes]
     found = {}
     for name, (first, last) in zip(names, split_shares(args.split), strict=False):
-        samples = Samples(text.stretch(first, last), args.seq_length, args.seed, name)
-        found[name] = Loader(samples, args, layout, device)
+        parts = [
+            Samples(text.stretch(first, last), args.seq_length, args.seed, name) for text in texts
+        ]
+        blend = Blend(parts, weights or [part.count for part in parts])
+        found[name] = Loader(blend if len(parts) > 1 else parts[0], args, layout, device)
     return found
+
+
+def weighted(words: list[str]) -> tuple[list[float], list[str]]:
+    """--data-path: files, taken in proportion to their length, or weight and file by turns."""
+    if len(words) == 1 or not all(_is_number(word) for word in words[::2]):
+        return [], words
+    weights, prefixes = [float(word) for word in words[::2]], words[1::2]
+    if len(weights) != len(prefixes) or min(weights) < 0 or sum(weights) <= 0:
+        raise DataError(
+            f"--data-path {' '.join(words)}: give files alone, or a weight before each file, such "
+            "as 0.3 data/first 0.7 data/second; weights are not negative and not all 0"
+        )
+    return weights, prefixes
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return math.isfinite(float(word))
+    except ValueError:
+        return False

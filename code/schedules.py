@@ -19,31 +19,33 @@ class Step:
     micro_batch: int
     chunk: int = 0
 
+    half = ""  # of backward, where it is cut
+
 
 @dataclass(frozen=True)
 class Forward(Step):
-    letter = "F"
+    letter, phase = "F", "forward"
 
 
 @dataclass(frozen=True)
 class Backward(Step):
     """Both halves of backward."""
 
-    letter = "B"
+    letter, phase = "B", "backward"
 
 
 @dataclass(frozen=True)
 class BackwardInput(Step):
     """The half for which the stage before is waiting: the gradient of the input."""
 
-    letter = "I"
+    letter, phase, half = "I", "backward", " inputs"
 
 
 @dataclass(frozen=True)
 class BackwardWeight(Step):
     """The half that can wait: the gradients of the weights."""
 
-    letter = "W"
+    letter, phase, half = "W", "backward", " weights"
 
 
 def gpipe(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> Iterator[Step]:

@@ -15,7 +15,7 @@ def vocabulary_size(args: argparse.Namespace) -> int:
         return int(args.vocab_size)
     if args.tokenizer_model:
         return len(json.loads(_text(Path(args.tokenizer_model)))["model"]["vocab"])
-    beside = Path(args.data_path[0]).parent / "vocab.json" if args.data_path else None
+    beside = Path(args.data_path[-1]).parent / "vocab.json" if args.data_path else None
     if args.vocab_file or (beside and beside.is_file()):
         return len(json.loads(_text(Path(args.vocab_file or beside))))
     if args.mock_data:

@@ -87,7 +87,7 @@ class _Loss(Function):
             log_sum, target = _over_the_group(softmax, log_sum, target * inside, group)
         ctx.save_for_backward(x, softmax, local, inside)
         ctx.weight, ctx.work = weight, slicing.work
-        return (log_sum - target).squeeze(1)
+        return log_sum.squeeze(1) - target.squeeze(1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

@@ -72,7 +72,7 @@ def _waiting(profile: Profile) -> Iterator[Recommendation]:
         return
     share = float((waits - waits.min()).sum()) / total
     if share > MUCH_WAITING:
-        last = int(waits.idxmin())
+        last = waits.index[int(waits.to_numpy().argmin())]
         yield Recommendation(
             "Ranks wait for another",
             f"{share:.1%} of the step time is waiting for others to join a collective; rank {last} "

@@ -15,6 +15,7 @@ from course_lib.read.memory_timeline import (
     BLOCK_COLUMNS,
     FRAGMENT_COLUMNS,
     MemoryTimeline,
+    PhaseRow,
     empty_table,
     phase_table,
     steps_from_changes,
@@ -36,8 +37,8 @@ class _Events:
         self.change: list[int] = []
         self.alive: dict[int, tuple[float, int, int]] = {}
         self.blocks: list[tuple[int, int, int, float, float]] = []
-        self.open: dict[tuple[Any, ...], float] = {}
-        self.phases: list[tuple[str, int | None, int | None, float, float]] = []
+        self.open: dict[tuple[str, int | None, int | None, int | None], float] = {}
+        self.phases: list[PhaseRow] = []
         self.levels: list[tuple[float, int]] = []
         self.last = 0.0
 
@@ -51,7 +52,7 @@ class _Events:
             self._allocate(float(time), *rest)
         elif kind == "free" and len(rest) == 1 and _is_size(rest[0]):
             self._free(float(time), rest[0])
-        elif kind in ("begin", "end") and len(rest) == 3:
+        elif kind in ("begin", "end") and len(rest) in (3, 4):
             self._phase(kind, float(time), *rest)
         elif kind == "level" and len(rest) == 1 and _is_size(rest[0]):
             self.levels.append((float(time), rest[0]))
@@ -73,8 +74,16 @@ class _Events:
         self.category.append(category)
         self.change.append(size_bytes)
 
-    def _phase(self, kind: str, time: float, name: object, step: object, part: object) -> None:
-        key = (str(name)[:40], _maybe(step), _maybe(part))
+    def _phase(
+        self,
+        kind: str,
+        time: float,
+        name: object,
+        step: object,
+        micro_batch: object,
+        chunk: object = None,
+    ) -> None:
+        key = (str(name)[:40], _maybe(step), _maybe(micro_batch), _maybe(chunk))
         if kind == "begin" and len(self.open) < 100_000:
             self.open[key] = time
         elif kind == "end" and (begun := self.open.pop(key, None)) is not None:

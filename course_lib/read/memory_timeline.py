@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-PHASE_COLUMNS = ("phase", "step", "micro_batch", "begin_us", "end_us", "peak_bytes")
+PHASE_COLUMNS = ("phase", "step", "micro_batch", "begin_us", "end_us", "peak_bytes", "chunk")
+# Name, step, micro-batch, chunk of the rank's layers, begin and end in microseconds.
+PhaseRow = tuple[str, int | None, int | None, int | None, float, float]
 BLOCK_COLUMNS = ("block", "size_bytes", "category", "allocated_us", "freed_us", "where")
 FRAGMENT_COLUMNS = ("address", "size_bytes", "free_bytes", "largest_free_bytes")
 
@@ -156,17 +158,15 @@ def empty_table(columns: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(columns=list(columns))
 
 
-def phase_table(
-    phases: list[tuple[str, int | None, int | None, float, float]], time_us: Floats, total: Ints
-) -> pd.DataFrame:
+def phase_table(phases: list[PhaseRow], time_us: Floats, total: Ints) -> pd.DataFrame:
     """Phases with the highest total that was in use during each."""
     import pandas as pd
 
     rows = []
-    for name, step, micro_batch, begin, end in sorted(phases, key=lambda item: item[3]):
+    for name, step, micro_batch, chunk, begin, end in sorted(phases, key=lambda item: item[4]):
         first = max(int(np.searchsorted(time_us, begin, "right")) - 1, 0)
         last = int(np.searchsorted(time_us, end, "right"))
         peak = int(total[first:last].max()) if last > first else 0
-        rows.append((name, step, micro_batch, begin, end, peak))
+        rows.append((name, step, micro_batch, begin, end, peak, chunk))
     table = pd.DataFrame(rows, columns=list(PHASE_COLUMNS))
-    return table.astype({"step": "Int64", "micro_batch": "Int64"})
+    return table.astype({"step": "Int64", "micro_batch": "Int64", "chunk": "Int64"})

@@ -16,6 +16,7 @@ from course_lib.read.memory_timeline import (
     FRAGMENT_COLUMNS,
     PHASE_COLUMNS,
     MemoryTimeline,
+    PhaseRow,
     empty_table,
     phase_table,
     steps_from_changes,
@@ -91,9 +92,9 @@ def _limit(trace: Trace, key: tuple[int, int]) -> int | None:
     return found if type(found) is int else None
 
 
-def phases_of(trace: Trace, start: float) -> list[tuple[str, int | None, int | None, float, float]]:
+def phases_of(trace: Trace, start: float) -> list[PhaseRow]:
     """Steps and optimizer steps by their annotations, backward by the operators of autograd."""
-    found: list[tuple[str, int | None, int | None, float, float]] = []
+    found: list[PhaseRow] = []
     steps: list[tuple[int, float, float]] = []
     host = trace.of_category("user_annotation", "cpu_op", "operator", "python")
     named = host & trace.of_name(lambda name: step_number(name) is not None)
@@ -102,7 +103,7 @@ def phases_of(trace: Trace, start: float) -> list[tuple[str, int | None, int | N
         begin = float(trace.start_us[row]) - start
         end = begin + float(trace.duration_us[row])
         steps.append((number or 0, begin, end))
-        found.append(("step", number, None, begin, end))
+        found.append(("step", number, None, None, begin, end))
     optimizer = host & trace.of_name(lambda name: name.startswith("Optimizer.step"))
     backward = host & trace.of_name(lambda name: name.startswith("autograd::engine::evaluate_"))
     for name, chosen in (("optimizer", optimizer), ("backward", backward)):
@@ -110,9 +111,8 @@ def phases_of(trace: Trace, start: float) -> list[tuple[str, int | None, int | N
         for number, first, last in steps:
             inside = (begins >= first) & (begins <= last)
             if inside.any():
-                found.append(
-                    (name, number, None, float(begins[inside].min()), float(ends[inside].max()))
-                )
+                begin, end = float(begins[inside].min()), float(ends[inside].max())
+                found.append((name, number, None, None, begin, end))
     return found
 
 

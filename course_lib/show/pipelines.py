@@ -90,6 +90,7 @@ def _phases(source: Any) -> pd.DataFrame:
     parts = []
     ranks = getattr(source, "ranks", ())
     ranks = ranks if isinstance(ranks, tuple | list) else ()
+    ranks = [line for line in ranks if hasattr(line, "phases")]  # of a profile they are numbers
     first_ns = min((int(line.start_unix_ns or 0) for line in ranks), default=0)
     for line in ranks:
         shift_us = (int(line.start_unix_ns or 0) - first_ns) / 1000
@@ -101,6 +102,7 @@ def _phases(source: Any) -> pd.DataFrame:
                     "end": (tables.numbers(phases["end_us"]) + shift_us) / 1000,
                     "stage": line.rank,
                     "micro_batch": tables.numbers(phases["micro_batch"]),
+                    "chunk": tables.numbers(phases["chunk"]) if "chunk" in phases else np.nan,
                     "phase": phases["phase"].astype(str),
                     "step": tables.numbers(phases["step"]),
                 }
@@ -114,7 +116,9 @@ def _spans(source: Any) -> pd.DataFrame:
     if not isinstance(spans, pd.DataFrame) or not {"rank", "name", "begin_us"} <= set(spans):
         return pd.DataFrame(columns=[*COLUMNS, "step"])
     names = spans["name"].astype(str).str.lower()
-    first = names.str.extract(r"(forward|backward|input|weight)", expand=False)
+    phase = names.str.extract(r"(input|weight)", expand=False).fillna(
+        names.str.extract(r"(forward|backward)", expand=False)
+    )
     number = names.map(lambda name: float(m.group()) if (m := _NUMBER.search(name)) else np.nan)
     return pd.DataFrame(
         {
@@ -122,7 +126,8 @@ def _spans(source: Any) -> pd.DataFrame:
             "end": tables.numbers(spans["end_us"]) / 1000,
             "stage": spans["rank"].to_numpy(),
             "micro_batch": number.to_numpy(),
-            "phase": first.to_numpy(),
+            "chunk": tables.numbers(names.str.extract(r"chunk (\d+)", expand=False)),
+            "phase": phase.to_numpy(),
             "step": tables.numbers(spans["step"]) if "step" in spans else np.nan,
         }
     )

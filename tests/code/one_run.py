@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch import _dynamo
 
 MODEL = [
     *[
@@ -106,6 +107,13 @@ def run(argv: list[str], steps: int) -> dict[str, Any]:
         "losses": losses,
         "norms": norms,
     }
+
+
+def graph_breaks(argv: list[str]) -> int:
+    """How often the compiler has to give up on the model and begin anew."""
+    training = make(argv)
+    batch = training.loaders["train"].micro_batch(0, 0)
+    return _dynamo.explain(training.stages[0].forward)(*batch).graph_break_count
 
 
 def program(argv: list[str], environment: dict[str, str] | None = None) -> tuple[int, str]:

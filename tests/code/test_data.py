@@ -15,7 +15,7 @@ import torch
 from errors import DataError
 from indexed_data import IndexedText, split_shares, write_indexed
 from layout import Group
-from samples import Loader, RandomSamples, Samples
+from samples import Blend, Loader, RandomSamples, Samples, weighted
 
 
 def test_the_files_are_megatrons_to_the_byte(tmp_path):
@@ -84,6 +84,24 @@ def test_every_epoch_sees_each_sample_once_in_another_order():
     epochs = [[int(samples.sample(10 * epoch + n)[0]) for n in range(10)] for epoch in range(2)]
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(0, 80, 8))
     assert epochs[0] != epochs[1]
+
+
+def test_weighted_texts_give_their_shares_and_none_of_their_samples_twice():
+    texts = [Samples(np.arange(4000) + start, 2, seed=1, name="train") for start in (0, 10_000)]
+    blend = Blend(texts, [3, 1])
+    firsts = [int(blend.sample(number)[0]) for number in range(2000)]
+    assert sum(first < 10_000 for first in firsts) == 1500
+    assert sum(first < 10_000 for first in firsts[:8]) == 6
+    assert len(set(firsts)) == 2000
+    assert int(blend.sample(1234)[0]) == firsts[1234]
+
+
+def test_a_data_path_is_files_or_weights_and_files_by_turns():
+    assert weighted(["a"]) == ([], ["a"])
+    assert weighted(["a", "b"]) == ([], ["a", "b"])
+    assert weighted(["0.3", "a", "0.7", "b"]) == ([0.3, 0.7], ["a", "b"])
+    with pytest.raises(DataError, match="a weight before each file"):
+        weighted(["0.3", "a", "0.7"])
 
 
 def test_too_little_text_is_told():

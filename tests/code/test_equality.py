@@ -56,12 +56,14 @@ LAYOUTS = [
     (4, f"{sizes(tensor=2, pipeline=2)} {BLOCK} 1 --pipeline-schedule zero-bubble"),
     (4, f"{sizes(tensor=2, context=2)} {SP}"),
     (4, f"{sizes(context=2)} {ZERO}"),
+    (4, f"{sizes(context=2, pipeline=2)} {ZERO}"),
     (4, f"{sizes(context=2)} {FSDP}"),
     (4, f"{sizes(context=4)} --rank-order cp-tp-dp-pp"),
     (4, sizes(pipeline=4)),
     (4, f"{sizes(pipeline=2)} {INTERLEAVED} {ZERO}"),
     (4, f"{sizes(pipeline=4)} --pipeline-schedule zero-bubble"),
     (8, ""),
+    (8, f"{sizes(tensor=2, context=2)} {SP} {FSDP} {SELECTIVE}"),
     (8, f"{sizes(tensor=2, pipeline=2)} {ZERO}"),
     (8, f"{sizes(tensor=2, pipeline=2, context=2)} {SP} {UNIFORM} 1"),
     (8, f"{sizes(pipeline=2, context=2)} {INTERLEAVED} {ZERO} --rank-order pp-dp-cp-tp"),
@@ -143,8 +145,18 @@ def difference(got, wanted):
 def test_a_layout_equals_the_plain_model(worlds, plain, ranks, flags, precision):
     argv = one_run.MODEL + flags.split() + ["--fp64"] * (precision == "float64")
     allowed = 1e-10 if precision == "float64" else 1e-5
-    wanted = plain(worlds, argv)
-    answers = worlds(ranks).run(one_run.run, argv, STEPS)
+    check(worlds(ranks).run(one_run.run, argv, STEPS), plain(worlds, argv), allowed)
+
+
+@pytest.mark.slow
+def test_the_compiled_model_is_one_graph_and_equals_the_plain_one(worlds, plain):
+    argv = [*one_run.MODEL, "--torch-compile"]
+    assert worlds(1).run(one_run.graph_breaks, argv) == [0]
+    check(worlds(1).run(one_run.run, argv, STEPS), plain(worlds, argv), 1e-5)
+
+
+def check(answers, wanted, allowed):
+    """All ranks have the plain model's losses, and together its gradients."""
     seen = set()
     for answer in answers:
         assert difference(answer["losses"], wanted["losses"]) <= allowed

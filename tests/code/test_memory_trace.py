@@ -129,6 +129,19 @@ def test_a_pipelines_first_stage_keeps_more_micro_batches(worlds, tmp_path):
     assert [name[0] for name in names[1]] == ["forward", "backward", "forward"]
 
 
+def test_an_interleaved_pipeline_names_the_chunk_in_both_traces(worlds, tmp_path):
+    flags = "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"
+    (_, events), _ = traces(worlds, tmp_path, 2, flags)
+    works = [tuple(e[2:]) for e in events if e[0] == "begin" and e[2] in ("forward", "backward")]
+    assert works[:5] == [("forward", 3, 0, 0), ("forward", 3, 1, 0), ("forward", 3, 0, 1),
+                         ("forward", 3, 1, 1), ("forward", 3, 2, 0)]  # fmt: skip
+    assert len(set(works)) == len(works) == 2 * 2 * 8 * 2
+    [path] = (tmp_path / "profile").glob("rank0.*.pt.trace.json.gz")
+    with gzip.open(path, "rt") as text:
+        names = {event.get("name") for event in json.load(text)["traceEvents"]}
+    assert {"forward 0 chunk 0", "backward 7 chunk 1"} <= names
+
+
 def test_the_profiler_trace_has_the_named_ranges_and_memory(plain):
     *_, folder = plain
     [path] = (folder / "profile").glob("rank0.*.pt.trace.json.gz")

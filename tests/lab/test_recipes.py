@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from course_lib.lab.errors import RecipeError
@@ -93,6 +95,37 @@ def test_megatron_s_own_program_gets_the_same_flags_unchecked():
     recipe = gpt.recipe("x", program="/opt/Megatron-LM/pretrain_gpt.py", some_new_flag=1)
     assert recipe.program == "/opt/Megatron-LM/pretrain_gpt.py"
     assert recipe.flags["--some-new-flag"] == "1"
+    assert recipe.flags["--hidden-dropout"] == "0"  # its default is another than ours
+
+
+MEGATRON = "/opt/Megatron-LM/pretrain_gpt.py"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"tensor": 2, "sequence_parallel": True, "precision": "bf16", "zero": 1},
+        {"pipeline": 2, "virtual": 2, "global_batch": 8, "recompute": "full", "profile": True},
+        {"context": 2, "recompute": "selective", "precision": "fp16", "memory": True, "save": True},
+        {"zero": 3, "model": "lab", "log_throughput": True, "profile_ranks": [0, 1]},
+    ],
+)
+def test_megatron_s_parser_knows_every_flag_that_a_recipe_renders(shared, asked):
+    logs = sorted((shared / "logs" / "megatron").glob("*.log"))
+    found = {
+        name
+        for log in logs
+        for name in re.findall(r"(\w+) \.{3,} ", log.read_text(errors="replace"))
+    }
+    assert len(found) > 200
+    recipe = gpt.recipe("x", nodes=2, gpus_per_node=2, program=MEGATRON, **asked)
+    wanted = {flag[2:].replace("-", "_") for flag in recipe.flags}
+    assert wanted <= found
+
+
+def test_flags_of_our_program_alone_are_refused_for_megatron_s():
+    with pytest.raises(RecipeError, match=r"has no --pipeline-schedule: only pretrain_gpt\.py"):
+        gpt.recipe("x", nodes=2, pipeline=2, schedule="gpipe", program=MEGATRON)
 
 
 def test_a_recipe_with_gaps_says_which_and_runs_nothing(lab, capsys):

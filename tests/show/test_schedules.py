@@ -122,12 +122,30 @@ def test_a_measured_pipeline_can_come_from_the_ranges_of_a_profile():
             "end_us": [1000.0, 2.0, 4000.0],
         }
     )
-    table = pipelines.measured(spans)
+    table = pipelines.measured(SimpleNamespace(ranks=(0, 1), spans=spans))  # as read.profile has it
     assert table[["stage", "micro_batch", "phase"]].values.tolist() == [
         [0, 3.0, "forward"],
         [1, 3.0, "backward"],
     ]
     assert schedules.bubble(table) == pytest.approx(1 - 3 / 8)
+
+
+def test_a_measured_pipeline_tells_chunks_and_the_halves_of_backward_apart():
+    spans = pd.DataFrame(
+        {
+            "rank": [0, 0, 0, 0],
+            "name": ["forward 1", "backward 12 chunk 1", "backward 2 inputs", "backward 2 weights"],
+            "begin_us": [0.0, 1.0, 2.0, 3.0],
+            "end_us": [1.0, 2.0, 3.0, 4.0],
+        }
+    )
+    table = pipelines.measured(spans).fillna({"chunk": 0})
+    assert table[["phase", "micro_batch", "chunk"]].values.tolist() == [
+        ["forward", 1.0, 0.0],
+        ["backward", 12.0, 1.0],
+        ["input", 2.0, 0.0],
+        ["weight", 2.0, 0.0],
+    ]
 
 
 def test_a_trace_without_micro_batches_says_what_to_switch_on():

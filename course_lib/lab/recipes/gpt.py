@@ -31,6 +31,10 @@ LAB_HABITS = {
     "init_method_std": 0.006, "split": "949,50,1",
 }  # fmt: skip
 """How the model of the lab is trained: published with the original lab."""
+MEGATRON_DEFAULTS = {
+    "lr": 1e-3, "hidden_dropout": 0, "attention_dropout": 0, "tokenizer_type": "GPT2BPETokenizer",
+}  # fmt: skip
+"""What our program takes without being told, and Megatron-LM does not."""
 
 
 def recipe(
@@ -54,6 +58,8 @@ def recipe(
     flags |= _looking_flags(given, iterations)
     flags |= {key: value for key, value in more.items() if key not in RECIPE_FIELDS}
     flags |= _data_flags(flags, shape, program)
+    if program != PROGRAM:
+        flags = MEGATRON_DEFAULTS | flags
     _check_known(flags, program)
     fields = {key: value for key, value in more.items() if key in RECIPE_FIELDS}
     if limit := _limit(device_memory_gib):
@@ -237,11 +243,20 @@ def _looking_flags(given: Mapping[str, Any], iterations: int) -> dict[str, Any]:
 
 
 def _check_known(flags: Mapping[str, Any], program: str) -> None:
-    """A flag that our program does not know is refused here, before anything waits in a queue."""
+    """A flag that the program does not know is refused here, before anything waits in a queue.
+
+    Of Megatron-LM's own flags there are more than we know: refused are those of our program alone.
+    """
     if program != PROGRAM:
+        given = [_spelt(name) for name, value in flags.items() if value not in (None, False)]
+        if strange := [flag for flag in given if flag in flags_of_ours()]:
+            raise RecipeError(
+                f"Megatron-LM's program has no {', '.join(strange)}: only {PROGRAM} of the course "
+                "knows that; leave it out or choose the course's program"
+            )
         return
     known = known_flags()
-    wrong = [f"--{name.replace('_', '-')}" for name in flags]
+    wrong = [_spelt(name) for name in flags]
     problems = []
     for flag in (flag for flag in wrong if known and flag not in known):
         near = difflib.get_close_matches(flag, known, n=3)
@@ -249,6 +264,22 @@ def _check_known(flags: Mapping[str, Any], program: str) -> None:
         problems.append(f"{PROGRAM} has no flag {flag}{ending}")
     if problems:
         raise RecipeError(listed(problems))
+
+
+def _spelt(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def flags_of_ours(folder: Path | None = None) -> set[str]:
+    """Those in the table OURS of the program."""
+    texts = [path.read_text(encoding="utf-8") for path in _existing(folder, ("arguments.py",))]
+    tables = [re.findall(r"^OURS = \[$(.*?)^\]$", text, re.M | re.S) for text in texts]
+    return {
+        flag
+        for found in tables
+        for table in found
+        for flag in re.findall(r'"(--[a-z][a-z0-9-]+)"', table)
+    }
 
 
 def known_flags(folder: Path | None = None) -> set[str]:

@@ -152,7 +152,7 @@ def _ring_ms(size_bytes: int, road: Any) -> float:
 def _bytes_per_ms(roads: Any) -> float:
     table = roads.links.roads
     found = table.loc[table["road"] == "between the nodes", "bandwidth_gb_s"].tolist()
-    return statistics.median(found) * 1e6
+    return float(statistics.median(found) * 1e6)
 
 
 def _close(value: float, right: float) -> bool:

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -207,6 +209,20 @@ def test_programs_of_a_job_are_in_fact_forked(warm_box):
     assert warm_box.result(f"{as_our_scripts_do}{ask}") == "True\n"
 
 
+def test_what_the_scripts_of_the_lab_set_is_no_reason_for_a_cold_start(warm_box):
+    look = (
+        "import ctypes, sys, torch; log = ctypes.CDLL(torch.__path__[0] + '/lib/libc10.so'); "
+        "level = ctypes.c_int.in_dll(log, 'FLAGS_caffe2_log_level').value; "
+        "print('torch._dynamo' in sys.modules, level)"
+    )
+    (warm_box.work / "level.py").write_text(look)
+    told = warm_box.result(
+        "export OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1 TORCH_CPP_LOG_LEVEL=ERROR\n"
+        "srun -n1 python level.py\nunset TORCH_CPP_LOG_LEVEL\nsrun -n1 python level.py"
+    )
+    assert told.splitlines() == ["True 2", "True 1"]
+
+
 def test_torchrun_and_its_workers_train_with_ddp(warm_box):
     (warm_box.work / "train.py").write_text(
         "import os, sys, torch, torch.distributed as dist\n"
@@ -227,6 +243,8 @@ def test_torchrun_and_its_workers_train_with_ddp(warm_box):
     found = sorted(line for line in text.splitlines() if line.startswith("rank"))
     nodes = ["node1", "node1", "node2", "node2"]
     assert found == [f"rank {r} {n} [[1.5, 1.5]] True" for r, n in enumerate(nodes)]
+    assert "rendezvous" not in text
+    assert "exit barrier" not in text
 
 
 def test_memory_of_a_warm_program_is_counted_as_that_of_a_cold_one(warm_box):
@@ -299,3 +317,28 @@ def test_launchers_of_a_job_look_at_once_who_has_come(monkeypatch):
         dynamic_rendezvous._delay(seconds=1)
     assert store.asked == 3
     assert max(slept) < 0.1
+
+
+SERVER = """\
+from course_lib.box.node.warm import meeting_point
+meeting_point.keep_stores()
+from torch.distributed.elastic.rendezvous import c10d_rendezvous_backend as backend
+store = backend.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+print(store.port, flush=True)
+store.get("arrived")
+print("waiting", flush=True)
+meeting_point.wait_for_others()
+print(store.check(["last words"]), flush=True)
+"""
+
+
+def test_torchrun_s_store_outlives_the_last_word_of_the_other_nodes():
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as it:
+        port = int(it.stdout.readline())
+        other = torch.distributed.TCPStore("127.0.0.1", port, is_master=False)
+        other.set("arrived", "yes")
+        assert it.stdout.readline() == "waiting\n"
+        other.set("last words", "thank you")
+        del other
+        assert it.stdout.readline() == "True\n"
+        assert it.wait(30) == 0

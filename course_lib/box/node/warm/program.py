@@ -11,8 +11,12 @@ import types
 from typing import Any, NoReturn
 
 from course_lib.box.node import libc
-from course_lib.box.node.warm import epilogue
+from course_lib.box.node.warm import epilogue, meeting_point
 from course_lib.box.node.warm.decide import Choice, Loaded
+
+LAUNCHER = "torch.distributed.run"
+READ_LOG_LEVEL = "_ZN3c1011initLoggingEv"
+"""c10::initLogging, which reads the level from the environment; what torch calls when imported."""
 
 
 class Program(BaseException):
@@ -49,9 +53,14 @@ def run(program: Program) -> NoReturn:
     sys.modules["__main__"] = main
     code = 0
     try:
+        if choice.target == LAUNCHER or os.path.basename(choice.argv[0]) == "torchrun":
+            meeting_point.keep_stores()
         _execute(choice, main)
+        meeting_point.wait_for_others()
     except SystemExit as end:
         code = epilogue.code_of(end)
+        if not code:
+            meeting_point.wait_for_others()
     except BaseException as error:
         code = epilogue.report(error, {run.__code__, _execute.__code__})
     epilogue.leave(code, before)
@@ -188,6 +197,8 @@ def _set_log_level(torch: Any) -> None:
     core = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
     given = os.environ.get(name)
     os.environ[name] = given or default
-    ctypes.CDLL(core)._ZN3c1011initLoggingEv()  # c10::initLogging()
+    library = ctypes.CDLL(core)
+    if hasattr(library, READ_LOG_LEVEL):
+        library[READ_LOG_LEVEL]()
     if given is None:
         del os.environ[name]

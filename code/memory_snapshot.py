@@ -1,0 +1,48 @@
+"""PyTorch's own record of a GPU's memory: every block with the lines of code that took it.
+
+It is written beside the memory trace (memory_trace.py), which tells what each block was for and
+exists on CPU too. Drop the file onto https://pytorch.org/memory_viz, or read it with the course.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import torch
+
+MOST_EVENTS = 1_000_000
+
+
+def path_of(args: argparse.Namespace, rank: int) -> Path:
+    """--memory-snapshot-path with the rank before its ending: one file per rank."""
+    given = Path(args.memory_snapshot_path)
+    return given.with_name(f"{given.stem}.rank{rank}{given.suffix}")
+
+
+def note(args: argparse.Namespace, device: torch.device) -> str:
+    """What --record-memory-history writes on this device."""
+    traces = f"memory traces of every rank to {args.memory_dir}/rank<R>.jsonl.gz"
+    if device.type == "cuda":
+        return f"writing {traces} and PyTorch's snapshots to {path_of(args, 0)} …"
+    return (
+        f"writing {traces}; PyTorch's memory snapshots (--memory-snapshot-path) exist on CUDA only"
+    )
+
+
+class Snapshot:
+    """Of the recorded steps; does nothing where there is no CUDA."""
+
+    def __init__(self, args: argparse.Namespace, rank: int) -> None:
+        self.path = path_of(args, rank)
+        self.possible = args.record_memory_history and torch.cuda.is_available()
+
+    def begin(self) -> None:
+        if self.possible:
+            torch.cuda.memory._record_memory_history(stacks="python", max_entries=MOST_EVENTS)
+
+    def finish(self) -> None:
+        if self.possible:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            torch.cuda.memory._dump_snapshot(str(self.path))
+            torch.cuda.memory._record_memory_history(enabled=None)
