@@ -129,7 +129,7 @@ clusters = {
     "sockets": {"between": "sockets"},
     "InfiniBand": {"between": "infiniband"},
     "InfiniBand, GPUDirect": {"between": "infiniband", "gpu_direct": True},
-    "InfiniBand, no NVLink": {"between": "infiniband", "inside": "memory"},
+    "the same, no NVLink": {"between": "infiniband", "gpu_direct": True, "inside": "memory"},
 }
 rows = []
 for name, words in clusters.items():

@@ -67,9 +67,10 @@ show.throughput(healthy, ill, unit="ms")
 lab.tensorboard("scalars")
 
 # %% [markdown] id="board-explain"
-# The page is served by your own notebook server, for you alone. It shows what the figure above shows: in
-# every step the ill run is slower. Curves tell *that* something is wrong, and since when. They do not tell
-# what.
+# The page is served by your own notebook server, for you alone. It shows what the figure above shows: the ill
+# run is slower from the start. (A step that is much longer than its neighbours in both runs is the one after
+# the recording, when the record is written to disk.) Curves tell *that* something is wrong, and since when. They
+# do not tell what.
 #
 # Have a look at the loss as well. If it differs, the two runs do not do the same work, and comparing their
 # speed would be pointless:
@@ -215,22 +216,21 @@ for each in ill.profile.recommendations:
 
 
 # %% id="cure"
-def median_ms(run):
-    """Of the steps that are not recorded, without the first three, which warm up."""
-    table = run.log.iterations.set_index("iteration")["elapsed_ms"]
-    return table[[step for step in table.index if step > 3 and step not in (8, 9)]].median()
+def recorded_ms(run):
+    """A recorded step, mean over ranks and steps."""
+    return run.profile.overlap["total_us"].mean() / 1e3
 
 
 waited_ms = waiting_ms(ill)["waiting (ms)"].drop(suspect).mean()
 waited_before_ms = waiting_ms(healthy)["waiting (ms)"].mean()
-should_be_ms = median_ms(ill) - waited_ms + waited_before_ms
-show.predicted({"a step, cured": should_be_ms}, {"a step, cured": median_ms(healthy)}, unit="ms")
+should_be_ms = recorded_ms(ill) - waited_ms + waited_before_ms
+show.predicted({"a step, cured": should_be_ms}, {"a step, cured": recorded_ms(healthy)}, unit="ms")
 
 # %% [markdown] id="cure-explain"
-# If both bars are about as long, the diagnosis explains the loss. If a gap is left, there is a second cause,
-# smaller than the first; bottlenecks come in layers, and after each cure another one is the largest.
-# (Recorded steps are slower than others, and machines with few cores scatter; expect agreement to some ten
-# percent, not to a digit.)
+# If both bars are about as long, the diagnosis explains the loss. If a gap is left, there may be a second
+# cause, smaller than the first; bottlenecks come in layers, and after each cure another one is the largest. On
+# a machine with fewer cores than ranks there is a gap for another reason: while one rank waits for its disk,
+# the others have the cores to themselves, and anything else that runs there at the time lengthens the bars.
 
 # %% [markdown] id="memory-idea"
 # ## Memory over time

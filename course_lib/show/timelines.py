@@ -86,7 +86,10 @@ def _paints(spans: pd.DataFrame) -> dict[str, str]:
     """The colour that a phase has everywhere; the other kinds by the time that they take."""
     took = (spans["end_us"] - spans["begin_us"]).groupby(spans["kind"]).sum()
     names = list(took.sort_values(ascending=False).index[:NAMED])
-    known = {name: CATEGORY.get(name.split(":")[0].split(" ")[0].lower(), "") for name in names}
+    known: dict[str, str] = {}
+    for name in names:  # of two kinds with one colour, the longer keeps it
+        paint = CATEGORY.get(name.split(":")[0].split(" ")[0].lower(), "")
+        known[name] = "" if paint in known.values() else paint
     free = [paint for paint in SERIES if paint not in known.values()] + list(SERIES)
     return {name: known[name] or free.pop(0) for name in names}
 

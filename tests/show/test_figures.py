@@ -217,6 +217,15 @@ def test_ranks_in_two_groups_are_refused():
         show.ranks([[0, 1], [1, 2]])
 
 
+def test_kinds_of_one_timeline_have_colours_of_their_own():
+    from course_lib.show.timelines import _paints
+
+    names = ("forward", "backward", "data", "communication: gradients", "optimizer")
+    spans = pd.DataFrame({"kind": names, "begin_us": 0.0, "end_us": range(1, 6)})
+    paints = _paints(spans)
+    assert len(set(paints.values())) == len(names)
+
+
 def test_links_are_counted_by_where_they_run():
     alt = show.topology(example.transports(4, 2), example.hosts(4, 2)).alt
     assert "4 ranks on 2 nodes" in alt
