@@ -250,10 +250,10 @@ show.memory(healthy.memory[0])
 #   batch. They do not return to zero between steps; the likely thought that a step begins with empty memory
 #   is wrong.
 # - **activations** grow during the *forward* pass, layer by layer: each layer keeps what its own backward
-#   pass will need. During the *backward* pass they are used up in the reverse order and freed. The peak lies
-#   where forward turns into backward.
-# - **temporary** memory is what an operator needs only while it runs. The highest spike often belongs to the
-#   last layer, which holds a number for every token and every word of the vocabulary.
+#   pass will need. The last and largest step of the climb belongs to the output layer, which holds a number
+#   for every token and every word of the vocabulary. During the *backward* pass activations are used up in
+#   the reverse order and freed. The peak lies where forward turns into backward.
+# - **temporary** memory is what an operator needs only while it runs.
 #
 # The original's V100 showed the same two humps, with a peak of about 10 GB for its GPT of 12 × 768. What the
 # peak is made of, on rank 0:
