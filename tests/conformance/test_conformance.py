@@ -34,7 +34,7 @@ def differs_as_listed(case: cases.Case, text: str) -> bool:
     return differences.judge(case.name, RECORDED[case.group][case.name], text) == ([], [])
 
 
-FLAT = [case for case in ALL if not case.slow][::4]
+FLAT = [case for case in ALL if not case.long][::6]
 """A sample that reaches every group; `run_cases.py compare-flat` runs all of them."""
 
 
@@ -42,7 +42,7 @@ def flat_box() -> clusters.Box:
     return clusters.Box(mode="flat")
 
 
-WARM = [case for case in ALL if "python" in case.script or case in FLAT[::5]]
+WARM = [case for case in ALL if "python" in case.script or case in FLAT[::4]]
 """The programs of Python, which are forked from the warm process, and a few others."""
 
 
