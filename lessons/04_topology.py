@@ -260,7 +260,8 @@ print(f"{predicted_ms:.0f} ms")
 # And the check: ten all-reduces of exactly this size, in a ring, and nothing else.
 
 # %% id="ring-run"
-ring = lab.submit(links.recipe("ring", nodes=2, gpus_per_node=2, bytes=gradient_bytes, repeat=10))
+ring_recipe = links.recipe("ring", nodes=2, gpus_per_node=2, bytes=gradient_bytes, repeat=10)
+ring = lab.submit(ring_recipe)
 ring.require()
 show.guess(
     guess_ms,
@@ -314,16 +315,7 @@ guess_all_reduce, guess_step = 4.0, 4.0  # change them to your own guesses
 # %% id="slow-run"
 fast_run = lab.submit(dp4.but(name="fast-road"))
 slow_run = slow_lab.submit(dp4.but(name="slow-road", environment=slower))
-slow_ring = slow_lab.submit(
-    links.recipe(
-        "ring-slow-road",
-        nodes=2,
-        gpus_per_node=2,
-        bytes=gradient_bytes,
-        repeat=5,
-        environment=slower,
-    )
-)
+slow_ring = slow_lab.submit(ring_recipe.but(name="ring-slow-road", environment=slower))
 for each in (fast_run, slow_run, slow_ring):
     each.require()
 show.step_time({"fast": fast_run.profile.overlap, "slow": slow_run.profile.overlap})

@@ -303,7 +303,7 @@ second_recipe = gpt.recipe(
     global_batch=8,
     iterations=12,
     profile=(8, 10),
-    profile_ranks=[0, 1, 2, 3],
+    profile_ranks=list(range(4)),
     planted_bottleneck=2,
 )
 ### END SOLUTION

@@ -6,18 +6,15 @@ flags; every further flag can be given by its name: `gpt.recipe("a", lr=3e-4, lo
 
 from __future__ import annotations
 
-import difflib
 import math
-import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
 from course_lib.lab.recipe import DATA_FOLDER, DEVICE_MEMORY, Recipe
 from course_lib.lab.recipes.flags import command_line
+from course_lib.lab.recipes.known_flags import check_known
 from course_lib.lab.unfinished import Unfinished, gaps
-from course_lib.lab.workspace import programs_folder
 from course_lib.plan import Layout, Model, preset
 
 PROGRAM = "pretrain_gpt.py"
@@ -60,7 +57,7 @@ def recipe(
     flags |= _data_flags(flags, shape, program)
     if program != PROGRAM:
         flags = MEGATRON_DEFAULTS | flags
-    _check_known(flags, program)
+    check_known(flags, program, ours=PROGRAM)
     fields = {key: value for key, value in more.items() if key in RECIPE_FIELDS}
     if limit := _limit(device_memory_gib):
         fields["environment"] = {**fields.get("environment", {}), **limit}
@@ -240,58 +237,6 @@ def _looking_flags(given: Mapping[str, Any], iterations: int) -> dict[str, Any]:
         "profile_step_start": first,
         "profile_step_end": end,
     }
-
-
-def _check_known(flags: Mapping[str, Any], program: str) -> None:
-    """A flag that the program does not know is refused here, before anything waits in a queue.
-
-    Of Megatron-LM's own flags there are more than we know: refused are those of our program alone.
-    """
-    if program != PROGRAM:
-        given = [_spelt(name) for name, value in flags.items() if value not in (None, False)]
-        if strange := [flag for flag in given if flag in flags_of_ours()]:
-            raise RecipeError(
-                f"Megatron-LM's program has no {', '.join(strange)}: only {PROGRAM} of the course "
-                "knows that; leave it out or choose the course's program"
-            )
-        return
-    known = known_flags()
-    wrong = [_spelt(name) for name in flags]
-    problems = []
-    for flag in (flag for flag in wrong if known and flag not in known):
-        near = difflib.get_close_matches(flag, known, n=3)
-        ending = f"; nearest: {', '.join(near)}" if near else ""
-        problems.append(f"{PROGRAM} has no flag {flag}{ending}")
-    if problems:
-        raise RecipeError(listed(problems))
-
-
-def _spelt(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def flags_of_ours(folder: Path | None = None) -> set[str]:
-    """Those in the table OURS of the program."""
-    texts = [path.read_text(encoding="utf-8") for path in _existing(folder, ("arguments.py",))]
-    tables = [re.findall(r"^OURS = \[$(.*?)^\]$", text, re.M | re.S) for text in texts]
-    return {
-        flag
-        for found in tables
-        for table in found
-        for flag in re.findall(r'"(--[a-z][a-z0-9-]+)"', table)
-    }
-
-
-def known_flags(folder: Path | None = None) -> set[str]:
-    """Read from the text of the program, which must not be imported here: it needs torch."""
-    files = ("arguments.py", "older_flags.py")
-    texts = [path.read_text(encoding="utf-8") for path in _existing(folder, files)]
-    return {flag for text in texts for flag in re.findall(r'"(--[a-z][a-z0-9-]+)"', text)}
-
-
-def _existing(folder: Path | None, names: tuple[str, ...]) -> list[Path]:
-    paths = [(folder or programs_folder()) / name for name in names]
-    return [path for path in paths if path.is_file()]
 
 
 def _counts(value: object) -> bool:
