@@ -99,7 +99,7 @@ roads_taken = (
     nccl.matrix()
 )  # from each rank (row) to each rank (column); empty where there is no link
 pairs = {frozenset((a, b)) for a in roads_taken for b in roads_taken if roads_taken.loc[a, b]}
-crossing = [pair for pair in pairs if len({host[rank] for rank in pair}) == 2]
+crossing = [pair for pair in pairs if len({host.get(rank) for rank in pair}) == 2]
 print(f"you guessed {guess_lines} lines between the nodes, NCCL has {len(crossing)}")
 
 # %% [markdown] id="picture-explain"
