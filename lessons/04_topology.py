@@ -93,11 +93,12 @@ nccl = read.nccl(nccl_file)
 show.topology(nccl)
 
 # %% id="picture-see"
-host = dict(zip(nccl.ranks["rank"], nccl.ranks["host"], strict=True))
-pairs = {
-    frozenset(pair)
-    for pair in zip(nccl.channels["source"], nccl.channels["destination"], strict=True)
-}
+everyone = nccl.ranks[nccl.ranks["communicator"] == nccl.largest()]
+host = dict(zip(everyone["rank"], everyone["host"], strict=True))
+roads_taken = (
+    nccl.matrix()
+)  # from each rank (row) to each rank (column); empty where there is no link
+pairs = {frozenset((a, b)) for a in roads_taken for b in roads_taken if roads_taken.loc[a, b]}
 crossing = [pair for pair in pairs if len({host.get(rank) for rank in pair}) == 2]
 print(f"you guessed {guess_lines} lines between the nodes, NCCL has {len(crossing)}")
 
@@ -115,7 +116,8 @@ print(f"you guessed {guess_lines} lines between the nodes, NCCL has {len(crossin
 # `children->rank->parent`.
 
 # %% id="rings"
-nccl.rings[["channel", "order"]].head(4)
+rings = nccl.rings[nccl.rings["communicator"] == nccl.largest()]
+rings[["channel", "order"]].head(4)
 
 # %% [markdown] id="describe-idea"
 # ## Describe a cluster of your own

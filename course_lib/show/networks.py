@@ -45,7 +45,7 @@ def topology(
     """
     simulated = str(getattr(matrix, "simulated", "") or "")
     if not isinstance(matrix, pd.DataFrame):
-        nodes = matrix.ranks if nodes is None else nodes
+        nodes = _members(matrix) if nodes is None else nodes
         matrix = matrix.matrix()
     ranks = list(dict.fromkeys([*matrix.index, *matrix.columns]))
     if not ranks:
@@ -55,6 +55,12 @@ def topology(
     if len(ranks) > DRAWN_ONE_BY_ONE:
         return _summary(ranks, hosts, links, simulated)
     return _drawn(ranks, hosts, links, names or {}, simulated)
+
+
+def _members(log: Any) -> pd.DataFrame:
+    """Of the communicator that is drawn: rank 0 of another may be elsewhere."""
+    ranks: pd.DataFrame = log.ranks
+    return ranks[ranks["communicator"] == log.largest()] if "communicator" in ranks else ranks
 
 
 def _drawn(

@@ -244,6 +244,15 @@ def test_hosts_may_come_from_the_table_of_ranks():
     assert "2 ranks on 2 nodes" in show.topology(log).alt
 
 
+def test_ranks_of_another_communicator_do_not_move_those_that_are_drawn(tmp_path):
+    pair = "node2:40107:50000 [1] NCCL INFO comm 0x77 rank 0 nranks 2 cudaDev 1 - Init COMPLETE\n"
+    path = tmp_path / "two.log"
+    path.write_text(plan.nccl_log() + pair, encoding="utf-8")
+    alt = show.topology(read.nccl(path)).alt
+    assert "Inside nodes: 2 links by P2P/IPC" in alt
+    assert "Between nodes: 3 links by NET/Socket" in alt
+
+
 @pytest.mark.parametrize(("nodes", "devices"), [(2, 4), (32, 8)])
 def test_a_simulated_topology_is_called_so_in_the_picture(tmp_path, nodes, devices):
     path = tmp_path / "simulated.log"
