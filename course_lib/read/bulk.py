@@ -6,8 +6,9 @@ is like no line before is left to `iteration_lines.py`, as are lines that do not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +19,9 @@ Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 WORD_BYTES = 8
-MOST_FORMS = 64
-"""More forms than this for one length of line are read one by one."""
-MOST_LENGTHS = 500
+MOST_FORMS = 5000
+"""Lines of more forms than this are read one by one."""
+MOST_ALIKE = 64
 _LONGEST_LINE_BYTES = 2000
 _DIGIT, _ANY = np.uint8(0xF0), np.uint8(0xFF)
 
@@ -61,7 +62,7 @@ class Bulk:
 
     def __init__(self, learn: Callable[[bytes], tuple[Head, Shape] | None]) -> None:
         self._learn = learn
-        self._forms: dict[int, list[Form]] = {}
+        self._forms: dict[tuple[int, int], list[Form]] = {}
 
     def take(self, block: bytes, start: Ints, end: Ints) -> tuple[list[Batch], Ints]:
         """What could be read, and the numbers of the lines that are left."""
@@ -75,35 +76,46 @@ class Bulk:
             fits = start[rows] + padded <= len(text)
             left.append(rows[~fits])
             if fits.any():
-                left.append(self._same_length(text, rows[fits], start, length, batches))
+                rows = rows[fits]
+                lines = _matrix(text, start[rows], padded)
+                lines[:, length:] = 0
+                left += self._same_length(lines, rows, length, batches)
         return batches, np.sort(np.concatenate(left))
 
     def _same_length(
-        self, text: Bytes, rows: Ints, start: Ints, length: int, batches: list[Batch]
-    ) -> Ints:
+        self, lines: Bytes, rows: Ints, length: int, batches: list[Batch]
+    ) -> Iterator[Ints]:
         """Adds to `batches`; gives the rows that are left."""
-        padded = -(-length // WORD_BYTES) * WORD_BYTES
-        lines = _matrix(text, start[rows], padded)
-        if length not in self._forms and len(self._forms) >= MOST_LENGTHS:
-            return rows
-        forms = self._forms.setdefault(length, [])
-        words, place = lines.view(np.uint64), np.arange(len(rows))
+        keys = _skeletons(lines)
+        order = np.argsort(keys, kind="stable")
+        edges = np.flatnonzero(np.diff(keys[order])) + 1
+        for group in np.split(order, edges):
+            key = (length, int(keys[group[0]]))
+            if key not in self._forms and len(self._forms) >= MOST_FORMS:
+                yield rows[group]
+            else:
+                forms = self._forms.setdefault(key, [])
+                yield self._alike(forms, lines, rows, group, length, batches)
+
+    def _alike(self, forms: list[Form], lines: Bytes, rows: Ints, group: Ints, *rest: Any) -> Ints:
+        """Lines with the same skeleton may still come from several ranks: digits of a head that
+        are no time of day must be the same too."""
+        length, batches = rest
         unread: list[Ints] = []
-        for number in range(MOST_FORMS):
+        for number in range(MOST_ALIKE):
             if number == len(forms):
-                forms.append(self._form(lines[place[0]], length))
+                forms.append(self._form(lines[group[0]], length))
             form = forms[number]
-            same = ~((words ^ form.template) & form.mask).any(axis=1)
-            chosen = place[same]
+            same = ~((lines[group].view(np.uint64) ^ form.template) & form.mask).any(axis=1)
+            chosen, group = group[same], group[~same]
             batch = _batch(form, lines, rows, chosen) if len(chosen) else None
             if batch is not None:
                 batches.append(batch)
             else:
                 unread.append(rows[chosen])
-            place, words = place[~same], words[~same]
-            if not len(place):
+            if not len(group):
                 break
-        return np.concatenate([*unread, rows[place]])
+        return np.concatenate([*unread, rows[group]])
 
     def _form(self, line: Bytes, length: int) -> Form:
         found = self._learn(line[:length].tobytes())
@@ -114,6 +126,20 @@ class Bulk:
         mask = np.where(digit, _DIGIT, _ANY) if shape else np.full(len(line), _ANY)
         mask[length:] = 0
         return Form(line.copy().view(np.uint64), mask.view(np.uint64), head, shape)
+
+
+_FACTORS = np.random.default_rng(0).integers(1, 2**63, _LONGEST_LINE_BYTES, np.int64) * 2 + 1
+_KINDS = np.uint64(0xF0F0F0F0F0F0F0F0)
+
+
+def _skeletons(lines: Bytes) -> npt.NDArray[np.uint64]:
+    """A number for each line that is the same for lines which differ in their digits only.
+
+    The upper half of a byte tells a digit from a letter, a blank or a point; what it does not tell
+    apart is compared later.
+    """
+    words = lines.view(np.uint64) & _KINDS
+    return np.asarray(words @ _FACTORS[: words.shape[1]].astype(np.uint64), np.uint64)
 
 
 def _batch(form: Form, lines: Bytes, rows: Ints, chosen: Ints) -> Batch | None:

@@ -18,27 +18,33 @@ from course_lib.read.training_result import ITERATION_COLUMNS, ITERATION_INTEGER
 Ints = npt.NDArray[np.int64]
 
 
-def build(rows: IterationRows, sources: Sequence[Source]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def build(
+    rows: IterationRows, sources: Sequence[Source], last: bool = False
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`last`: the rows are not needed any more, so that they are given up column by column."""
     if not rows.rows:
         empty = pd.DataFrame(columns=[*ITERATION_COLUMNS, *WHERE_COLUMNS], dtype=float)
         return empty, empty.copy()
     printer = np.concatenate(rows.printer)
     file = np.array([number for _, number in rows.printers], np.int64)[printer]
     attempt = attempts_of(rows.columns.column("iteration"), np.concatenate(rows.start), file)
-    data = _numbers(rows, file) | _where(rows, printer, attempt, file, sources)
+    data = _numbers(rows, file, last) | _where(rows, printer, attempt, file, sources)
     table = pd.DataFrame(data, copy=False)
     return _once(table)
 
 
-def _numbers(rows: IterationRows, file: Ints) -> dict[str, Any]:
+def _numbers(rows: IterationRows, file: Ints, last: bool) -> dict[str, Any]:
+    given = set(rows.columns.parts)
     extra = [name for name in rows.columns.parts if name not in ITERATION_COLUMNS]
     patched = {name for _, _, name, _ in rows.patches}
     data: dict[str, Any] = {}
     for name in (*ITERATION_COLUMNS, *extra):
-        if name not in rows.columns.parts and name not in patched:
+        if name not in given and name not in patched:
             data[name] = np.full(rows.rows, np.nan, np.float32)
             continue
         column = rows.columns.column(name)
+        if last:
+            rows.columns.parts.pop(name, None)
         column = np.full(rows.rows, np.nan) if not len(column) else column
         if name in patched:
             _patch(column, rows, name, file)

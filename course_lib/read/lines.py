@@ -108,18 +108,22 @@ class LineBuffer:
         self._rest = data[cut:]
         return data[:cut]
 
+    @property
+    def waiting(self) -> bool:
+        return bool(self._rest)
+
     def rest(self) -> bytes:
         """The half line at the end, if any; it is forgotten afterwards."""
         rest, self._rest = self._rest, b""
         return rest
 
 
-def blocks(path: Path) -> Iterator[bytes]:
+def blocks(path: Path, size_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
     """Blocks of whole lines; only the last one may lack its newline."""
     with open_any(path) as file:
         while True:
             try:
-                block = file.read(BLOCK_BYTES)
+                block = file.read(size_bytes)
                 if block and not block.endswith(b"\n"):
                     block += file.readline(LONGEST_LINE_BYTES)
             except (EOFError, OSError, zlib.error):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 THREAD = re.compile(rb"([\w.\-]{1,100}):(\d{1,9}):(\d{1,9}) \[(-?\d{1,5})\]")
 VERSION = re.compile(rb"\bN?R?CCL version ?:? ?(\d+\.\d+[\w.+:\-]{0,60})")
@@ -43,8 +45,7 @@ ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_T
 PROTOCOLS = ("LL", "LL128", "SIMPLE")
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """The part of a channel line after its colon."""
 
     source: int
@@ -63,20 +64,26 @@ def link_of(text: bytes) -> Link | None:
     match = CHANNEL_LINK.match(text)
     if match is None:
         return None
-    raw = match[6].decode("utf-8", "replace").strip()
-    transport, nic, through = transport_of(raw)
+    source, source_device, destination, destination_device, direction, via = match.groups()
+    raw, transport, nic, through = _via(via)
     return Link(
-        source=int(match[1]),
-        destination=int(match[3]),
-        source_device=match[2].decode() if match[2] else None,
-        destination_device=match[4].decode() if match[4] else None,
-        direction=match[5].decode() if match[5] else None,
+        source=int(source),
+        destination=int(destination),
+        source_device=source_device.decode() if source_device else None,
+        destination_device=destination_device.decode() if destination_device else None,
+        direction=direction.decode() if direction else None,
         raw=raw,
         transport=transport,
         nic=nic,
         gdrdma="GDRDMA" in raw,
         through=through,
     )
+
+
+@lru_cache(maxsize=10_000)
+def _via(text: bytes) -> tuple[str, str, int | None, int | None]:
+    raw = text.decode("utf-8", "replace").strip()
+    return (raw, *transport_of(raw))
 
 
 def transport_of(raw: str) -> tuple[str, int | None, int | None]:

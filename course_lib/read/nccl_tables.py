@@ -105,7 +105,7 @@ def _better(reader: NcclReader, slot: int, link: int) -> int:
     found, item = reader.links[link], reader.slots[slot]
     own = found.destination if found.direction == "receive" else found.source
     same = (item.host, item.pid, item.device)
-    for number in reversed(reader.slots_at.get(same, [])):
+    for number in reversed(reader.threads.slots_at.get(same, [])):
         comm = reader.slots[number].comm
         fits = comm is not None and comm.rank == own
         if fits and comm is not None and comm.size > max(found.source, found.destination):
