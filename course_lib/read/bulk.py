@@ -18,6 +18,7 @@ from course_lib.read.fields import Floats, Shape
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
+Span = tuple[int, int]
 WORD_BYTES = 8
 MOST_FORMS = 5000
 """Lines of more forms than this are read one by one."""
@@ -28,11 +29,12 @@ _DIGIT, _ANY = np.uint8(0xF0), np.uint8(0xFF)
 
 @dataclass(frozen=True)
 class Head:
-    """What precedes the word `iteration`: its length, the time of day in it, and who printed it."""
+    """What precedes the word `iteration`: its length, where in it times of day are written, the
+    one among them that is a whole date, and who printed it."""
 
     length: int
-    first: int
-    last: int
+    times: tuple[Span, ...]
+    date: Span
     code: int
 
 
@@ -119,10 +121,12 @@ class Bulk:
 
     def _form(self, line: Bytes, length: int) -> Form:
         found = self._learn(line[:length].tobytes())
-        head, shape = found if found else (Head(0, 0, 0, 0), None)
+        head, shape = found if found else (Head(0, (), (0, 0), 0), None)
         digit = line - np.uint8(48) < 10
-        digit[: head.first] = False
-        digit[head.last : head.length] = False
+        free = np.arange(len(line)) >= head.length
+        for first, last in head.times:
+            free[first:last] = True
+        digit &= free
         mask = np.where(digit, _DIGIT, _ANY) if shape else np.full(len(line), _ANY)
         mask[length:] = 0
         return Form(line.copy().view(np.uint64), mask.view(np.uint64), head, shape)
@@ -152,10 +156,10 @@ def _batch(form: Form, lines: Bytes, rows: Ints, chosen: Ints) -> Batch | None:
     if values is None:
         return None
     columns = {name: values[:, number] for number, name in enumerate(form.shape.columns)}
-    width = head.last - head.first
+    first, last = head.date
     stamps = np.zeros(len(chosen), "S1")
-    if width:
-        stamps = np.frombuffer(lines[chosen, head.first : head.last].tobytes(), f"S{width}")
+    if last > first:
+        stamps = np.frombuffer(lines[chosen, first:last].tobytes(), f"S{last - first}")
     return Batch(rows[chosen], columns, head.code, stamps)
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, TypeVar, cast
 
 BLOCK_BYTES = 1 << 20
 LONGEST_LINE_BYTES = 4 << 20
 """A longer line is cut here: a file without any newline must not fill the memory."""
 
 PathLike = str | Path
+Found = TypeVar("Found")
 GZIP_MAGIC = b"\x1f\x8b"
 _LOG_SUFFIXES = {".log", ".out", ".err", ".txt", ".stdout", ".stderr", ".o", ".e", ""}
 _RANK_OF_NAME = (
@@ -131,6 +133,25 @@ def blocks(path: Path, size_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
             if not block:
                 return
             yield block
+
+
+def ahead(
+    blocks: Iterator[bytes], search: Callable[[bytes], Found]
+) -> Iterator[tuple[bytes, Found]]:
+    """Each block with what `search` finds in it; while one is used, the next one is searched.
+
+    Worth its thread since numpy, which does the searching, lets other threads run meanwhile.
+    """
+
+    def following() -> tuple[bytes, Found] | None:
+        block = next(blocks, None)
+        return None if block is None else (block, search(block))
+
+    with ThreadPoolExecutor(1, "read-ahead") as pool:
+        future = pool.submit(following)
+        while (found := future.result()) is not None:
+            future = pool.submit(following)
+            yield found
 
 
 class Tail:

@@ -59,19 +59,18 @@ class ChannelLines:
         self.files.append(source.name)
         self.line = 0
         self.threads.forget_heads()
-        for block in lines.blocks(source.path):
-            self.block(block)
+        for _, found in lines.ahead(lines.blocks(source.path), channel_lines):
+            self._block(found)
         self.lines += self.line
 
-    def block(self, block: bytes) -> None:
-        """Whole lines; the last may lack its newline. Lines that are no channel lines come first:
-        they tell which communicator a thread works for, and from which line on."""
-        found = channel_lines(block)
+    def _block(self, found: ChannelBlock) -> None:
+        """Lines that are no channel lines come first: they tell which communicator a thread works
+        for, and from which line on."""
         before = self.line
         self.threads.changes.clear()
         for number, start, end in found.rest:
             self.line = before + number + 1
-            self._any(block[start:end])
+            self._any(found.block[start:end])
         if len(found.line):
             self._channels(found, before + 1)
         self.line = before + found.lines

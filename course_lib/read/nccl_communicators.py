@@ -115,15 +115,15 @@ def communicators(
     return Rows(COMMUNICATOR_COLUMNS, whole, rows).table()
 
 
-def _largest(channels: pd.DataFrame, count: int) -> list[npt.NDArray[np.int64]]:
+def _largest(channels: pd.DataFrame, count: int) -> list[npt.NDArray[np.int32]]:
     """Largest channel, source and destination of every communicator (-1: it has no channels)."""
-    found = []
-    for name in ("channel", "source", "destination"):
-        values = np.full(count, -1, np.int64)
-        if len(channels):
-            key, value = channels["communicator"].to_numpy(), channels[name].to_numpy()
-            np.maximum.at(values, key, value)
-        found.append(values)
+    found = [np.full(count, -1, np.int32) for _ in range(3)]
+    if len(channels):
+        key = channels["communicator"].to_numpy()
+        begin = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))  # ranks print in runs
+        for values, name in zip(found, ("channel", "source", "destination"), strict=True):
+            runs = np.maximum.reduceat(channels[name].to_numpy(), begin)
+            np.maximum.at(values, key[begin].astype(np.intp), runs.astype(np.int32))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 THREAD = re.compile(rb"([\w.\-]{1,100}):(\d{1,9}):(\d{1,9}) \[(-?\d{1,5})\]")
@@ -16,7 +17,7 @@ CHANNEL_LINK = re.compile(
 CHANNEL_ORDER = re.compile(rb"(?:\s*\d{1,7}\b){1,5000}\s*(?:\.\.\.)?\s*$")
 RING_STEP = re.compile(rb"Ring 0*(\d{1,4}) : (-?\d{1,7}) -> (-?\d{1,7}) -> (-?\d{1,7})")
 COMM = re.compile(rb"comm (0x\w{1,20}) rank (\d{1,7}) n[rR]anks (\d{1,7})(.{0,300})")
-_COMM_PART = re.compile(rb"(cudaDev|nvmlDev|busId|commId|nNodes|localRanks|localRank) (\w{1,20})")
+_COMM_PARTS = {"cudaDev", "nvmlDev", "busId", "commId", "nNodes", "localRanks", "localRank"}
 TREE_PART = re.compile(
     rb"\[(\d{1,4})\] (-?\d{1,7}(?:/-?\d{1,7}){0,3})->(-?\d{1,7})->(-?\d{1,7}(?:/-?\d{1,7}){0,3})"
 )
@@ -106,8 +107,7 @@ def transport_of(raw: str) -> tuple[str, int | None, int | None]:
     return first[:40] or "unknown", None, None
 
 
-@dataclass(frozen=True)
-class Comm:
+class Comm(NamedTuple):
     """A line about one rank of a communicator."""
 
     pointer: str
@@ -121,13 +121,13 @@ def comm_of(text: bytes) -> Comm | None:
     match = COMM.search(text)
     if match is None:
         return None
-    found = {part[1].decode(): part[2].decode() for part in _COMM_PART.finditer(match[4])}
-    state = next(
-        (name for name in ("START", "COMPLETE") if f"Init {name}".encode() in match[4]), None
-    )
-    if b"Destroy" in match[4] or b"Abort" in match[4]:
+    pointer, rank, size, rest = match.groups()
+    if b"Destroy" in rest or b"Abort" in rest:
         return None
-    return Comm(match[1].decode(), int(match[2]), int(match[3]), found, state)
+    words = rest.decode("ascii", "replace").split()
+    found = {name: value[:20] for name, value in pairwise(words) if name in _COMM_PARTS}
+    state = "START" if b"Init START" in rest else "COMPLETE" if b"Init COMPLETE" in rest else None
+    return Comm(pointer.decode(), int(rank), int(size), found, state)
 
 
 @dataclass(frozen=True)

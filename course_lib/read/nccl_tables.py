@@ -127,7 +127,8 @@ def _names(link: Any, values: list[str | None]) -> Any:
     known = sorted({value for value in values if value is not None})
     place = {value: code for code, value in enumerate(known)}
     codes = np.array([place.get(value, -1) if value else -1 for value in values], np.int32)
-    return pd.Categorical.from_codes(codes[link], pd.Index(known, dtype=str))
+    codes = codes.astype(np.min_scalar_type(-len(known) - 1))
+    return pd.Categorical.from_codes(codes[link], pd.Index(known, dtype=str), validate=False)
 
 
 def _ranks(reader: NcclReader, number: list[int], channels: pd.DataFrame) -> pd.DataFrame:

@@ -52,7 +52,7 @@ class TrainingReader:
         if not self._sources:
             self._begin(Source.unnamed())
         if block := self._buffer.feed(data):
-            self._block(block)
+            self._block(block, self._find(block))
 
     def poll(self, path: PathLike) -> bool:
         """Reads what was added to a growing file since the last call; True if anything was."""
@@ -68,9 +68,9 @@ class TrainingReader:
     def read(self, source: Source) -> None:
         """A whole file, to its end."""
         self._begin(source)
-        for block in lines.blocks(source.path, BLOCK_BYTES):
+        for block, hits in lines.ahead(lines.blocks(source.path, BLOCK_BYTES), self._find):
             if block.endswith(b"\n") and not self._buffer.waiting:
-                self._block(block)
+                self._block(block, hits)
             else:
                 self.feed(block)
         self.finish()
@@ -79,7 +79,7 @@ class TrainingReader:
         """The log will not grow: its last half line counts, but for a number that may be cut."""
         if rest := self._buffer.rest():
             whole = rest[: rest.rfind(b"|") + 1] if HEAD.search(rest) else rest
-            self._block(whole + b"\n")
+            self._block(whole + b"\n", self._find(whole + b"\n"))
 
     def result(self, last: bool = False) -> TrainingLog:
         """`last`: nothing more will be asked of this reader, which saves half of the memory."""
@@ -92,9 +92,11 @@ class TrainingReader:
         self._line = 0
         self._marks.begin(source, len(self._sources) - 1)
 
-    def _block(self, block: bytes) -> None:
+    def _find(self, block: bytes) -> Hits:
         enough = self._tables.timer_reports >= MOST_TIMER_REPORTS
-        hits = (_WITHOUT_TIMERS if enough else _FINDER).find(block)
+        return (_WITHOUT_TIMERS if enough else _FINDER).find(block)
+
+    def _block(self, block: bytes, hits: Hits) -> None:
         is_iteration = hits.needle < len(ITERATION_NEEDLES)
         rows = self._iterations(block, hits.only(is_iteration), hits.line[hits.needle == _WORLD])
         self._marks.read(block, hits.only(~is_iteration), len(ITERATION_NEEDLES), rows)
