@@ -159,7 +159,9 @@ def _batch(form: Form, lines: Bytes, rows: Ints, chosen: Ints) -> Batch | None:
     first, last = head.date
     stamps = np.zeros(len(chosen), "S1")
     if last > first:
-        stamps = np.frombuffer(lines[chosen, first:last].tobytes(), f"S{last - first}")
+        text = lines[chosen, first:last]
+        text[text == ord(",")] = ord(".")
+        stamps = np.frombuffer(text.tobytes(), f"S{last - first}")
     return Batch(rows[chosen], columns, head.code, stamps)
 
 

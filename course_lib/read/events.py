@@ -26,7 +26,7 @@ _EVALUATION = re.compile(
 )
 _LOSS = re.compile(rb"([\w ./\-]{1,60}?) (value|PPL): *([^\s|]{1,40})")
 _PARAMETERS = re.compile(
-    rb"number of parameters on (?:\(tensor, pipeline\w*\) )?model parallel rank "
+    rb"number of parameters on (?:\(tensor, pipeline[\w, ]{0,40}\) )?model parallel rank "
     rb"(?:\((\d{1,6}), *(\d{1,6})[^)]{0,20}\)|(\d{1,6}))\s*:?\s*([\d.]{1,30})( [BM]illion)?"
 )
 _EFFECTIVE = re.compile(

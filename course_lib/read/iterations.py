@@ -163,7 +163,8 @@ class IterationRows:
                 times, date = _written_times(text)
                 code = self._code(text, _without(text, times), file)
             codes[row] = code
-            stamps.append(text[slice(*date)])
+            stamp = _DATE.fullmatch(text, *date)
+            stamps.append(stamp[0].replace(b",", b".") if stamp else b"")
         return codes, _times(stamps)
 
     def _code(self, text: bytes, key: bytes, file: int) -> int:
@@ -191,13 +192,13 @@ def _without(text: bytes, times: Sequence[Span]) -> bytes:
 def _times(stamps: Sequence[bytes] | npt.NDArray[np.bytes_]) -> Times:
     try:
         return np.array(stamps, "S26").astype("datetime64[us]")
-    except ValueError:
+    except ValueError:  # no such day or hour
         return np.array([_time(bytes(stamp)) for stamp in stamps], "datetime64[us]")
 
 
 def _time(stamp: bytes) -> np.datetime64:
     try:
-        return np.datetime64(stamp.replace(b",", b".").decode("ascii", "replace")[:26], "us")
+        return np.datetime64(stamp.decode("ascii", "replace")[:26], "us")
     except ValueError:
         return np.datetime64("NaT", "us")
 

@@ -51,15 +51,21 @@ class NcclReader(ChannelLines):
         if found is not None:
             self.threads.comm(slot, head, found, self.line)
 
-    def old_ring(self, slot: int, _: bytes, message: bytes) -> None:
-        """`Ring 00 : 1 -> 0 [receive] via …` of 2.4 is a channel line under another name."""
-        name, _colon, link = message.removeprefix(b"Ring ").partition(b" : ")
-        if b" via " in link:
-            self.one_channel_line(slot, name, link)
-
     def channel(self, slot: int, _: bytes, message: bytes) -> None:
-        name, _colon, link = message.removeprefix(b"Channel ").partition(b" : ")
+        """`Ring 00 : 1 -> 0 [receive] via …` of 2.4 is a channel line under another name."""
+        name, _colon, link = message.partition(b" ")[2].partition(b" : ")
         self.one_channel_line(slot, name, link)
+
+    def collnet(self, slot: int, _: bytes, message: bytes) -> None:
+        """The way to the switch that reduces: written as one from the rank to itself."""
+        if match := nccl_lines.COLLNET.match(message):
+            channel, rank, direction, via = match.groups()
+            link = b"%b -> %b [%b] via %b" % (rank, rank, direction, via)
+            self.one_channel_line(slot, channel, link)
+
+    def nvls(self, slot: int, _: bytes, message: bytes) -> None:
+        if message.startswith((b"Connected NVLS", b"NVLS comm", b"NVLS Trees")):
+            self.slots[slot].counts["nvls"] = 1
 
     def tree(self, slot: int, _: bytes, message: bytes) -> None:
         for node in nccl_lines.trees_of(message):
@@ -149,8 +155,12 @@ _HANDLERS: dict[bytes, Handler] = {
     b"ncclCommInitRankScalable": NcclReader.comm,
     b"Trees": NcclReader.tree,
     b"Tree": NcclReader.tree,
-    b"Ring": NcclReader.old_ring,
+    b"Ring": NcclReader.channel,
     b"Channel": NcclReader.channel,
+    b"CollNet": NcclReader.collnet,
+    b"Coll": NcclReader.collnet,
+    b"Connected": NcclReader.nvls,
+    b"NVLS": NcclReader.nvls,
     b"Using": NcclReader.using,
 }
 
