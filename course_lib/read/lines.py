@@ -120,9 +120,16 @@ class LineBuffer:
         return rest
 
 
-def blocks(path: Path, size_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """Blocks of whole lines; only the last one may lack its newline."""
+def blocks(
+    path: Path, size_bytes: int = BLOCK_BYTES, last_bytes: int | None = None
+) -> Iterator[bytes]:
+    """Blocks of whole lines; only the last one may lack its newline. `last_bytes`: only about so
+    many at the end of a plain file."""
     with open_any(path) as file:
+        if last_bytes is not None and not is_gzip(path):
+            file.seek(max(0, path.stat().st_size - last_bytes))
+            if file.tell():
+                file.readline(LONGEST_LINE_BYTES)
         while True:
             try:
                 block = file.read(size_bytes)

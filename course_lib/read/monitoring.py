@@ -50,12 +50,15 @@ class Monitor:
     files: tuple[str, ...] = ()
 
 
-def monitor(path: PathLike | Iterable[PathLike]) -> Monitor:
-    """A run folder, its `monitor` folder, or files of it. Nothing recorded yet is no error."""
+def monitor(path: PathLike | Iterable[PathLike], last_bytes: int | None = None) -> Monitor:
+    """A run folder, its `monitor` folder, or files of it. Nothing recorded yet is no error.
+
+    `last_bytes`: only about so many at the end of each file, for who looks once a second.
+    """
     files = files_of(path)
     looks: list[dict[str, Any]] = []
     for file in files:
-        for row in rows_of(file):
+        for row in rows_of(file, last_bytes):
             if isinstance(row, dict) and _number(row.get("unix_s")) is not None:
                 row["node"] = str(row.get("node") or file.name.split(".")[0])
                 looks.append(row)

@@ -16,7 +16,7 @@ from .conftest import PATIENCE_S
 
 CELLS = [
     "from course_lib import Lab, shell\nlab = Lab(quiet=True)",
-    "run = lab.submit(shell.recipe('slow', 'sleep 300'))\nrun.watch()",
+    "run = lab.submit(shell.recipe('slow', 'sleep 300', monitor=True))\nrun.watch()",
     "print('the next cell came', run.state)",
 ]
 ADDRESS = re.compile(r"^\s+http://127\.0\.0\.1:(\d+)/lab\?token=(\w+)")
@@ -57,6 +57,7 @@ def test_the_panel_shows_a_running_job_and_its_button_ends_it(page, tmp_path, cl
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_text("Run All Cells", exact=True).click()
     page.get_by_text("running on node").wait_for()
+    page.get_by_text("memory of node").first.wait_for()
     page.get_by_role("button", name="Cancel").click()
     page.get_by_text("the next cell came CANCELLED").wait_for()
     assert page.get_by_text("slow: cancelled", exact=True).count() == 1
