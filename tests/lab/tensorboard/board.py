@@ -15,7 +15,6 @@ from pathlib import Path
 
 import psutil
 
-
 PATIENCE_S = 240.0
 """Much longer than a busy machine needs."""
 
