@@ -174,10 +174,6 @@ if __name__ == "__main__":
         text=True,
         timeout=PATIENCE_S,
         check=True,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=True,
     )
     assert done.stdout.strip() == "[(None, None)]"
 
