@@ -66,7 +66,7 @@ class Panel:
         self._stamp = stamp
         from course_lib import read, show
 
-        return show.monitor_panel(read.monitor(folder, LOAD_BYTES))
+        return str(show.monitor_panel(read.monitor(folder, LOAD_BYTES)))
 
     def close(self, line: str, status: Status, progress: Progress) -> None:
         if self._handle is not None:

@@ -203,7 +203,7 @@ def _time(stamp: bytes) -> np.datetime64:
         return np.datetime64("NaT", "us")
 
 
-def attempts_of(iteration: Floats, start: Ints, file: Ints) -> Ints:
+def attempts_of(iteration: Floats, start: Any, file: Any) -> Codes:
     """How often the run began anew before each row, file by file.
 
     A new world line begins an attempt, and so does an iteration number that falls.
