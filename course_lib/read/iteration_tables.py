@@ -71,7 +71,7 @@ def _patch(
 
 def _integers(column: npt.NDArray[np.float64]) -> Any:
     """Plain integers where every row has one, nullable ones otherwise."""
-    unknown = np.isnan(column)
+    unknown = ~(np.abs(column) < 2.0**62)
     if not unknown.any():
         return column.astype(np.int64)
     return pd.arrays.IntegerArray(np.where(unknown, 0, column).astype(np.int64), unknown)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from course_lib.read import prefix
 from course_lib.read.bulk import Bulk, Head, Span
 from course_lib.read.columns import Column, Columns
-from course_lib.read.fields import HEAD, Decoder, Floats, Shape
+from course_lib.read.fields import HEAD, Decoder, Field, Floats, fields_of
 from course_lib.read.iteration_lines import WHOLE, pick
 from course_lib.read.prefix import Prefix
 from course_lib.read.scan import Hits
@@ -112,16 +112,16 @@ class IterationRows:
         self.printer.extend(part.codes)
         return line, part.columns["iteration"]
 
-    def _learn(self, line: bytes) -> tuple[Head, Shape] | None:
+    def _learn(self, line: bytes) -> tuple[Head, list[Field]] | None:
         at = line.find(b"iteration")
         if at < 0 or b"\x1b" in line or not line.endswith(WHOLE):
             return None
-        shape = self._decoder.shape(line[at:])
-        if shape is None or "global_step" in shape.columns:
+        fields = fields_of(line[at:])
+        if fields is None or any(field.column == "global_step" for field in fields):
             return None
         times, date = _written_times(line[:at])
         code = self._code(line[:at], _without(line[:at], times), self._file)
-        return Head(at, times, date, code), shape
+        return Head(at, times, date, code), fields
 
     def _one_by_one(
         self, before: Sequence[bytes], tails: Sequence[bytes], numbers: Sequence[int], file: int

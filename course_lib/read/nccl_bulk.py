@@ -10,10 +10,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.read.scan import WORD, Finder, newlines_of
+from course_lib.read.scan import Finder, newlines_of
+from course_lib.read.words import (
+    WORD,
+    Ints,
+    Words,
+    eight_digits,
+    every,
+    first_bytes,
+    first_mark,
+    is_byte,
+    not_digits,
+    word,
+)
 
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 Hashes = npt.NDArray[np.uint64]
 NEEDLE = b" NCCL INFO Channel "
 _FINDER = Finder([NEEDLE])
@@ -26,17 +36,8 @@ _LONGEST_BYTES = 400
 _FACTORS = (np.random.default_rng(1).integers(1, 2**63, _LONGEST_BYTES, np.int64) * 2 + 1).astype(
     np.uint64
 )
-_BITS, _ONE = np.uint64(8 * WORD), np.uint64(1)
-_ONES, _ZEROS, _COLONS, _LOW_BITS, _HIGH_BITS, _ABOVE_NINE = (
-    np.uint64(int.from_bytes([letter] * WORD, "little"))
-    for letter in (1, ord("0"), ord(":"), 0x7F, 0x80, 0x80 - 10)
-)
+_BITS = np.uint64(8 * WORD)
 _COLON, _THREE_BYTES = np.uint64(int.from_bytes(b" : ", "little")), np.uint64(0xFFFFFF)
-_EIGHT_DIGITS = [
-    (np.uint64(8 * size), np.uint64(10**size << 8 * size | 1), np.uint64(mask))
-    for size, mask in ((1, 0x00FF00FF00FF00FF), (2, 0x0000FFFF0000FFFF), (4, 0xFFFFFFFF))
-]
-_MASKS = np.array([(1 << 8 * length) - 1 for length in range(WORD + 1)], np.uint64)
 
 
 @dataclass(frozen=True)
@@ -127,39 +128,22 @@ def _places(block: bytes, words: Words, start: Ints, end: Ints) -> Ints:
 def _is_needle(words: Words, at: Ints) -> npt.NDArray[np.bool_]:
     at = np.minimum(at, (len(words) - 2) * WORD - len(NEEDLE))
     same = np.ones(len(at), np.bool_)
-    for offset, word in _NEEDLE:
-        same &= _word(words, at + offset) == word
+    for offset, part in _NEEDLE:
+        same &= word(words, at + offset) == part
     return same
-
-
-def _word(words: Words, at: Ints) -> Words:
-    """The eight bytes that begin at each place."""
-    shift = ((at & 7) << 3).astype(np.uint64)
-    at = at >> 3
-    return (words[at] >> shift) | (words[at + 1] << (_BITS - shift))
 
 
 def _numbers(words: Words, at: Ints, end: Ints) -> tuple[Ints, Ints]:
     """The channel that is written at `at`, and where the text after ` : ` begins (0: nowhere)."""
-    word = _word(words, at)
-    values = word ^ _ZEROS
-    digits = _first(((values & _LOW_BITS) + _ABOVE_NINE) | values)
-    colons = word ^ _COLONS
-    colon = _first((colons - _ONES) & ~colons)
-    around = _word(words, at + np.maximum(colon - 1, 0)) & _THREE_BYTES
+    text = word(words, at)
+    values = text ^ every("0")
+    digits = first_mark(not_digits(values))
+    colon = first_mark(is_byte(text, ":"))
+    around = word(words, at + np.maximum(colon - 1, 0)) & _THREE_BYTES
     link = at + colon + 2
     good = (digits > 0) & (colon > digits) & (colon < WORD) & (around == _COLON) & (link < end)
-    number = values << (_BITS - (digits << 3).astype(np.uint64))
-    for shift, factor, mask in _EIGHT_DIGITS:
-        number = ((number * factor) >> shift) & mask
-    return number.astype(np.int64), np.where(good, link, 0)
-
-
-def _first(marked: Words) -> Ints:
-    """The first byte whose highest bit is set (eight: none)."""
-    marked = marked & _HIGH_BITS
-    below = (marked & (~marked + _ONE)) - _ONE
-    return np.bitwise_count(below).astype(np.int64) >> 3
+    number = eight_digits(values << (_BITS - (digits << 3).astype(np.uint64)))
+    return number, np.where(good, link, 0)
 
 
 def _texts(block: bytes, words: Words, start: Ints, end: Ints) -> Texts:
@@ -182,8 +166,8 @@ def _hashes(words: Words, start: Ints, length: Ints) -> Hashes:
     following = words[at]
     for number in range(-(-int(length.max()) // WORD)):
         at = np.minimum(at + 1, len(words) - 1)
-        word, following = following, words[at]
+        text, following = following, words[at]
         left = np.clip(length - number * WORD, 0, WORD)
-        word = (word >> shift) | (following << back)
-        hashes += (word & _MASKS[left]) * _FACTORS[number]
+        text = (text >> shift) | (following << back)
+        hashes += (text & first_bytes(left)) * _FACTORS[number]
     return hashes

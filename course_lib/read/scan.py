@@ -135,9 +135,13 @@ class Finder:
 
 def newlines_of(block: bytes) -> Ints:
     """Positions of the newlines."""
+    return places_of(block, NEWLINE)
+
+
+def places_of(block: bytes, byte: int) -> Ints:
     text = np.frombuffer(block, np.uint8)
     parts = [
-        np.flatnonzero(text[first : first + _AT_ONCE] == NEWLINE) + first
+        np.flatnonzero(text[first : first + _AT_ONCE] == byte) + first
         for first in range(0, len(text), _AT_ONCE)
     ]
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 import pickle
@@ -139,7 +140,7 @@ _OF_BYTES: tuple[Callable[[random.Random, bytes], bytes], ...] = (
 def value(random_: random.Random, data: Any, depth: int = 0) -> Any:
     """Replaces, drops or repeats one part of nested lists and dictionaries, in place if it can."""
     if not isinstance(data, list | dict) or not data or random_.random() < 0.04 * depth:
-        return random_.choice(HOSTILE_VALUES)
+        return copy.deepcopy(random_.choice(HOSTILE_VALUES))
     keys = list(data) if isinstance(data, dict) else range(len(data))
     key = random_.choice(keys)
     turn = random_.random()
