@@ -9,7 +9,7 @@ from course_lib.read.fields import HEAD, fields_of
 from course_lib.read.scan import Hits
 
 WORD = b"iteration"
-WHOLE = (b"|", b"| ", b"|\r")
+_WHOLE = (b"|", b"| ", b"|\r")
 _LONGEST_LINE_BYTES = 20_000
 
 Picked = tuple[list[bytes], list[bytes], list[int]]
@@ -28,7 +28,7 @@ def pick(block: bytes, hits: Hits) -> Picked:
         last = number
         at = block.find(WORD, start, end)
         tail = block[at:end]
-        if times == 1 and at >= 0 and tail.endswith(WHOLE):
+        if times == 1 and at >= 0 and tail.endswith(_WHOLE):
             before.append(block[start:at])
             tails.append(tail)
             line.append(number)

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.read import prefix
-from course_lib.read.bulk import Bulk, Head, Span
+from course_lib.read.bulk import Bulk
 from course_lib.read.columns import Column, Columns
-from course_lib.read.fields import HEAD, Decoder, Field, Floats, fields_of
-from course_lib.read.iteration_lines import WHOLE, pick
+from course_lib.read.fields import HEAD, Decoder, Floats
+from course_lib.read.iteration_lines import pick
+from course_lib.read.line_heads import Codes, Head, Span
 from course_lib.read.prefix import Prefix
 from course_lib.read.scan import Hits
 
 Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 Times = npt.NDArray[Any]
 _TIME = re.compile(rb"[\d/.-]{0,11}[ T]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _DATE = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?")
@@ -94,7 +94,7 @@ class IterationRows:
             Part(
                 hits.line[single][batch.row],
                 batch.columns,
-                np.full(len(batch.row), batch.code, np.int32),
+                batch.codes,
                 _times(batch.stamps),
             )
             for batch in batches
@@ -112,16 +112,9 @@ class IterationRows:
         self.printer.extend(part.codes)
         return line, part.columns["iteration"]
 
-    def _learn(self, line: bytes) -> tuple[Head, list[Field]] | None:
-        at = line.find(b"iteration")
-        if at < 0 or b"\x1b" in line or not line.endswith(WHOLE):
-            return None
-        fields = fields_of(line[at:])
-        if fields is None or any(field.column == "global_step" for field in fields):
-            return None
-        times, date = _written_times(line[:at])
-        code = self._code(line[:at], _without(line[:at], times), self._file)
-        return Head(at, times, date, code), fields
+    def _learn(self, head: bytes) -> Head:
+        times, date = _written_times(head)
+        return Head(times, date, self._code(head, _without(head, times), self._file))
 
     def _one_by_one(
         self, before: Sequence[bytes], tails: Sequence[bytes], numbers: Sequence[int], file: int
