@@ -98,7 +98,7 @@ class _Events:
 
 
 def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value) and abs(value) < LARGEST  # type: ignore[arg-type]
+    return type(value) in (int, float) and abs(value) < LARGEST  # type: ignore[arg-type]
 
 
 def _is_size(value: object) -> bool:

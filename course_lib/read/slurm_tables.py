@@ -56,8 +56,12 @@ def _text(source: str | Path) -> str:
     try:
         if not path.is_file():
             return str(source)
-        with lines.open_any(path) as file:
-            text = file.read(LARGEST_TEXT_BYTES).decode("utf-8", "replace")
+        blocks, left = [], LARGEST_TEXT_BYTES
+        for block in lines.blocks(path):
+            blocks.append(block[:left])
+            if (left := left - len(block)) <= 0:
+                break
+        text = b"".join(blocks).decode("utf-8", "replace")
         return "\n".join(text.split("\n", MOST_ROWS)[:MOST_ROWS])
     except (OSError, EOFError, ValueError):
         return str(source)
