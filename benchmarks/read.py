@@ -42,8 +42,8 @@ ITERATION = (
 
 DEEPSPEED = (
     "[default7]: iteration {n:8d}/ 1000000 | consumed samples: {c:12d} | consumed tokens: "
-    "{t:12d} | elapsed time per iteration (s): {e:.2f} | learning rate: {r:.3E} | global batch size: "
-    "{b:5d} | lm loss: {o:.6E} | grad norm: {g:.3f} | num zeros: {z:.1f} | number of skipped "
+    "{t:12d} | elapsed time per iteration (s): {e:.2f} | learning rate: {r:.3E} | global batch "
+    "size: {b:5d} | lm loss: {o:.6E} | grad norm: {g:.3f} | num zeros: {z:.1f} | number of skipped "
     "iterations:   0 | number of nan iterations:   0 | samples per second: {s:.3f} | TFLOPs: "
     "{f:.2f} |\n"
 )
