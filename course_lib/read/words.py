@@ -113,6 +113,7 @@ def numbers(words: Words, begin: Ints, end: Ints, kind: Kind) -> tuple[Floats, F
         parts.append((part & mask) | (_SPACES & ~mask))
     before = words_byte(words, end - WORD * len(parts) - 1) == ord(" ")
     good &= (length <= WORD * len(parts)) | before
+    last = parts[0].copy()
     negative = _take_signs(parts, good)
     mantissa, places = (_long if kind.long else _short)(parts, good)
     power -= places
@@ -122,7 +123,20 @@ def numbers(words: Words, begin: Ints, end: Ints, kind: Kind) -> tuple[Floats, F
     value = mantissa / _POWERS[np.maximum(-power, 0)]
     if kind.scientific:
         value *= _POWERS[np.maximum(power, 0)]
-    return (value if negative is None else np.where(negative, -value, value)), good
+    value = value if negative is None else np.where(negative, -value, value)
+    if not kind.scientific and not good.all():
+        for text, special in ((b"nan", np.nan), (b"inf", np.inf)):
+            known = _is_word(last, text)
+            value[known], good[known] = special, True
+    return value, good
+
+
+def _is_word(last: Words, text: bytes) -> Flags:
+    """Where nothing but this word, in whatever case, is written."""
+    small = np.uint64(int.from_bytes(b"   ", "little"))
+    letters = np.uint64(int.from_bytes(text, "little"))
+    bits = np.uint64(8 * (WORD - len(text)))
+    return ((last >> bits) | small == letters) & ((last ^ _SPACES) << (_BITS - bits) == 0)
 
 
 def words_byte(words: Words, at: Ints) -> Any:
