@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
@@ -15,6 +16,7 @@ BLOCK_BYTES = 1 << 20
 LONGEST_LINE_BYTES = 4 << 20
 """A longer line is cut here: a file without any newline must not fill the memory."""
 
+SEARCHERS = 2
 PathLike = str | Path
 Found = TypeVar("Found")
 GZIP_MAGIC = b"\x1f\x8b"
@@ -145,20 +147,19 @@ def blocks(
 def ahead(
     blocks: Iterator[bytes], search: Callable[[bytes], Found]
 ) -> Iterator[tuple[bytes, Found]]:
-    """Each block with what `search` finds in it; while one is used, the next one is searched.
+    """Each block with what `search` finds in it; while one is used, the next ones are searched.
 
-    Worth its thread since numpy, which does the searching, lets other threads run meanwhile.
+    Worth its threads since numpy, which does the searching, lets others run meanwhile.
     """
-
-    def following() -> tuple[bytes, Found] | None:
-        block = next(blocks, None)
-        return None if block is None else (block, search(block))
-
-    with ThreadPoolExecutor(1, "read-ahead") as pool:
-        future = pool.submit(following)
-        while (found := future.result()) is not None:
-            future = pool.submit(following)
-            yield found
+    searched: deque[tuple[bytes, Future[Found]]] = deque()
+    with ThreadPoolExecutor(SEARCHERS, "read-ahead") as pool:
+        for block in blocks:
+            searched.append((block, pool.submit(search, block)))
+            if len(searched) > SEARCHERS:
+                earlier, found = searched.popleft()
+                yield earlier, found.result()
+        for block, found in searched:
+            yield block, found.result()
 
 
 class Tail:
