@@ -136,7 +136,8 @@ def _is_word(last: Words, text: bytes) -> Flags:
     small = np.uint64(int.from_bytes(b"   ", "little"))
     letters = np.uint64(int.from_bytes(text, "little"))
     bits = np.uint64(8 * (WORD - len(text)))
-    return ((last >> bits) | small == letters) & ((last ^ _SPACES) << (_BITS - bits) == 0)
+    alone = (last ^ _SPACES) << (_BITS - bits) == 0
+    return np.asarray(((last >> bits) | small == letters) & alone)
 
 
 def words_byte(words: Words, at: Ints) -> Any:
