@@ -1,7 +1,7 @@
 """How fast the readers are, as ratios to a plain tool on the same file in the same run.
 
-    python benchmarks/read.py                    # all three, full size: about 2 GB of files
-    python benchmarks/read.py --scale 0.1 nccl   # a tenth, one of training nccl trace
+    python benchmarks/read.py                    # all, full size: about 3 GB of files
+    python benchmarks/read.py --scale 0.1 nccl   # a tenth, one of training deepspeed nccl trace
 
 The files are generated in a temporary folder, from the formats alone. Each pair is run in turns;
 the ratio of the medians is printed, with the peak memory of the reader's own process.
@@ -40,6 +40,16 @@ ITERATION = (
 )
 
 
+DEEPSPEED = (
+    "[default7]: iteration {n:8d}/ 1000000 | consumed samples: {c:12d} | consumed tokens: "
+    "{t:12d} | elapsed time per iteration (s): {e:.2f} | learning rate: {r:.3E} | global batch "
+    "size: {b:5d} | lm loss: {o:.6E} | grad norm: {g:.3f} | num zeros: {z:.1f} | number of skipped "
+    "iterations:   0 | number of nan iterations:   0 | samples per second: {s:.3f} | TFLOPs: "
+    "{f:.2f} |\n"
+)
+"""Numbers of many lengths."""
+
+
 def noise_lines(random_: random.Random, count: int = 20_000) -> list[str]:
     return [
         random_.choice(NOISE).format(
@@ -57,19 +67,21 @@ def noise_lines(random_: random.Random, count: int = 20_000) -> list[str]:
     ]
 
 
-def training_file(path: Path, scale: float) -> int:
+def training_file(path: Path, scale: float, form: str = ITERATION) -> int:
     """A million iteration lines among noise make 1 GB."""
     random_ = random.Random(1)
     noise = noise_lines(random_)
     iterations = int(1_000_000 * scale)
+    wide = random_.lognormvariate
     with path.open("w") as file:
         file.write("using world size: 64, data-parallel-size: 8, tensor-model-parallel size: 8\n")
         for n in range(1, iterations + 1):
             file.write(
-                ITERATION.format(
-                    m=n // 60 % 60, s=n % 60, u=n, n=n, c=80 * n, b=80,
-                    e=900 + 200 * random_.random(), f=90 + 20 * random_.random(),
-                    r=1e-4 * random_.random(), o=12 * random_.random(), g=random_.random(),
+                form.format(
+                    m=n // 60 % 60, s=n % 60, u=n, n=n, c=80 * n, b=80, t=163840 * n,
+                    e=900 + 200 * random_.random() if form == ITERATION else wide(2, 0.8),
+                    f=90 + 20 * random_.random(), r=1e-4 * random_.random(),
+                    o=12 * random_.random(), g=wide(0, 1.2), z=wide(8, 2),
                 )
             )  # fmt: skip
             file.write("".join(random_.sample(noise, 6)))
@@ -244,18 +256,23 @@ def against_torch_tb_profiler(path: Path, rounds: int) -> None:
     )
 
 
+KINDS = ["training", "deepspeed", "nccl", "trace"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("which", nargs="*", default=["training", "nccl", "trace"])
+    parser.add_argument("which", nargs="*", default=KINDS)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
-        if "training" in args.which:
-            path = Path(folder) / "training.log"
-            training_file(path, args.scale)
-            against_grep("training_log", "iteration", path, "len(found.iterations)", args.rounds)
-            path.unlink()
+        for name, form in (("training", ITERATION), ("deepspeed", DEEPSPEED)):
+            if name in args.which:
+                path = Path(folder) / f"{name}.log"
+                training_file(path, args.scale, form)
+                found = "len(found.iterations)"
+                against_grep("training_log", "iteration", path, found, args.rounds)
+                path.unlink()
         if "nccl" in args.which:
             path = Path(folder) / "nccl.log"
             nccl_file(path, args.scale)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from course_lib.lab.run import Run
 
 CELL = "padding: 0 1.5em 0 0"
+LOAD_BYTES = 64 << 10
+"""Of each node: some minutes of looks."""
 
 
 class Panel:
@@ -25,11 +27,13 @@ class Panel:
         from IPython.display import display
 
         self._run = run
+        self._stamp: list[int] = []
         self._head = widgets.HTML()
         self._bar = widgets.FloatProgress(
             min=0.0, max=1.0, layout=widgets.Layout(width="auto", flex="1 1 auto")
         )
         self._numbers = widgets.HTML()
+        self._load = widgets.HTML()
         self._button = widgets.Button(
             description="Cancel", tooltip=f"scancel {run.job_id}", icon="stop"
         )
@@ -37,7 +41,7 @@ class Panel:
         _answer_while_busy(self._button)
         row = widgets.HBox([self._bar, self._button], layout=widgets.Layout(align_items="center"))
         self._box = widgets.VBox(
-            [self._head, row, self._numbers], layout=widgets.Layout(max_width="46em")
+            [self._head, row, self._numbers, self._load], layout=widgets.Layout(max_width="46em")
         )
         self._handle = display(self._box, display_id=True)
 
@@ -51,6 +55,18 @@ class Panel:
             for label, value in details(progress)
         )
         _set(self._numbers, f"<table><tr>{cells}</tr></table>" if cells else "")
+        _set(self._load, self._looks())
+
+    def _looks(self) -> str:
+        """The load of nodes and ranks, where the job records it."""
+        folder = self._run.folder / "monitor"
+        stamp = [file.stat().st_mtime_ns for file in folder.glob("*.jsonl")]
+        if not stamp or stamp == self._stamp:
+            return str(self._load.value)
+        self._stamp = stamp
+        from course_lib import read, show
+
+        return str(show.monitor_panel(read.monitor(folder, LOAD_BYTES)))
 
     def close(self, line: str, status: Status, progress: Progress) -> None:
         if self._handle is not None:

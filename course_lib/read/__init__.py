@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from course_lib.read.nccl_result import NcclLog
     from course_lib.read.profile_result import Profile
     from course_lib.read.profiles import profile
-    from course_lib.read.slurm_tables import SlurmTable, SlurmText, slurm
+    from course_lib.read.slurm_result import SlurmTable, SlurmText
+    from course_lib.read.slurm_tables import slurm
     from course_lib.read.training import TrainingReader, training_log
     from course_lib.read.training_result import TrainingLog, World
 
@@ -41,8 +42,8 @@ _WHERE = {
     "links": "link_times",
     "Monitor": "monitoring",
     "monitor": "monitoring",
-    "SlurmTable": "slurm_tables",
-    "SlurmText": "slurm_tables",
+    "SlurmTable": "slurm_result",
+    "SlurmText": "slurm_result",
     "slurm": "slurm_tables",
     "expand_hosts": "hostlist",
     "training_log": "training",

@@ -1,7 +1,8 @@
-"""Reads iteration lines as matrices of bytes: lines of one length in one go.
+"""Reads iteration lines all at once, field by field: a field ends at its bar.
 
-Two lines are alike if they differ in the digits of their fields and in the time of day only. What
-is like no line before is left to `iteration_lines.py`, as are lines that do not end with a bar.
+Lines of one form have the same names of fields. Where each number begins and ends is found for
+each line anew, so that it may be of any length. What has no such form is left to
+`iteration_lines.py`.
 """
 
 from __future__ import annotations
@@ -12,38 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.read.fields import Floats, Shape
+from course_lib.read.fields import Floats
+from course_lib.read.line_forms import BAR, Form, Lines, add, form_of
+from course_lib.read.line_heads import Codes, Head, Heads
+from course_lib.read.scan import places_of
+from course_lib.read.words import MARGIN, Ints, Words, words_of
 
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-Words = npt.NDArray[np.uint64]
-WORD_BYTES = 8
-MOST_FORMS = 64
-"""More forms than this for one length of line are read one by one."""
-MOST_LENGTHS = 500
-_LONGEST_LINE_BYTES = 2000
-_DIGIT, _ANY = np.uint8(0xF0), np.uint8(0xFF)
-
-
-@dataclass(frozen=True)
-class Head:
-    """What precedes the word `iteration`: its length, the time of day in it, and who printed it."""
-
-    length: int
-    first: int
-    last: int
-    code: int
-
-
-@dataclass(frozen=True)
-class Form:
-    """Lines of one form; `mask` covers the bits that they share. A form without shape is known
-    to be unreadable in bulk."""
-
-    template: Words
-    mask: Words
-    head: Head
-    shape: Shape | None
+_MOST_BARS, _MOST_FAILURES = 80, 4
+_LONGEST_LINE_BYTES = 4000
+_LINES_AT_ONCE = 512
+"""What is made of them fits a processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -52,88 +31,82 @@ class Batch:
 
     row: Ints
     columns: dict[str, Floats]
-    code: int
+    codes: Codes
     stamps: npt.NDArray[np.bytes_]
 
 
-class Bulk:
-    """`learn` tells head and shape of a line that is like none before."""
+Read = tuple[Ints, Ints, Form, Floats]
+"""Rows, where their word `iteration` is, their form and numbers."""
 
-    def __init__(self, learn: Callable[[bytes], tuple[Head, Shape] | None]) -> None:
-        self._learn = learn
+
+class Bulk:
+    """`learn` is told the head of a line that is like none before."""
+
+    def __init__(self, learn: Callable[[bytes], Head]) -> None:
+        self._heads = Heads(learn)
         self._forms: dict[int, list[Form]] = {}
 
     def take(self, block: bytes, start: Ints, end: Ints) -> tuple[list[Batch], Ints]:
         """What could be read, and the numbers of the lines that are left."""
-        text = np.frombuffer(block, np.uint8)
-        lengths = end - start
-        batches: list[Batch] = []
-        left = [np.flatnonzero(lengths > _LONGEST_LINE_BYTES)]
-        for length in np.unique(lengths[lengths <= _LONGEST_LINE_BYTES]).tolist():
-            rows = np.flatnonzero(lengths == length)
-            padded = -(-length // WORD_BYTES) * WORD_BYTES
-            fits = start[rows] + padded <= len(text)
-            left.append(rows[~fits])
-            if fits.any():
-                left.append(self._same_length(text, rows[fits], start, length, batches))
-        return batches, np.sort(np.concatenate(left))
+        if not len(start):
+            return [], start
+        bars = places_of(block, BAR)
+        first, count = np.searchsorted(bars, start), np.searchsorted(bars, end)
+        count -= first
+        possible = (end - start < _LONGEST_LINE_BYTES) & (count <= _MOST_BARS) & (count > 0)
+        possible &= (start >= MARGIN) & (end <= len(block) - MARGIN)
+        words = words_of(block)
+        found: list[Read] = []
+        for bars_in_line in np.unique(count[possible]).tolist():
+            rows = np.flatnonzero(possible & (count == bars_in_line))
+            forms = self._forms.setdefault(bars_in_line, [])
+            for piece in range(0, len(rows), _LINES_AT_ONCE):
+                row = rows[piece : piece + _LINES_AT_ONCE]
+                lines = Lines(words, row, bars[first[row][:, None] + np.arange(bars_in_line)])
+                found += _read(block, lines, (start, end), forms)
+        batches = self._batches(words, start, found)
+        left = np.ones(len(start), np.bool_)
+        for batch in batches:
+            left[batch.row] = False
+        return batches, np.flatnonzero(left)
 
-    def _same_length(
-        self, text: Bytes, rows: Ints, start: Ints, length: int, batches: list[Batch]
-    ) -> Ints:
-        """Adds to `batches`; gives the rows that are left."""
-        padded = -(-length // WORD_BYTES) * WORD_BYTES
-        lines = _matrix(text, start[rows], padded)
-        if length not in self._forms and len(self._forms) >= MOST_LENGTHS:
-            return rows
-        forms = self._forms.setdefault(length, [])
-        words, place = lines.view(np.uint64), np.arange(len(rows))
-        unread: list[Ints] = []
-        for number in range(MOST_FORMS):
-            if number == len(forms):
-                forms.append(self._form(lines[place[0]], length))
-            form = forms[number]
-            same = ~((words ^ form.template) & form.mask).any(axis=1)
-            chosen = place[same]
-            batch = _batch(form, lines, rows, chosen) if len(chosen) else None
-            if batch is not None:
-                batches.append(batch)
-            else:
-                unread.append(rows[chosen])
-            place, words = place[~same], words[~same]
-            if not len(place):
-                break
-        return np.concatenate([*unread, rows[place]])
-
-    def _form(self, line: Bytes, length: int) -> Form:
-        found = self._learn(line[:length].tobytes())
-        head, shape = found if found else (Head(0, 0, 0, 0), None)
-        digit = line - np.uint8(48) < 10
-        digit[: head.first] = False
-        digit[head.last : head.length] = False
-        mask = np.where(digit, _DIGIT, _ANY) if shape else np.full(len(line), _ANY)
-        mask[length:] = 0
-        return Form(line.copy().view(np.uint64), mask.view(np.uint64), head, shape)
+    def _batches(self, words: Words, start: Ints, found: list[Read]) -> list[Batch]:
+        if not found:
+            return []
+        row, at = (np.concatenate([part[place] for part in found]) for place in (0, 1))
+        codes, stamps = self._heads.of(words, start[row], at)
+        batches, done = [], 0
+        for part in found:
+            own = slice(done, done := done + len(part[0]))
+            known = codes[own] >= 0
+            values = part[3] if known.all() else part[3][known]
+            columns = {name: values[:, place] for place, name in enumerate(part[2].columns)}
+            batches.append(Batch(part[0][known], columns, codes[own][known], stamps[own][known]))
+        return batches
 
 
-def _batch(form: Form, lines: Bytes, rows: Ints, chosen: Ints) -> Batch | None:
-    """None where the lines must be read one by one."""
-    if form.shape is None:
-        return None
-    head = form.head
-    digits = lines[chosen[:, None], head.length + form.shape.digits]
-    values = form.shape.read(digits)
-    if values is None:
-        return None
-    columns = {name: values[:, number] for number, name in enumerate(form.shape.columns)}
-    width = head.last - head.first
-    stamps = np.zeros(len(chosen), "S1")
-    if width:
-        stamps = np.frombuffer(lines[chosen, head.first : head.last].tobytes(), f"S{width}")
-    return Batch(rows[chosen], columns, head.code, stamps)
-
-
-def _matrix(text: Bytes, at: Ints, length: int) -> Bytes:
-    """Row i holds the `length` bytes from `at[i]` on."""
-    every = np.ndarray((len(text) - length + 1, length), np.uint8, text, strides=(1, 1))
-    return every[at]
+def _read(block: bytes, lines: Lines, spans: tuple[Ints, Ints], forms: list[Form]) -> list[Read]:
+    found: list[Read] = []
+    tried = failures = 0
+    while len(lines.row) and failures < _MOST_FAILURES:
+        if tried == len(forms):
+            start, end = (int(places[lines.row[0]]) for places in spans)
+            line = block[start:end]
+            form = form_of(line)
+            place = None if form is None else add(form, forms)
+            if place is None:
+                failures += 1
+                lines = lines.only(np.arange(len(lines.row)) > 0)
+                continue
+            tried = place
+        form = forms[tried]
+        like = form.like(lines)
+        if like.any():
+            mine = lines.only(like)
+            values, readable = form.read(mine)
+            mine, values = mine.only(readable), values[readable]
+            found.append((mine.row, mine.bars[:, form.first_bar] - form.word, form, values))
+            like[like] = readable
+            lines = lines.only(~like)
+        tried += 1
+    return found

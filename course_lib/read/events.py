@@ -26,7 +26,7 @@ _EVALUATION = re.compile(
 )
 _LOSS = re.compile(rb"([\w ./\-]{1,60}?) (value|PPL): *([^\s|]{1,40})")
 _PARAMETERS = re.compile(
-    rb"number of parameters on (?:\(tensor, pipeline\w*\) )?model parallel rank "
+    rb"number of parameters on (?:\(tensor, pipeline[\w, ]{0,40}\) )?model parallel rank "
     rb"(?:\((\d{1,6}), *(\d{1,6})[^)]{0,20}\)|(\d{1,6}))\s*:?\s*([\d.]{1,30})( [BM]illion)?"
 )
 _EFFECTIVE = re.compile(
@@ -35,7 +35,8 @@ _EFFECTIVE = re.compile(
 _OLD_TIMER = re.compile(rb"([A-Za-z][\w/ \-]{0,80}): *([\d.]{1,20})")
 _TIMER = re.compile(rb"([a-z][\w/\-]{0,80}) ?\.{2,}: ?\(([\d.]{1,20}), ?([\d.]{1,20})\)")
 _ARGUMENTS_END = b"end of arguments"
-MOST_TIMER_REPORTS = 10_000
+MOST_TIMER_REPORTS = 2000
+TIMER_NEEDLES = (b"time (ms) | forward", b"time (ms) | model", b"time across ranks (ms)")
 
 
 def _memory(tables: Tables, text: bytes, place: Place) -> None:

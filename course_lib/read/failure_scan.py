@@ -21,6 +21,7 @@ MOST_EVENTS = 2000
 _LONGEST_LINE_BYTES = 8000
 _TASK = re.compile(rb"srun: error: ([\w.-]{1,100}): tasks? ([\d,-]{1,200}):")
 _INTERFACE = re.compile(rb"NCCL_SOCKET_IFNAME set (?:by environment )?to (\S{1,60})")
+_LAUNCHERS = (b"torchrun", b"torch.distributed.", b"torch/distributed/elastic", b"[default")
 _TABLE_ROW = re.compile(rb"rank +: (\d{1,7}) [^\n]{0,60}\n[^\n]{0,200}?exitcode +: (-?\d{1,5})")
 _ROOT_CAUSE = {
     "host": re.compile(rb"host +: (\S{1,100})"),
@@ -47,7 +48,11 @@ class Event:
 
 @dataclass
 class Scanner:
-    """What is known of a run after its files were read one by one."""
+    """What is known of a run after its files were read one by one.
+
+    `failed_tasks` are those that srun saw fail first; with a `launcher` they count launchers, not
+    ranks.
+    """
 
     events: list[Event] = field(default_factory=list)
     iterations: Counter[str] = field(default_factory=Counter)
@@ -55,6 +60,8 @@ class Scanner:
     root: dict[str, str] = field(default_factory=dict)
     exit_codes: dict[int, int] = field(default_factory=dict)
     interfaces: list[str] = field(default_factory=list)
+    failed_tasks: tuple[int, ...] = ()
+    launcher: bool = False
     finished: bool = False
     _seen: Counter[str] = field(default_factory=Counter)
 
@@ -64,6 +71,7 @@ class Scanner:
 
     def _window(self, source: Source, window: Window) -> None:
         text, at, number = window.text, window.begin, window.line
+        self.launcher = self.launcher or any(word in text for word in _LAUNCHERS)
         lines, ends = candidates(window)
         for start, end in lines:
             self.iterations[source.name] += text.count(ITERATION, at, start)
@@ -107,8 +115,11 @@ class Scanner:
     def _remember(self, text: bytes, window: Window, end: int) -> None:
         """Facts that complete an event found elsewhere: hosts of tasks, torchrun's root cause."""
         if match := _TASK.search(text):
-            for task in _tasks(match[2]):
+            tasks = tuple(_tasks(match[2]))
+            for task in tasks:
                 self.nodes.setdefault(task, match[1].decode())
+            if not self.failed_tasks and not text.endswith(b"Terminated"):
+                self.failed_tasks = tasks
         if b"Root Cause (first observed" in text and not self.root:
             self._table(window.text, end)
         if match := _INTERFACE.search(text):

@@ -65,6 +65,12 @@ WORDS = tuple(
         "bad_alloc",
         "core dumped",
         "GPUs",
+        "atchdog",
+        "ABORT",
+        "NVIDIA driver",
+        "barrier",
+        "path prefix",
+        "inline_container",
         "returned nan",
     ]
 )

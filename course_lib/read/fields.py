@@ -17,7 +17,11 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 HEAD = re.compile(rb"iteration\s{0,20}(\d{1,15})\s{0,4}/\s{0,20}(\d{1,15})(?=[\s|,]|$)")
-_FIELD = re.compile(rb"([A-Za-z][^|:\n]{0,80}?)\s{0,8}:\s{0,20}([^|\n]{0,80}?)\s{0,20}(?=\||$)")
+_FIELD = re.compile(
+    rb"([A-Za-z][^|:\n]{0,80}?)"
+    rb"(?:\s{0,8}:\s{0,20}([^|\n]{0,80}?)|\s{1,20}([+-]?[\d.][\d.eE+-]{0,40}))\s{0,20}(?=\||$)"
+)
+"""The first versions wrote no colon."""
 NUMBER = re.compile(
     rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?|[+-]?(?:nan|inf|NaN|Inf|NAN|INF)"
 )
@@ -44,6 +48,7 @@ KNOWN: dict[str, tuple[str, float]] = {
     "tokens/sec/gpu": ("tokens_per_second_per_device", 1.0),
     "throughput per gpu (tflop/s/gpu)": ("tflops_per_device", 1.0),
     "throughput (tflop/s/gpu)": ("tflops_per_device", 1.0),
+    "tps": ("tokens_per_second_per_device", 1.0),
     "tflops": ("tflops_per_device", 1.0),
     "tflops per gpu": ("tflops_per_device", 1.0),
     "tflop/s/gpu": ("tflops_per_device", 1.0),
@@ -84,10 +89,11 @@ def fields_of(tail: bytes) -> list[Field] | None:
     taken = {"iteration", "total_iterations"}
     for match in _FIELD.finditer(tail, head.end()):
         column, factor = column_of(match[1])
-        if column not in taken and NUMBER.match(match[2]):
+        which = 3 if match[2] is None else 2
+        if column not in taken and NUMBER.match(match[which]):
             taken.add(column)
-            end = match.start(2) + _number_length(match[2])
-            found.append(Field(column, factor, match.start(2), end))
+            begin = match.start(which)
+            found.append(Field(column, factor, begin, begin + _number_length(match[which])))
     return found
 
 

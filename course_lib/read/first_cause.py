@@ -127,11 +127,29 @@ def causal(scanner: Scanner) -> list[Event]:
     if timed and waited is not None:
         timeouts = [event for event in lasting if event.cause == "collective_timeout"]
         waited = min(timeouts, key=lambda event: event.moment or _NEVER)
+    lasting = _without_bare_cancels(lasting)
     keyed = [
         (tier_of(event, waited), (event.moment or _NEVER) if timed else (), number, event)
         for number, event in enumerate(lasting)
     ]
     return [replace(event, tier=tier) for tier, _, _, event in sorted(keyed, key=lambda k: k[:3])]
+
+
+def _without_bare_cancels(events: list[Event]) -> list[Event]:
+    """Slurm's bare word of a cancelled step follows when a task has failed, or goes before the
+    word with the reason: then it is a report only."""
+    explained = any(event.cause in _BY_SCHEDULER - {"cancelled"} for event in events)
+    failed: dict[str, int] = {}
+    for event in events:
+        if "task" in event.details:
+            failed.setdefault(event.source.name, event.line)
+    return [
+        replace(event, tier=REPORT)
+        if event.cause == "cancelled"
+        and (explained or failed.get(event.source.name, event.line) < event.line)
+        else event
+        for event in events
+    ]
 
 
 def tier_of(event: Event, waited: Event | None) -> int:
@@ -149,7 +167,7 @@ def tier_of(event: Event, waited: Event | None) -> int:
 def rank_of(event: Event, scanner: Scanner) -> int | None:
     if event.who.rank is not None:
         return event.who.rank
-    for name in ("rank", "group_rank"):
+    for name in ("rank", "group_rank", *(() if scanner.launcher else ("task",))):
         if event.details.get(name, "").isdecimal():
             return int(event.details[name])
     if event.source.rank is not None:
@@ -175,6 +193,10 @@ def _build(ordered: list[Event], scanner: Scanner) -> Failure:
     same = [event for event in ordered if event.cause == first.cause]
     ranks = {rank for event in same if (rank := rank_of(event, scanner)) is not None}
     rank = rank_of(first, scanner)
+    if rank is None and not scanner.root and first.cause not in _BY_SCHEDULER:
+        found = _by_srun(first, scanner)
+        ranks |= set(found)
+        rank = next(iter(found), None)
     if rank is None and scanner.root.get("rank", "").isdecimal():
         rank = int(scanner.root["rank"])
         ranks.add(rank)
@@ -197,6 +219,12 @@ def _build(ordered: list[Event], scanner: Scanner) -> Failure:
         details=complete(first, same, scanner),
         consequences=tuple(_consequence(event, scanner) for event in rest[:MOST_CONSEQUENCES]),
     )
+
+
+def _by_srun(first: Event, scanner: Scanner) -> tuple[int, ...]:
+    """Who failed first as srun saw it, where the line itself does not say."""
+    follows = first.tier != ROOT and first.cause not in _OF_THE_LAUNCHER
+    return () if scanner.launcher or follows else scanner.failed_tasks
 
 
 def _consequence(event: Event, scanner: Scanner) -> str:

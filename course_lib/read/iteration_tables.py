@@ -18,37 +18,50 @@ from course_lib.read.training_result import ITERATION_COLUMNS, ITERATION_INTEGER
 Ints = npt.NDArray[np.int64]
 
 
-def build(rows: IterationRows, sources: Sequence[Source]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def build(
+    rows: IterationRows, sources: Sequence[Source], last: bool = False
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`last`: the rows are not needed any more, so that they are given up column by column."""
     if not rows.rows:
         empty = pd.DataFrame(columns=[*ITERATION_COLUMNS, *WHERE_COLUMNS], dtype=float)
         return empty, empty.copy()
-    printer = np.concatenate(rows.printer)
-    file = np.array([number for _, number in rows.printers], np.int64)[printer]
-    attempt = attempts_of(rows.columns.column("iteration"), np.concatenate(rows.start), file)
-    data = _numbers(rows, file) | _where(rows, printer, attempt, file, sources)
-    table = pd.DataFrame(data, copy=False)
-    return _once(table)
+    printer, line = rows.printer.values(last), rows.line.values(last)
+    file = np.array([number for _, number in rows.printers], np.int32)[printer]
+    iteration = rows.columns.take("iteration", last=False)
+    data: dict[str, Any] = {
+        "timestamp": rows.stamp.values(last),
+        "attempt": attempts_of(iteration, rows.start.values(last), file),
+        "line": line,
+    }
+    del iteration
+    data |= _numbers(rows, file, line, last) | _where(rows, printer, file, sources)
+    numbers = [name for name in data if name not in WHERE_COLUMNS]
+    order = [*numbers, *WHERE_COLUMNS]
+    return _once(pd.DataFrame({name: data[name] for name in order}, copy=False))
 
 
-def _numbers(rows: IterationRows, file: Ints) -> dict[str, Any]:
+def _numbers(rows: IterationRows, file: Ints, line: Ints, last: bool) -> dict[str, Any]:
+    given = set(rows.columns.parts)
     extra = [name for name in rows.columns.parts if name not in ITERATION_COLUMNS]
     patched = {name for _, _, name, _ in rows.patches}
     data: dict[str, Any] = {}
     for name in (*ITERATION_COLUMNS, *extra):
-        if name not in rows.columns.parts and name not in patched:
+        if name not in given and name not in patched:
             data[name] = np.full(rows.rows, np.nan, np.float32)
             continue
-        column = rows.columns.column(name)
-        column = np.full(rows.rows, np.nan) if not len(column) else column
+        known = name in given
+        column = rows.columns.take(name, last) if known else np.full(rows.rows, np.nan)
         if name in patched:
-            _patch(column, rows, name, file)
+            _patch(column, rows, name, (file, line))
         data[name] = _integers(column) if name in ITERATION_INTEGERS else column
     return data
 
 
-def _patch(column: npt.NDArray[np.float64], rows: IterationRows, name: str, file: Ints) -> None:
+def _patch(
+    column: npt.NDArray[np.float64], rows: IterationRows, name: str, places: tuple[Ints, Ints]
+) -> None:
     """What a later line says belongs to the last row before it in the same file."""
-    line = np.concatenate(rows.line)
+    file, line = places
     for number, after, what, value in rows.patches:
         first, last = np.searchsorted(file, [number, number + 1])
         row = first + int(np.searchsorted(line[first:last], after)) - 1
@@ -58,14 +71,14 @@ def _patch(column: npt.NDArray[np.float64], rows: IterationRows, name: str, file
 
 def _integers(column: npt.NDArray[np.float64]) -> Any:
     """Plain integers where every row has one, nullable ones otherwise."""
-    unknown = np.isnan(column)
+    unknown = ~(np.abs(column) < 2.0**62)
     if not unknown.any():
         return column.astype(np.int64)
     return pd.arrays.IntegerArray(np.where(unknown, 0, column).astype(np.int64), unknown)
 
 
 def _where(
-    rows: IterationRows, printer: Any, attempt: Ints, file: Ints, sources: Sequence[Source]
+    rows: IterationRows, printer: Any, file: Ints, sources: Sequence[Source]
 ) -> dict[str, Any]:
     guessed = ranks_of([found for found, _ in rows.printers])
     named = [sources[number].rank for _, number in rows.printers]
@@ -76,12 +89,9 @@ def _where(
     names = sorted({node for node in nodes if node})
     codes = np.array([names.index(node) if node else -1 for node in nodes], np.int32)
     return {
-        "timestamp": np.concatenate(rows.stamp),
         "rank": pd.arrays.IntegerArray(rank[printer], ~known[printer]),
         "node": pd.Categorical.from_codes(codes[printer], pd.Index(names, dtype=str)),
         "copies": np.ones(rows.rows, np.int32),
-        "attempt": attempt.astype(np.int32),
-        "line": np.concatenate(rows.line),
         "file": _categories(file, [source.name for source in sources]),
     }
 
@@ -109,8 +119,8 @@ def ranks_of(prefixes: Sequence[Prefix]) -> list[int | None]:
 
 
 def _once(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    iteration = table["iteration"].to_numpy(np.float64, na_value=np.nan)
-    if (np.diff(iteration) > 0).all():
+    iteration = table["iteration"].to_numpy()
+    if table["iteration"].dtype == np.int64 and (iteration[1:] > iteration[:-1]).all():
         return table, table.iloc[:0]
     key = ["attempt", "iteration"]
     copies = table.groupby(key, sort=False)["copies"].sum()

@@ -4,53 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from course_lib.read import prefix
-from course_lib.read.bulk import Bulk, Head
-from course_lib.read.fields import HEAD, MOST_EXTRA_COLUMNS, Decoder, Floats, Shape
+from course_lib.read.bulk import Bulk
+from course_lib.read.columns import Column, Columns
+from course_lib.read.fields import HEAD, Decoder, Floats
 from course_lib.read.iteration_lines import pick
+from course_lib.read.line_heads import Codes, Head, Span
 from course_lib.read.prefix import Prefix
 from course_lib.read.scan import Hits
 
 Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 Times = npt.NDArray[Any]
-_STAMP = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?")
+_TIME = re.compile(rb"[\d/.-]{0,11}[ T]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+_DATE = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?")
 MOST_ROWS = 20_000_000
 MOST_PRINTERS = 100_000
 LARGEST_STEP_BACK = 2
 """Ranks that print the same iteration may be this far apart; a larger step back is a restart."""
-
-
-@dataclass
-class Columns:
-    """Blocks of columns of one run; a column that appears late is NaN before."""
-
-    rows: int = 0
-    parts: dict[str, list[Floats]] = field(default_factory=dict)
-    filled: dict[str, int] = field(default_factory=dict)
-
-    def add(self, table: dict[str, Floats], rows: int) -> None:
-        for name, column in table.items():
-            if name not in self.parts and len(self.parts) >= MOST_EXTRA_COLUMNS:
-                continue
-            parts = self.parts.setdefault(name, [])
-            if (gap := self.rows - self.filled.get(name, 0)) > 0:
-                parts.append(np.full(gap, np.nan))
-            parts.append(column)
-            self.filled[name] = self.rows + rows
-        self.rows += rows
-
-    def column(self, name: str) -> Floats:
-        parts = self.parts.get(name, [])
-        if (gap := self.rows - self.filled.get(name, 0)) > 0:
-            parts = [*parts, np.full(gap, np.nan)]
-        return np.concatenate(parts) if parts else np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -92,10 +68,8 @@ class IterationRows:
 
     def __init__(self) -> None:
         self.columns = Columns()
-        self.line: list[Ints] = []
-        self.start: list[Ints] = []
-        self.stamp: list[Times] = []
-        self.printer: list[Codes] = []
+        self.line, self.start, self.printer = Column("i8"), Column("i4"), Column("i4")
+        self.stamp = Column("M8[us]")
         self.printers: list[tuple[Prefix, int]] = []
         self.patches: list[tuple[int, int, str, float]] = []
         self._decoder = Decoder()
@@ -120,7 +94,7 @@ class IterationRows:
             Part(
                 hits.line[single][batch.row],
                 batch.columns,
-                np.full(len(batch.row), batch.code, np.int32),
+                batch.codes,
                 _times(batch.stamps),
             )
             for batch in batches
@@ -132,23 +106,15 @@ class IterationRows:
             return np.zeros(0, np.int64), np.zeros(0)
         line = part.line + place.line
         self.columns.add(part.columns, len(line))
-        self.line.append(line)
-        self.start.append(place.started + np.searchsorted(begun, part.line))
-        self.stamp.append(part.stamps)
-        self.printer.append(part.codes)
+        self.line.extend(line)
+        self.start.extend(place.started + np.searchsorted(begun, part.line))
+        self.stamp.extend(part.stamps)
+        self.printer.extend(part.codes)
         return line, part.columns["iteration"]
 
-    def _learn(self, line: bytes) -> tuple[Head, Shape] | None:
-        at = line.find(b"iteration")
-        if at < 0 or b"\x1b" in line or not line.endswith(b"|"):
-            return None
-        shape = self._decoder.shape(line[at:])
-        if shape is None or "global_step" in shape.columns:
-            return None
-        stamp = _STAMP.search(line, 0, at)
-        first, last = stamp.span() if stamp else (at, at)
-        code = self._code(line[:at], line[:first] + line[last:at], self._file)
-        return Head(at, first, last, code), shape
+    def _learn(self, head: bytes) -> Head:
+        times, date = _written_times(head)
+        return Head(times, date, self._code(head, _without(head, times), self._file))
 
     def _one_by_one(
         self, before: Sequence[bytes], tails: Sequence[bytes], numbers: Sequence[int], file: int
@@ -182,15 +148,16 @@ class IterationRows:
     def _who(self, before: Sequence[bytes], file: int) -> tuple[Codes, Times]:
         codes = np.empty(len(before), np.int32)
         stamps: list[bytes] = []
-        first = last = 0
+        times: tuple[Span, ...] = ()
+        date = (0, 0)
         for row, text in enumerate(before):
-            code = self._codes.get((text[:first] + text[last:], file))
+            code = self._codes.get((_without(text, times), file))
             if code is None:
-                match = _STAMP.search(text)
-                first, last = match.span() if match else (len(text), len(text))
-                code = self._code(text, text[:first] + text[last:], file)
+                times, date = _written_times(text)
+                code = self._code(text, _without(text, times), file)
             codes[row] = code
-            stamps.append(text[first:last])
+            stamp = _DATE.fullmatch(text, *date)
+            stamps.append(stamp[0].replace(b",", b".") if stamp else b"")
         return codes, _times(stamps)
 
     def _code(self, text: bytes, key: bytes, file: int) -> int:
@@ -203,27 +170,40 @@ class IterationRows:
         return min(code, MOST_PRINTERS - 1)
 
 
+def _written_times(text: bytes) -> tuple[tuple[Span, ...], Span]:
+    """All times of day in a head, and the first that comes with a date."""
+    date = _DATE.search(text)
+    return tuple(match.span() for match in _TIME.finditer(text)), date.span() if date else (0, 0)
+
+
+def _without(text: bytes, times: Sequence[Span]) -> bytes:
+    for first, last in reversed(times):
+        text = text[:first] + text[last:]
+    return text
+
+
 def _times(stamps: Sequence[bytes] | npt.NDArray[np.bytes_]) -> Times:
     try:
         return np.array(stamps, "S26").astype("datetime64[us]")
-    except ValueError:
+    except ValueError:  # no such day or hour
         return np.array([_time(bytes(stamp)) for stamp in stamps], "datetime64[us]")
 
 
 def _time(stamp: bytes) -> np.datetime64:
     try:
-        return np.datetime64(stamp.replace(b",", b".").decode("ascii", "replace")[:26], "us")
+        return np.datetime64(stamp.decode("ascii", "replace")[:26], "us")
     except ValueError:
         return np.datetime64("NaT", "us")
 
 
-def attempts_of(iteration: Floats, start: Ints, file: Ints) -> Ints:
+def attempts_of(iteration: Floats, start: Any, file: Any) -> Codes:
     """How often the run began anew before each row, file by file.
 
     A new world line begins an attempt, and so does an iteration number that falls.
     """
-    attempt = np.zeros(len(iteration), np.int64)
-    changes = (np.diff(iteration) < 0) | (np.diff(start) > 0) | (np.diff(file) != 0)
+    attempt = np.zeros(len(iteration), np.int32)
+    changes = (iteration[1:] < iteration[:-1]) | (start[1:] > start[:-1])
+    changes |= file[1:] != file[:-1]
     current, furthest, edge = 0, -np.inf, 0
     for row in (np.flatnonzero(changes) + 1).tolist():
         furthest = max(furthest, iteration[row - 1])

@@ -5,16 +5,20 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, TypeVar, cast
 
 BLOCK_BYTES = 1 << 20
 LONGEST_LINE_BYTES = 4 << 20
 """A longer line is cut here: a file without any newline must not fill the memory."""
 
+SEARCHERS = 2
 PathLike = str | Path
+Found = TypeVar("Found")
 GZIP_MAGIC = b"\x1f\x8b"
 _LOG_SUFFIXES = {".log", ".out", ".err", ".txt", ".stdout", ".stderr", ".o", ".e", ""}
 _RANK_OF_NAME = (
@@ -108,18 +112,29 @@ class LineBuffer:
         self._rest = data[cut:]
         return data[:cut]
 
+    @property
+    def waiting(self) -> bool:
+        return bool(self._rest)
+
     def rest(self) -> bytes:
         """The half line at the end, if any; it is forgotten afterwards."""
         rest, self._rest = self._rest, b""
         return rest
 
 
-def blocks(path: Path) -> Iterator[bytes]:
-    """Blocks of whole lines; only the last one may lack its newline."""
+def blocks(
+    path: Path, size_bytes: int = BLOCK_BYTES, last_bytes: int | None = None
+) -> Iterator[bytes]:
+    """Blocks of whole lines; only the last one may lack its newline. `last_bytes`: only about so
+    many at the end of a plain file."""
     with open_any(path) as file:
+        if last_bytes is not None and not is_gzip(path):
+            file.seek(max(0, path.stat().st_size - last_bytes))
+            if file.tell():
+                file.readline(LONGEST_LINE_BYTES)
         while True:
             try:
-                block = file.read(BLOCK_BYTES)
+                block = file.read(size_bytes)
                 if block and not block.endswith(b"\n"):
                     block += file.readline(LONGEST_LINE_BYTES)
             except (EOFError, OSError, zlib.error):
@@ -127,6 +142,24 @@ def blocks(path: Path) -> Iterator[bytes]:
             if not block:
                 return
             yield block
+
+
+def ahead(
+    blocks: Iterator[bytes], search: Callable[[bytes], Found]
+) -> Iterator[tuple[bytes, Found]]:
+    """Each block with what `search` finds in it; while one is used, the next ones are searched.
+
+    Worth its threads since numpy, which does the searching, lets others run meanwhile.
+    """
+    searched: deque[tuple[bytes, Future[Found]]] = deque()
+    with ThreadPoolExecutor(SEARCHERS, "read-ahead") as pool:
+        for block in blocks:
+            searched.append((block, pool.submit(search, block)))
+            if len(searched) > SEARCHERS:
+                earlier, found = searched.popleft()
+                yield earlier, found.result()
+        for block, found in searched:
+            yield block, found.result()
 
 
 class Tail:

@@ -98,7 +98,7 @@ class _Events:
 
 
 def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value) and abs(value) < LARGEST  # type: ignore[arg-type]
+    return type(value) in (int, float) and abs(value) < LARGEST  # type: ignore[arg-type]
 
 
 def _is_size(value: object) -> bool:
@@ -109,10 +109,10 @@ def _maybe(value: object) -> int | None:
     return value if type(value) is int and abs(value) < LARGEST else None
 
 
-def rows_of(path: Path) -> Iterator[Any]:
+def rows_of(path: Path, last_bytes: int | None = None) -> Iterator[Any]:
     """One decoded line after the other; what is no JSON is passed over."""
     decoder = msgspec.json.Decoder()
-    for block in lines.blocks(path):
+    for block in lines.blocks(path, last_bytes=last_bytes):
         try:
             yield from decoder.decode(b"[" + block.strip().replace(b"\n", b",") + b"]")
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from course_lib.read import lines
@@ -35,7 +35,7 @@ RAW_CATEGORIES = (
     "autograd",
     "unknown",
 )
-LARGEST_RAW_BYTES = 1 << 30
+LARGEST_RAW_BYTES = 128 << 20
 
 
 def from_trace(trace: Trace) -> list[MemoryTimeline]:
@@ -149,8 +149,8 @@ def read_raw(path: Path) -> MemoryTimeline | None:
 def _loaded(path: Path) -> Any:
     try:
         with lines.open_any(path) as file:
-            return json.loads(file.read(LARGEST_RAW_BYTES))
-    except (ValueError, EOFError, OSError, zlib.error, RecursionError):
+            return msgspec.json.decode(file.read(LARGEST_RAW_BYTES))
+    except (msgspec.DecodeError, ValueError, EOFError, OSError, zlib.error, RecursionError):
         return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from course_lib.read import lines
 from course_lib.read.lines import PathLike
 from course_lib.read.memory_course import rows_of
+from course_lib.read.rows import as_integers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,12 +50,15 @@ class Monitor:
     files: tuple[str, ...] = ()
 
 
-def monitor(path: PathLike | Iterable[PathLike]) -> Monitor:
-    """A run folder, its `monitor` folder, or files of it. Nothing recorded yet is no error."""
+def monitor(path: PathLike | Iterable[PathLike], last_bytes: int | None = None) -> Monitor:
+    """A run folder, its `monitor` folder, or files of it. Nothing recorded yet is no error.
+
+    `last_bytes`: only about so many at the end of each file, for who looks once a second.
+    """
     files = files_of(path)
     looks: list[dict[str, Any]] = []
     for file in files:
-        for row in rows_of(file):
+        for row in rows_of(file, last_bytes):
             if isinstance(row, dict) and _number(row.get("unix_s")) is not None:
                 row["node"] = str(row.get("node") or file.name.split(".")[0])
                 looks.append(row)
@@ -88,8 +91,8 @@ def files_of(path: PathLike | Iterable[PathLike]) -> list[Path]:
 
 
 def _number(value: Any) -> float | None:
-    plain = type(value) in (int, float) and math.isfinite(value)
-    return float(value) if plain and abs(value) < 2**62 else None
+    plain = type(value) in (int, float) and abs(value) < 2**62  # so neither infinite nor NaN
+    return float(value) if plain else None
 
 
 def _load(looks: list[dict[str, Any]], start: float) -> pd.DataFrame:
@@ -133,5 +136,8 @@ def _inner(
                 place = {"node": look["node"], "time_s": float(look["unix_s"]) - start}
                 rows.append(values | place)
     table = pd.DataFrame(rows, columns=list(columns))
-    whole = [name for name in ("rank", "pid", "device") if name in columns]
-    return table.astype(dict.fromkeys(whole, "Int64"))
+    for name in columns:
+        whole = name in ("rank", "pid", "device")
+        if name != "node":
+            table[name] = as_integers(table[name]) if whole else table[name].astype(float)
+    return table

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from course_lib.read.nccl_result import COMMUNICATOR_COLUMNS, RING_COLUMNS
 from course_lib.read.rows import Rows, as_integers
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from course_lib.read.nccl_channels import Slot
     from course_lib.read.nccl_log import NcclReader
+    from course_lib.read.nccl_threads import Slot
 
 Key = tuple[Any, ...]
 
@@ -99,29 +102,40 @@ def communicators(
     slots: dict[int, list[Slot]] = defaultdict(list)
     for place, slot in enumerate(reader.slots):
         slots[number[place]].append(slot)
-    used = {int(key) for key in (*channels["communicator"].unique(), *ring_table["communicator"])}
+    most = _largest(channels, len(set(number)))
+    used = {int(key) for key in (*np.flatnonzero(most[0] >= 0), *ring_table["communicator"])}
     algorithms = "+".join(sorted({name for _, _, name, _ in reader.operations})) or None
     rows = []
     for key, members in sorted(slots.items()):
         if key in used or any(slot.comm for slot in members):
-            mine = channels[channels["communicator"] == key]
             my_rings = ring_table[ring_table["communicator"] == key]
-            row = _communicator(members, mine, my_rings)
+            row = _communicator(members, [int(values[key]) for values in most], my_rings)
             rows.append({"communicator": key, "algorithm": algorithms, **row})
     whole = ["communicator", "size", "ranks_seen", "nodes", "channels"]
     return Rows(COMMUNICATOR_COLUMNS, whole, rows).table()
 
 
-def _communicator(
-    members: list[Slot], channels: pd.DataFrame, ring_table: pd.DataFrame
-) -> dict[str, Any]:
+def _largest(channels: pd.DataFrame, count: int) -> list[npt.NDArray[np.int32]]:
+    """Largest channel, source and destination of every communicator (-1: it has no channels)."""
+    found = [np.full(count, -1, np.int32) for _ in range(3)]
+    if len(channels):
+        key = channels["communicator"].to_numpy()
+        begin = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))  # ranks print in runs
+        for values, name in zip(found, ("channel", "source", "destination"), strict=True):
+            runs = np.maximum.reduceat(channels[name].to_numpy(), begin)
+            np.maximum.at(values, key[begin].astype(np.intp), runs.astype(np.int32))
+    return found
+
+
+def _communicator(members: list[Slot], most: list[int], ring_table: pd.DataFrame) -> dict[str, Any]:
+    """`most`: the largest number of a channel, a source and a destination (-1: none)."""
     known = [slot for slot in members if slot.comm is not None]
     comms = [slot.comm for slot in known if slot.comm is not None]
-    seen = [int(channels[end].max()) + 1 for end in ("source", "destination") if len(channels)]
+    seen = [number + 1 for number in most[1:] if number >= 0]
     seen += [max(order) + 1 for order in list(ring_table["order"])]
     totals = [int(total) for total in list(ring_table["total"].dropna())] if len(ring_table) else []
-    if len(channels) and not totals:
-        totals = [int(channels["channel"].max()) + 1]
+    if most[0] >= 0 and not totals:
+        totals = [most[0] + 1]
     states = {comm.state for comm in comms}
     nodes = [int(text) for comm in comms if (text := comm.parts.get("nNodes", "")).isdecimal()]
     counts = {name: value for slot in members for name, value in slot.counts.items()}

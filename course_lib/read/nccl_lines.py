@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
 
 THREAD = re.compile(rb"([\w.\-]{1,100}):(\d{1,9}):(\d{1,9}) \[(-?\d{1,5})\]")
 VERSION = re.compile(rb"\bN?R?CCL version ?:? ?(\d+\.\d+[\w.+:\-]{0,60})")
@@ -11,10 +14,13 @@ CHANNEL_LINK = re.compile(
     rb"(\d{1,7})(?:\[(\w{1,20})\])? -> (\d{1,7})(?:\[(\w{1,20})\])?"
     rb"(?: \[(send|receive)\])? via (.{1,200})"
 )
+COLLNET = re.compile(
+    rb"Coll(?:Net)? (\d{1,4})(?:/\d{1,4})? : (\d{1,7}) \[(send|receive)\] via (.{1,200})"
+)
 CHANNEL_ORDER = re.compile(rb"(?:\s*\d{1,7}\b){1,5000}\s*(?:\.\.\.)?\s*$")
 RING_STEP = re.compile(rb"Ring 0*(\d{1,4}) : (-?\d{1,7}) -> (-?\d{1,7}) -> (-?\d{1,7})")
 COMM = re.compile(rb"comm (0x\w{1,20}) rank (\d{1,7}) n[rR]anks (\d{1,7})(.{0,300})")
-_COMM_PART = re.compile(rb"(cudaDev|nvmlDev|busId|commId|nNodes|localRanks|localRank) (\w{1,20})")
+_COMM_PARTS = {"cudaDev", "nvmlDev", "busId", "commId", "nNodes", "localRanks", "localRank"}
 TREE_PART = re.compile(
     rb"\[(\d{1,4})\] (-?\d{1,7}(?:/-?\d{1,7}){0,3})->(-?\d{1,7})->(-?\d{1,7}(?:/-?\d{1,7}){0,3})"
 )
@@ -43,8 +49,7 @@ ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_T
 PROTOCOLS = ("LL", "LL128", "SIMPLE")
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """The part of a channel line after its colon."""
 
     source: int
@@ -63,20 +68,26 @@ def link_of(text: bytes) -> Link | None:
     match = CHANNEL_LINK.match(text)
     if match is None:
         return None
-    raw = match[6].decode("utf-8", "replace").strip()
-    transport, nic, through = transport_of(raw)
+    source, source_device, destination, destination_device, direction, via = match.groups()
+    raw, transport, nic, through = _via(via)
     return Link(
-        source=int(match[1]),
-        destination=int(match[3]),
-        source_device=match[2].decode() if match[2] else None,
-        destination_device=match[4].decode() if match[4] else None,
-        direction=match[5].decode() if match[5] else None,
+        source=int(source),
+        destination=int(destination),
+        source_device=source_device.decode() if source_device else None,
+        destination_device=destination_device.decode() if destination_device else None,
+        direction=direction.decode() if direction else None,
         raw=raw,
         transport=transport,
         nic=nic,
         gdrdma="GDRDMA" in raw,
         through=through,
     )
+
+
+@lru_cache(maxsize=10_000)
+def _via(text: bytes) -> tuple[str, str, int | None, int | None]:
+    raw = text.decode("utf-8", "replace").strip()
+    return (raw, *transport_of(raw))
 
 
 def transport_of(raw: str) -> tuple[str, int | None, int | None]:
@@ -99,8 +110,7 @@ def transport_of(raw: str) -> tuple[str, int | None, int | None]:
     return first[:40] or "unknown", None, None
 
 
-@dataclass(frozen=True)
-class Comm:
+class Comm(NamedTuple):
     """A line about one rank of a communicator."""
 
     pointer: str
@@ -114,13 +124,13 @@ def comm_of(text: bytes) -> Comm | None:
     match = COMM.search(text)
     if match is None:
         return None
-    found = {part[1].decode(): part[2].decode() for part in _COMM_PART.finditer(match[4])}
-    state = next(
-        (name for name in ("START", "COMPLETE") if f"Init {name}".encode() in match[4]), None
-    )
-    if b"Destroy" in match[4] or b"Abort" in match[4]:
+    pointer, rank, size, rest = match.groups()
+    if b"Destroy" in rest or b"Abort" in rest:
         return None
-    return Comm(match[1].decode(), int(match[2]), int(match[3]), found, state)
+    words = rest.decode("ascii", "replace").split()
+    found = {name: value[:20] for name, value in pairwise(words) if name in _COMM_PARTS}
+    state = "START" if b"Init START" in rest else "COMPLETE" if b"Init COMPLETE" in rest else None
+    return Comm(pointer.decode(), int(rank), int(size), found, state)
 
 
 @dataclass(frozen=True)

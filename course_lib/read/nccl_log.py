@@ -12,10 +12,7 @@ from course_lib.plan.nccl_simulation import MARK
 from course_lib.read import lines, nccl_lines, prefix
 from course_lib.read.lines import PathLike
 from course_lib.read.nccl_channels import ChannelLines
-from course_lib.read.nccl_lines import Comm
-from course_lib.read.nccl_result import (
-    NcclLog,
-)
+from course_lib.read.nccl_result import NcclLog
 
 _INFO = b" NCCL INFO "
 _LONGEST_LINE_BYTES = 20_000
@@ -30,7 +27,7 @@ class NcclReader(ChannelLines):
         head, found, message = text.partition(_INFO)
         if not found:
             head, found, message = text.partition(b" INFO ")
-        if found and (slot := self.slot(head)) is not None:
+        if found and (slot := self.threads.slot(head)) is not None:
             self._message(slot, head, message)
         elif b"NCCL WARN " in text or (b" WARN " in text and nccl_lines.THREAD.search(text)):
             self._warning(text)
@@ -40,9 +37,9 @@ class NcclReader(ChannelLines):
         handler = _HANDLERS.get(message.split(b" ", 1)[0].rstrip(b":"))
         if handler is not None:
             handler(self, slot, head, message)
-        elif match := nccl_lines.CHOSEN.match(message):
+        elif b"Bytes -> " in message and (match := nccl_lines.CHOSEN.match(message)):
             self._chosen(match)
-        elif match := nccl_lines.CHANNEL_COUNTS.match(message):
+        elif b" channels" in message and (match := nccl_lines.CHANNEL_COUNTS.match(message)):
             names = ("collective_channels", "nvls_channels", "p2p_channels")
             pairs = zip(names, match.groups(), strict=True)
             self.slots[slot].counts = {name: int(value) for name, value in pairs if value}
@@ -51,34 +48,24 @@ class NcclReader(ChannelLines):
 
     def comm(self, slot: int, head: bytes, message: bytes) -> None:
         found = nccl_lines.comm_of(message)
-        if found is None:
-            return
-        current = self.slots[slot]
-        other = current.comm is not None and current.comm.pointer != found.pointer
-        if other or (current.complete and found.state == "START"):
-            slot = self._new_slot(current.host, current.pid, current.device)
-            current = self.slots[slot]
-            self._threads[head] = slot
-            if key := self._key(head):
-                self._slot_of[key] = slot
-        parts = (current.comm.parts if current.comm else {}) | found.parts
-        state = found.state or (current.comm.state if current.comm else None)
-        current.comm = Comm(found.pointer, found.rank, found.size, parts, state)
-        current.complete = current.complete or found.state == "COMPLETE"
+        if found is not None:
+            self.threads.comm(slot, head, found, self.line)
 
-    def old_ring(self, slot: int, _: bytes, message: bytes) -> None:
+    def channel(self, slot: int, _: bytes, message: bytes) -> None:
         """`Ring 00 : 1 -> 0 [receive] via …` of 2.4 is a channel line under another name."""
-        name, _colon, link = message.removeprefix(b"Ring ").partition(b" : ")
-        found = nccl_lines.link_of(link)
-        if found is not None and name.isdigit():
-            if link not in self._link_codes:
-                self._link_codes[link] = len(self.links)
-                self.links.append(found)
-            self.add_channel(slot, int(name[:9]), self._link_codes[link])
+        name, _colon, link = message.partition(b" ")[2].partition(b" : ")
+        self.one_channel_line(slot, name, link)
 
-    def old_channel(self, slot: int, head: bytes, message: bytes) -> None:
-        name, _, link = message.removeprefix(b"Channel ").partition(b" : ")
-        self._new_channel_line(head, name, link, message)
+    def collnet(self, slot: int, _: bytes, message: bytes) -> None:
+        """The way to the switch that reduces: written as one from the rank to itself."""
+        if match := nccl_lines.COLLNET.match(message):
+            channel, rank, direction, via = match.groups()
+            link = b"%b -> %b [%b] via %b" % (rank, rank, direction, via)
+            self.one_channel_line(slot, channel, link)
+
+    def nvls(self, slot: int, _: bytes, message: bytes) -> None:
+        if message.startswith((b"Connected NVLS", b"NVLS comm", b"NVLS Trees")):
+            self.slots[slot].counts["nvls"] = 1
 
     def tree(self, slot: int, _: bytes, message: bytes) -> None:
         for node in nccl_lines.trees_of(message):
@@ -108,7 +95,7 @@ class NcclReader(ChannelLines):
         head = head.removesuffix(b" NCCL")
         match = nccl_lines.THREAD.search(head)
         where = head[match.end() :].strip() if match else b""
-        slot = self.slot(head[: match.end()]) if match else None
+        slot = self.threads.slot(head[: match.end()]) if match else None
         comm = self.slots[slot].comm if slot is not None else None
         self.add_warning(
             message.decode("utf-8", "replace").strip(),
@@ -132,12 +119,12 @@ class NcclReader(ChannelLines):
         """Versions, settings, the table of nccl-tests, and the mark of a simulated log."""
         if text.startswith(_MARK) and not self.simulated:
             self.simulated = text[len(_MARK) :].decode("utf-8", "replace").strip()
-        if match := nccl_lines.VERSION.search(text):
+        if b"version" in text and (match := nccl_lines.VERSION.search(text)):
             self.library = "RCCL" if b"RCCL" in text else self.library
             version = match[1].decode("utf-8", "replace")
             if version not in self.versions and len(self.versions) < 100:
                 self.versions.append(version)
-        if match := nccl_lines.SETTING.search(text):
+        if b" set " in text and (match := nccl_lines.SETTING.search(text)):
             value = match[2].decode("utf-8", "replace").strip().rstrip(".")
             if len(self.environment) < 1000:
                 self.environment[match[1].decode()] = value
@@ -168,8 +155,12 @@ _HANDLERS: dict[bytes, Handler] = {
     b"ncclCommInitRankScalable": NcclReader.comm,
     b"Trees": NcclReader.tree,
     b"Tree": NcclReader.tree,
-    b"Ring": NcclReader.old_ring,
-    b"Channel": NcclReader.old_channel,
+    b"Ring": NcclReader.channel,
+    b"Channel": NcclReader.channel,
+    b"CollNet": NcclReader.collnet,
+    b"Coll": NcclReader.collnet,
+    b"Connected": NcclReader.nvls,
+    b"NVLS": NcclReader.nvls,
     b"Using": NcclReader.using,
 }
 

@@ -112,6 +112,7 @@ class NcclLog:
         chosen = self.largest() if communicator is None else communicator
         rows = self.channels
         rows = rows if chosen is None else rows[rows["communicator"] == chosen]
+        rows = rows[rows["source"] != rows["destination"]]  # CollNet: to the switch
         both = rows["direction"].astype(object)
         twice = rows[both == "receive"]
         rest = rows[both != "receive"]

@@ -63,6 +63,7 @@ def _channels(reader: NcclReader, number: list[int]) -> pd.DataFrame:
     hosts = list(reader.hosts)
     of_slot = {host: place for place, host in enumerate(hosts)}
     host = np.array([of_slot.get(item.host, -1) for item in reader.slots], np.int32)
+    host = host.astype(np.min_scalar_type(-len(hosts) - 1))
     data: dict[str, Any] = {
         "communicator": np.array(number, np.int32)[slot],
         "channel": np.frombuffer(rows.channel, np.intc),
@@ -76,7 +77,7 @@ def _channels(reader: NcclReader, number: list[int]) -> pd.DataFrame:
         "nic": _maybe(link, [item.nic for item in links]),
         "gdrdma": np.array([item.gdrdma for item in links])[link],
         "through": _maybe(link, [item.through for item in links]),
-        "host": pd.Categorical.from_codes(host[slot], pd.Index(hosts, dtype=str)),
+        "host": pd.Categorical.from_codes(host[slot], pd.Index(hosts, dtype=str), validate=False),
         "line": np.frombuffer(rows.line, np.int64),
     }
     return pd.DataFrame(data, copy=False)
@@ -105,7 +106,7 @@ def _better(reader: NcclReader, slot: int, link: int) -> int:
     found, item = reader.links[link], reader.slots[slot]
     own = found.destination if found.direction == "receive" else found.source
     same = (item.host, item.pid, item.device)
-    for number in reversed(reader.slots_at.get(same, [])):
+    for number in reversed(reader.threads.slots_at.get(same, [])):
         comm = reader.slots[number].comm
         fits = comm is not None and comm.rank == own
         if fits and comm is not None and comm.size > max(found.source, found.destination):
@@ -119,6 +120,8 @@ def _of_link(link: Any, values: list[int]) -> Any:
 
 def _maybe(link: Any, values: list[int | None]) -> Any:
     known = np.array([value is not None for value in values])
+    if not known.any():
+        return pd.arrays.IntegerArray(np.zeros(len(link), np.int32), np.ones(len(link), np.bool_))
     plain = np.array([value or 0 for value in values], np.int32)
     return pd.arrays.IntegerArray(plain[link], ~known[link])
 
@@ -127,7 +130,8 @@ def _names(link: Any, values: list[str | None]) -> Any:
     known = sorted({value for value in values if value is not None})
     place = {value: code for code, value in enumerate(known)}
     codes = np.array([place.get(value, -1) if value else -1 for value in values], np.int32)
-    return pd.Categorical.from_codes(codes[link], pd.Index(known, dtype=str))
+    codes = codes.astype(np.min_scalar_type(-len(known) - 1))
+    return pd.Categorical.from_codes(codes[link], pd.Index(known, dtype=str), validate=False)
 
 
 def _ranks(reader: NcclReader, number: list[int], channels: pd.DataFrame) -> pd.DataFrame:

@@ -35,8 +35,13 @@ _STEP = re.compile(
     rb"(?:^|[\s\]:|>])(?:step|iter)[: =]{1,3}(\d{1,12})\b[,:]?[ |]{0,4}([^\n]{0,600})"
 )
 _STEP_PAIR = re.compile(
-    rb"([A-Za-z][\w/ ]{0,30}?)[:= ]{1,3}([+\-\d.][\d.eE+\-]{0,30}|nan)(ms|s|%)?"
+    rb"([A-Za-z][\w/ ]{0,30}?)[:= ]{1,3}(\d{1,3}(?:,\d{3}){1,4}|[+\-\d.][\d.eE+\-]{0,30}|nan)"
+    rb"(ms|s|%)?"
 )
+_BAR = re.compile(
+    rb"(\d{1,12})/(?:\d{1,12}|\?) \[([^\[\]\r]{0,200}reduced_train_loss=[^\]\r]{0,600})"
+)
+_BAR_PAIR = re.compile(rb"(\w[\w ]{0,60})=([^,\]\s]{1,40})")
 _TOTAL = re.compile(rb"model with total parameters: *(\d{1,20})")
 _TO_MEBIBYTES = {b"KB": 1e3, b"MB": 1e6, b"GB": 1e9, b"KiB": 2**10, b"MiB": 2**20, b"GiB": 2**30}
 
@@ -135,11 +140,23 @@ def _step(tables: Tables, text: bytes, place: Place) -> None:
         for pair in _STEP_PAIR.finditer(match[2]):
             name, factor = column_of(pair[1] + (b" ms" if pair[3] == b"ms" else b""))
             name = "elapsed_ms" if name in ("time_ms", "dt_ms") else name
-            if (value := _number(pair[2])) is not None:
+            if (value := _number(pair[2].replace(b",", b""))) is not None:
                 values.setdefault(name, value * factor)
         if "lm_loss" in values or "train_loss" in values:
             values.setdefault("lm_loss", values.get("train_loss"))
             _other(tables, place, values | {"iteration": float(match[1])})
+
+
+def _bar(tables: Tables, text: bytes, place: Place) -> None:
+    """The progress bar of Lightning, as NeMo 1 fills it."""
+    for match in _BAR.finditer(text):
+        values: dict[str, float | None] = {}
+        for pair in _BAR_PAIR.finditer(match[2]):
+            name, factor = column_of(pair[1])
+            if (value := _number(pair[2])) is not None:
+                values[name] = value * factor
+        step = values.get("global_step")
+        _other(tables, place, {"iteration": float(match[1]) if step is None else step, **values})
 
 
 def _other(tables: Tables, place: Place, values: dict[str, float | None]) -> None:
@@ -175,6 +192,7 @@ HANDLERS: dict[bytes, Handler] = {
     b"Memory usage after": _usage,
     b"memory high watermark": _usage,
     b" samples/sec, lr:": _speed,
+    b"reduced_train_loss=": _bar,
     b"model with total parameters": _total,
 }
 SHORT_HANDLERS: dict[bytes, Handler] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from course_lib.read import operators, step_time
 from course_lib.read.advice import Recommendation, recommend
 from course_lib.read.memory_timeline import Memory
 from course_lib.read.memory_torch import from_trace
-from course_lib.read.ranges import Ranges, Timeline
+from course_lib.read.profile_spans import spans_of, utilisation
 from course_lib.read.step_time import Kinds, Steps
 from course_lib.read.trace_file import Trace
 
@@ -184,7 +184,7 @@ class Profile:
 
         starts = [part.trace.start_us.min() for part in self.parts if len(part.trace.start_us)]
         start = float(min(starts, default=0.0))
-        tables = [_spans(part, start) for part in self.parts]
+        tables = [spans_of(part, start) for part in self.parts]
         every = [row for table in tables for row in table]
         return pd.DataFrame(every, columns=list(SPAN_COLUMNS)).astype({"step": "Int64"})
 
@@ -198,7 +198,7 @@ class Profile:
     @cached_property
     def gpu_utilisation(self) -> float | None:
         """Share of the time of all steps in which a kernel ran; mean over ranks."""
-        shares = [share for part in self.parts if (share := _utilisation(part)) is not None]
+        shares = [share for part in self.parts if (share := utilisation(part)) is not None]
         return float(np.mean(shares)) if shares else None
 
     @cached_property
@@ -230,35 +230,3 @@ def _joined(tables: list[pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFram
     if not tables:
         return pd.DataFrame(columns=list(columns))
     return pd.concat(tables, ignore_index=True)[list(columns)]
-
-
-def _utilisation(part: Worker) -> float | None:
-    """As torch-tb-profiler has it: from the first step's beginning to the last one's end."""
-    kernels, steps = part.kinds.kernel, part.steps.ranges
-    if not kernels.any() or not len(steps.start):
-        return None
-    span = Ranges(steps.start[:1], steps.end[-1:])
-    timeline = Timeline([span, step_time.ranges_of(part.trace, kernels)])
-    length = float(span.end[0] - span.start[0])
-    return float(timeline.sums(timeline.covered[1], span)[0]) / length if length > 0 else None
-
-
-def _spans(part: Worker, start: float) -> list[tuple[Any, ...]]:
-    trace, rows = part.trace, []
-    annotated = trace.of_category("user_annotation") | part.kinds.step
-    kernels = part.kinds.kernel & trace.of_name(step_time.is_communication)
-    steps = part.steps.ranges
-    for row in np.flatnonzero(annotated | kernels | part.kinds.collective).tolist():
-        begin, name = float(trace.start_us[row]), trace.names[trace.name[row]]
-        if part.kinds.step[row]:
-            category = "step"
-        elif kernels[row] or part.kinds.collective[row]:
-            category = "communication"
-        else:
-            category = "range"
-        place = int(np.searchsorted(steps.start, begin, "right")) - 1
-        inside = place >= 0 and begin < steps.end[place]
-        step = int(part.steps.names[place]) if inside else None
-        end = begin + float(trace.duration_us[row])
-        rows.append((part.rank, step, name, begin - start, end - start, category))
-    return rows

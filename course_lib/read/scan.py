@@ -19,25 +19,29 @@ SHORTEST = 2 * WORD - 1
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(48)
 NEWLINE = 10
+_AT_ONCE = 1 << 19
+"""Bytes that are worked on together: they and what is made of them fit a processor's cache."""
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Hits:
-    """Where needles were found: one entry per line and needle, in the order of the lines."""
+    """Where needles were found: one entry per line and needle, in the order of the lines, with how
+    often it was found there and one of the places."""
 
     start: Ints
     end: Ints
     line: Ints
     needle: Ints
     times: Ints
+    position: Ints
     lines: int
 
     @staticmethod
     def none(lines: int) -> Hits:
         empty = np.zeros(0, np.int64)
-        return Hits(empty, empty, empty, empty, empty, lines)
+        return Hits(empty, empty, empty, empty, empty, empty, lines)
 
     def only(self, chosen: npt.NDArray[np.bool_] | Ints) -> Hits:
         return Hits(
@@ -46,6 +50,7 @@ class Hits:
             self.line[chosen],
             self.needle[chosen],
             self.times[chosen],
+            self.position[chosen],
             self.lines,
         )
 
@@ -53,14 +58,15 @@ class Hits:
 class Finder:
     """Finds the lines of a block that hold any of `needles` (bytes, fifteen or more each)."""
 
-    def __init__(self, needles: Sequence[bytes]) -> None:
+    def __init__(self, needles: Sequence[bytes], without: Sequence[bytes] = ()) -> None:
+        """`without`: needles that are not looked for, but keep their numbers."""
         for needle in needles:
             if len(needle) < SHORTEST:
                 raise ValueError(f"{needle!r} is shorter than {SHORTEST} bytes")
         self.needles = tuple(needles)
         found: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for number, needle in enumerate(self.needles):
-            for offset in range(WORD):
+            for offset in range(WORD if needle not in without else 0):
                 found[_word(needle, offset)].append((number, offset))
         self._words = np.array(sorted(found), np.uint64)
         self._table = np.zeros(1 << 16, np.bool_)
@@ -78,21 +84,29 @@ class Finder:
 
     def find(self, block: bytes) -> Hits:
         """`block` must hold whole lines; the last may lack its newline."""
-        newlines = np.flatnonzero(np.frombuffer(block, np.uint8) == NEWLINE)
+        newlines = newlines_of(block)
         lines = len(newlines) + (not block.endswith(b"\n") and len(block) > 0)
         position, needle = self._positions(block)
         if not len(position):
             return Hits.none(lines)
         line = np.searchsorted(newlines, position)
-        key, times = np.unique(line * len(self.needles) + needle, return_counts=True)
+        key, place, times = np.unique(
+            line * len(self.needles) + needle, return_index=True, return_counts=True
+        )
         line, needle = np.divmod(key, len(self.needles))
         edges = np.concatenate(([-1], newlines, [len(block)]))
-        return Hits(edges[line] + 1, edges[line + 1], line, needle, times, lines)
+        start, end = edges[line] + 1, edges[line + 1]
+        return Hits(start, end, line, needle, times, position[place], lines)
 
     def _positions(self, block: bytes) -> tuple[Ints, Ints]:
         words = np.frombuffer(block, np.uint64, len(block) // WORD)
-        mixed = ((words * _MIX) >> _SHIFT).view(np.int64)  # an index that needs no conversion
-        hits = np.flatnonzero(np.take(self._table, mixed, mode="clip"))
+        parts = []
+        for first in range(0, len(words), _AT_ONCE // WORD):
+            mixed = words[first : first + _AT_ONCE // WORD] * _MIX
+            mixed >>= _SHIFT
+            index = mixed.view(np.int64)  # needs no conversion
+            parts.append(np.flatnonzero(np.take(self._table, index, mode="clip")) + first)
+        hits = np.concatenate(parts) if parts else np.zeros(0, np.int64)
         if not len(hits):
             return hits, hits
         found = words[hits]
@@ -117,6 +131,20 @@ class Finder:
         same = every[start] == self._first[needle]
         same &= every[start + self._length[needle] - WORD] == self._last[needle]
         return start[same], needle[same]
+
+
+def newlines_of(block: bytes) -> Ints:
+    """Positions of the newlines."""
+    return places_of(block, NEWLINE)
+
+
+def places_of(block: bytes, byte: int) -> Ints:
+    text = np.frombuffer(block, np.uint8)
+    parts = [
+        np.flatnonzero(text[first : first + _AT_ONCE] == byte) + first
+        for first in range(0, len(text), _AT_ONCE)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def _word(needle: bytes, offset: int) -> int:

@@ -9,21 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course_lib.read import lines
-from course_lib.read.hostlist import expand_hosts
 from course_lib.read.slurm_columns import aligned, is_ruler, split_at, table_of_delimited
-from course_lib.read.slurm_words import job_state, node_state, seconds
+from course_lib.read.slurm_result import Record, SlurmTable, SlurmText
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-LARGEST_TEXT_BYTES = 256 << 20
+LARGEST_TEXT_BYTES = 64 << 20
 MOST_ROWS = 1_000_000
-Record = dict[str, str]
 
 _SUBMITTED = re.compile(r"Submitted batch job (\d{1,18})")
 _RECORD_KEYS = ("NodeName", "JobId", "PartitionName", "ReservationName", "Slurmctld", "StepId")
@@ -35,70 +29,6 @@ _HEADERS = {
     "JobID", "JobName", "State", "ExitCode", "Partition", "Account", "AllocCPUS", "Elapsed",
     "HOSTNAMES", "CPUS", "MEMORY", "GRES", "PRIORITY", "QOS", "START_TIME", "NodeList", "MaxRSS",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class SlurmTable:
-    """`rows` as printed; `table` adds what can be told from them (see there)."""
-
-    kind: str
-    rows: list[Record] = field(default_factory=list)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for row in self.rows for name in row))
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """The printed columns, and `state_name`, `state_marks`, `hosts`, `time_s` where there is a
-        column of states, of host lists or of times."""
-        import pandas as pd
-
-        return pd.DataFrame([row | _told(self.kind, row) for row in self.rows])
-
-
-@dataclass(frozen=True)
-class SlurmText:
-    """All tables of a text in their order; the attributes of the first are at hand."""
-
-    tables: tuple[SlurmTable, ...] = ()
-    submitted: tuple[int, ...] = ()
-    other: tuple[str, ...] = ()
-
-    @property
-    def kind(self) -> str:
-        return self.tables[0].kind if self.tables else "submitted" if self.submitted else "text"
-
-    @property
-    def rows(self) -> list[Record]:
-        return self.tables[0].rows if self.tables else []
-
-    @property
-    def table(self) -> pd.DataFrame:
-        import pandas as pd
-
-        return self.tables[0].table if self.tables else pd.DataFrame()
-
-
-def _told(kind: str, row: Record) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    lower = {name.lower(): value for name, value in row.items()}
-    state = next(
-        (lower[key] for key in ("st", "state", "jobstate", "statecompact") if key in lower), None
-    )
-    if state is not None and ("node" in kind or kind.startswith("sinfo")):
-        found["state_name"], found["state_marks"] = node_state(state)
-    elif state is not None:
-        found["state_name"] = job_state(state)
-    for key in ("nodelist(reason)", "nodelist", "nodename"):
-        if key in lower and not lower[key].startswith("(") and lower[key]:
-            found["hosts"] = tuple(expand_hosts(lower[key]))
-            break
-    for key in ("time", "elapsed", "runtime"):
-        if key in lower:
-            found["time_s"] = seconds(lower[key])
-            break
-    return found
 
 
 def slurm(source: str | Path) -> SlurmText:
@@ -126,8 +56,13 @@ def _text(source: str | Path) -> str:
     try:
         if not path.is_file():
             return str(source)
-        with lines.open_any(path) as file:
-            return file.read(LARGEST_TEXT_BYTES).decode("utf-8", "replace")
+        blocks, left = [], LARGEST_TEXT_BYTES
+        for block in lines.blocks(path):
+            blocks.append(block[:left])
+            if (left := left - len(block)) <= 0:
+                break
+        text = b"".join(blocks).decode("utf-8", "replace")
+        return "\n".join(text.split("\n", MOST_ROWS)[:MOST_ROWS])
     except (OSError, EOFError, ValueError):
         return str(source)
 

@@ -7,6 +7,8 @@ dictionaries, lists, texts and numbers, so an unpickler that knows no names at a
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,8 @@ from course_lib.read.memory_timeline import (
     steps_from_changes,
 )
 
-LARGEST_FILE_BYTES = 8 << 30
+LEAST_BYTES, MOST_GROWTH = 1 << 30, 64
+"""Memory that a snapshot may take: this much, and so many times its size on disk."""
 CATEGORIES = ("before the record", "recorded")
 _OURS = ("torch/", "/torch/", "python3", "<frozen", "importlib")
 
@@ -42,8 +45,31 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def load_plain(path: Path) -> Any:
-    with lines.open_any(path) as file:
+    with _bounded(LEAST_BYTES + MOST_GROWTH * path.stat().st_size), lines.open_any(path) as file:
         return PlainUnpickler(file).load()
+
+
+@contextmanager
+def _bounded(more_bytes: int) -> Iterator[None]:
+    """So much more memory for this process, where the system lets us say so (Linux).
+
+    A pickle of ten bytes can ask for the last of four billion places in a list.
+    """
+    try:
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[5])
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    except (ImportError, OSError):
+        yield
+        return
+    limit = pages * resource.getpagesize() + more_bytes
+    known = [item for item in (soft, hard) if item != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min([limit, *known]), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def read_snapshot(path: Path) -> list[MemoryTimeline]:

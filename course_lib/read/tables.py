@@ -77,11 +77,11 @@ class Tables:
         body = text[place.found.length :].strip()[:500]
         self.notes.add(kind=kind, text=body.decode("utf-8", "replace"), **place.where)
 
-    def log(self, sources: Sequence[Source], lines: int) -> TrainingLog:
+    def log(self, sources: Sequence[Source], lines: int, last: bool) -> TrainingLog:
         from course_lib.read.iteration_tables import build, build_others
 
         files = [source.name for source in sources]
-        iterations, repeated = build(self.iterations, sources)
+        iterations, repeated = build(self.iterations, sources, last)
         if iterations.empty and self.others.rows:
             iterations, repeated = build_others(self._with_ranks(self.others))
         named = ("evaluations", "memory", "parameters", "epochs", "timers", "overflows", "notes")

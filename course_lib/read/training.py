@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from course_lib.read import lines
+from course_lib.read.events import MOST_TIMER_REPORTS, TIMER_NEEDLES
 from course_lib.read.fields import HEAD
 from course_lib.read.iterations import Place
 from course_lib.read.lines import LineBuffer, PathLike, Source, Tail
@@ -24,6 +25,9 @@ ITERATION_NEEDLES = (b"elapsed time per iteration", b"train_step_timing in s")
 NEEDLES = (*ITERATION_NEEDLES, *MARK_NEEDLES)
 _WORLD = NEEDLES.index(WORLD_NEEDLE)
 _FINDER = Finder(NEEDLES)
+_WITHOUT_TIMERS = Finder(NEEDLES, TIMER_NEEDLES)
+BLOCK_BYTES = 4 << 20
+"""Large, since lines of one form are read together."""
 
 
 class TrainingReader:
@@ -48,7 +52,7 @@ class TrainingReader:
         if not self._sources:
             self._begin(Source.unnamed())
         if block := self._buffer.feed(data):
-            self._block(block)
+            self._block(block, self._find(block))
 
     def poll(self, path: PathLike) -> bool:
         """Reads what was added to a growing file since the last call; True if anything was."""
@@ -64,9 +68,9 @@ class TrainingReader:
     def read(self, source: Source) -> None:
         """A whole file, to its end."""
         self._begin(source)
-        for block in lines.blocks(source.path):
-            if block.endswith(b"\n"):
-                self._block(block)
+        for block, hits in lines.ahead(lines.blocks(source.path, BLOCK_BYTES), self._find):
+            if block.endswith(b"\n") and not self._buffer.waiting:
+                self._block(block, hits)
             else:
                 self.feed(block)
         self.finish()
@@ -75,10 +79,11 @@ class TrainingReader:
         """The log will not grow: its last half line counts, but for a number that may be cut."""
         if rest := self._buffer.rest():
             whole = rest[: rest.rfind(b"|") + 1] if HEAD.search(rest) else rest
-            self._block(whole + b"\n")
+            self._block(whole + b"\n", self._find(whole + b"\n"))
 
-    def result(self) -> TrainingLog:
-        return self._tables.log(self._sources, self._lines_before + self._line)
+    def result(self, last: bool = False) -> TrainingLog:
+        """`last`: nothing more will be asked of this reader, which saves half of the memory."""
+        return self._tables.log(self._sources, self._lines_before + self._line, last)
 
     def _begin(self, source: Source) -> None:
         self._buffer = LineBuffer()
@@ -87,8 +92,11 @@ class TrainingReader:
         self._line = 0
         self._marks.begin(source, len(self._sources) - 1)
 
-    def _block(self, block: bytes) -> None:
-        hits = _FINDER.find(block)
+    def _find(self, block: bytes) -> Hits:
+        enough = self._tables.timer_reports >= MOST_TIMER_REPORTS
+        return (_WITHOUT_TIMERS if enough else _FINDER).find(block)
+
+    def _block(self, block: bytes, hits: Hits) -> None:
         is_iteration = hits.needle < len(ITERATION_NEEDLES)
         rows = self._iterations(block, hits.only(is_iteration), hits.line[hits.needle == _WORLD])
         self._marks.read(block, hits.only(~is_iteration), len(ITERATION_NEEDLES), rows)
@@ -108,4 +116,4 @@ def training_log(path: PathLike | Iterable[PathLike]) -> TrainingLog:
     reader = TrainingReader()
     for source in lines.sources(path):
         reader.read(source)
-    return reader.result()
+    return reader.result(last=True)

@@ -14,11 +14,14 @@ MEMORY = (
     rule(
         "cuda_oom",
         ROOT,
-        rb"(?:CUDA|HIP|XPU|MPS) ?(?:backend )?(?:error: )?out of memory",
+        rb"(?:CUDA|HIP|XPU|MPS|NPU|MLU|HPU) ?(?:backend )?(?:error: )?out of memory",
         unless=rb"^\s*(?:if|#|WARNING|warn)",
     ),
     rule(
-        "cuda_oom", ROOT, rb"OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED|cudaErrorMemoryAllocation"
+        "cuda_oom",
+        ROOT,
+        rb"OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED|cudaErrorMemoryAllocation|"
+        rb"C(?:uda|UDA) failure (?:2 )?'out of memory'",
     ),
     rule(
         "cpu_oom",

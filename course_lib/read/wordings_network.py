@@ -34,6 +34,8 @@ NETWORK = (
         rb"[Rr]ank \d+ .{0,40}failed to (?:pass|"
         rb"reach) monitoredBarrier in (?P<barrier_ms>\d{1,15}) ms|"
         rb"Ranks? [\d, ]{1,200} failed to pass monitoredBarrier|collective operation timeout|"
+        rb"reached monitoredBarrier, but received errors .{0,60}rank (?P<faulty_rank>\d{1,7})|"
+        rb"[Rr]ank (?P<group_rank>\d{1,7})\] .{0,60}watchdog got stuck for (?P<stuck_s>\d{1,9}) s|"
         rb"Collective operation timed out",
     ),
     rule(
@@ -48,6 +50,8 @@ NETWORK = (
         rb"client socket has failed to connect to (?:any network address of )?\(?"
         rb"(?P<address>[^).]{1,100})|"
         rb"rendezvous.{0,80}(?:timed out|time-?out)|wait timeout after \d{1,12}ms|"
+        rb"Timed out initializing process group in store based barrier on rank: (?P<rank>\d{1,7})|"
+        rb"connect\(\) timed out\. Original timeout|"
         rb"[Ss]ocket [Tt]imeout|Name or service not known|nodename nor servname|"
         rb"Temporary failure in name resolution",
     ),
@@ -62,6 +66,7 @@ NETWORK = (
         "connect_failed",
         SECONDARY,
         rb"WARN Call to connect (?:to \S{1,80} )?failed|Call to connect returned .{0,80}|"
+        rb"connectFullMesh failed|"
         rb"[Cc]onnect.{0,60}(?:timed out|Connection refused|No route to host)|socketStartConnect",
     ),
     rule(

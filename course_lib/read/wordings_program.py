@@ -8,9 +8,15 @@ NUMBERS = (
     rule(
         "nan_loss",
         ROOT,
-        rb"(?:[Rr]ank (?P<rank>\d{1,7}): )?found NaN in (?:local )?(?P<what>[\w \-]{1,60}?)"
-        rb"(?: in (?P<during>\w{1,20} pass))?[.,](?: Device: (?P<device>\d{1,5}))?"
-        rb"(?:, node: (?P<node>\S{1,100}))?",
+        rb"Rank (?P<rank>\d{1,7}), node (?P<node>[^,\s]{1,100}), device (?P<device>\d{1,5}), "
+        rb"iteration (?P<iteration>\d{1,12}): Unexpected result (?:nan|inf)",
+    ),
+    rule(
+        "nan_loss",
+        ROOT,
+        rb"(?:[Rr]ank (?P<rank>\d{1,7}): )?found NaN in (?:local )?(?P<what>[\w \-#]{1,60}?)"
+        rb"(?: in (?P<during>\w{1,20} pass)[^.,]{0,100})?[.,](?: Device: (?P<device>\d{1,5}))?"
+        rb"(?:, node: (?P<node>[^,\s]{1,100}))?",
     ),
     rule(
         "nan_loss",
@@ -40,6 +46,7 @@ PROGRAM = (
         ROOT,
         rb"FileNotFoundError: (?:\[Errno 2\] )?No such file or directory: '?"
         rb"(?P<path>[^'\n]{1,500})|"
+        rb"cannot be found at the path prefix (?P<prefix>\S{1,500})|"
         rb"FileNotFoundError\b|can't open file '(?P<script>[^'\n]{1,500})'",
     ),
     rule(
@@ -57,6 +64,7 @@ PROGRAM = (
     rule(
         "file_system",
         ROOT,
+        rb"PytorchStreamWriter failed|enforce fail at inline_container\.cc|"
         rb"Stale file handle|No space left on device|Disk quota exceeded|Read-only file system|"
         rb"Input/output error",
     ),
@@ -64,8 +72,8 @@ PROGRAM = (
     rule(
         "bad_layout",
         ROOT,
-        rb"LayoutError\b|(?:is )?not (?:evenly )?divisible by|must be (?:a )?(?:divisible by|"
-        rb"multiple of)|"
+        rb"LayoutError\b|(?:is )?not (?:evenly )?divisible by|"
+        rb"(?:must|should) be (?:a )?(?:divisible by|multiple of)|"
         rb"(?:is )?not a multiple of|world.?size .{0,60}(?:does not match|!=|must (?:be|equal)|"
         rb"is smaller)|"
         rb"mesh .{0,60}(?:not compatible|does not (?:match|fit))|"
@@ -79,6 +87,7 @@ PROGRAM = (
         rb"CUDA error: (?P<error>.{1,200})|device-side assert|illegal memory access|"
         rb"uncorrectable ECC|"
         rb"invalid device ordinal|no CUDA-capable device|No CUDA GPUs are available|NVRM: Xid|"
+        rb"Found no NVIDIA driver|"
         rb"CUDA driver version is insufficient|HIP error: ",
     ),
 )
@@ -92,17 +101,24 @@ LAUNCHER = (
         rb"Signal 9 \(SIGKILL\) received by PID (?P<pid2>\d{1,9})|"
         rb"DataLoader worker \(pid\(?s?\)? ?\d{0,9}.{0,20}\) is killed by signal: Killed|"
         rb"DataLoader worker .{0,40}exited unexpectedly|line \d{1,6}: +(?P<pid3>\d{1,9}) Killed\b|"
+        rb"died with <Signals\.SIGKILL|"
+        rb"srun: error: (?P<node>[\w.-]{1,100}): tasks? (?P<task>[\d,-]{1,60}): Killed|"
         rb"\*\*\* (?:JOB|STEP) .{1,120} KILLED AT|\b(?P<pid4>\d{1,9}) (?:Killed|"
         rb"\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb)\s",
     ),
     rule(
         "crashed",
         SECONDARY,
+        rb"srun: error: (?P<node>[\w.-]{1,100}): tasks? (?P<task>[\d,-]{1,60}): "
+        rb"(?:Segmentation fault|Bus error|Floating point exception|Illegal instruction)|"
         rb"Segmentation fault|SIGSEGV|exitcode: -11|SIGBUS|Bus error|SIGFPE|"
         rb"Fatal Python error: (?P<what>.{1,100})",
     ),
     rule(
-        "aborted", REPORT, rb"exitcode: -6|SIGABRT|: Aborted|\(core dumped\)|terminate called after"
+        "aborted",
+        REPORT,
+        rb"MPI_ABORT was invoked on rank (?P<rank>\d{1,7})|"
+        rb"exitcode: -6|SIGABRT|: Aborted|\(core dumped\)|terminate called after",
     ),
     rule(
         "nccl_error",
@@ -124,6 +140,6 @@ LAUNCHER = (
         REPORT,
         rb"SignalException|received SIGTERM|closing signal SIGTERM|exitcode: -15|\(SIGTERM\)|"
         rb"Killing subprocess|KeyboardInterrupt|SystemExit|Force Terminated|Terminating StepId|"
-        rb"Job step aborted|: Terminated|tasks? [\d,-]{1,60}: Killed",
+        rb"Job step aborted|: Terminated",
     ),
 )

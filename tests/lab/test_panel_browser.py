@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -14,9 +16,10 @@ from course_lib.lab.lab import Lab
 
 from .conftest import PATIENCE_S
 
+MONITOR = Path(__file__).parents[2] / "code" / "monitor.py"
 CELLS = [
     "from course_lib import Lab, shell\nlab = Lab(quiet=True)",
-    "run = lab.submit(shell.recipe('slow', 'sleep 300'))\nrun.watch()",
+    f"run = lab.submit(shell.recipe('slow', 'python {MONITOR} & sleep 300'))\nrun.watch()",
     "print('the next cell came', run.state)",
 ]
 ADDRESS = re.compile(r"^\s+http://127\.0\.0\.1:(\d+)/lab\?token=(\w+)")
@@ -57,6 +60,9 @@ def test_the_panel_shows_a_running_job_and_its_button_ends_it(page, tmp_path, cl
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_text("Run All Cells", exact=True).click()
     page.get_by_text("running on node").wait_for()
+    page.get_by_text("memory of node").first.wait_for()
+    if folder := os.environ.get("COURSE_SCREENS"):
+        page.screenshot(path=f"{folder}/panel.png")
     page.get_by_role("button", name="Cancel").click()
     page.get_by_text("the next cell came CANCELLED").wait_for()
     assert page.get_by_text("slow: cancelled", exact=True).count() == 1

@@ -39,7 +39,7 @@ REAL = {
     ),
     "oom/mid-reserved-pt14.log": ("cuda_oom", None, None, 1),
     "oom/old-kib-ddp-traceback.log": ("cuda_oom", None, None, 3),
-    "oom/slurm-oomkill-wordings.log": ("host_oom_kill", None, "sdumont6156", 1),
+    "oom/slurm-oomkill-wordings.log": ("host_oom_kill", 0, "sdumont6156", 1),
     "oom/torch-launch-exit-minus9.log": ("killed", None, None, 1),
     "oom/v100-16gpu-after-5it.log": ("cuda_oom", 13, None, 1589),
     "oom/v100-16gpu-dgx2-zero0.log": ("cuda_oom", 7, None, 948),

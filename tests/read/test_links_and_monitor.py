@@ -186,6 +186,13 @@ def test_load_and_rates(write, tmp_path):
     assert found.start_unix_s == 100
 
 
+def test_only_the_end_of_a_long_record(write):
+    path = write("n1.jsonl", "".join(look(second) + "\n" for second in range(100)))
+    found = read.monitor(path, last_bytes=3 * len(look(99)) + 10)
+    assert found.load["time_s"].tolist() == [0, 1, 2]
+    assert found.start_unix_s == 97
+
+
 def test_nothing_recorded_yet(tmp_path):
     (tmp_path / "monitor").mkdir()
     assert read.monitor(tmp_path).load.empty

@@ -6,9 +6,12 @@ import gzip
 import json
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from fuzz_mutations import PICKLE_BOMBS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -205,3 +208,15 @@ def test_no_bytes_raise(tmp_path_factory, pieces):
         assert trace.peak_bytes == max(trace.total_bytes, default=0)
         trace.downsample(10)
     assert memory.peaks is not None
+
+
+def test_a_small_pickle_cannot_take_much_memory(write):
+    """Read in a process of its own, since only a process has a peak."""
+    paths = [write(f"{number}.pickle", bomb) for number, bomb in enumerate(PICKLE_BOMBS)]
+    program = (
+        "import resource, sys; from course_lib import read\n"
+        "for path in sys.argv[1:]: read.memory(path)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *paths], capture_output=True, check=True)
+    assert int(done.stdout) < 1500

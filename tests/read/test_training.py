@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -54,6 +55,62 @@ def test_benchmark_lines_with_seconds_and_rank_prefix():
     assert row.elapsed_ms == pytest.approx(5355.1)
     assert (row.samples_per_second, row.tflops_per_device) == (17.927, 137.10)
     assert row.iteration == 20
+
+
+WHO = {
+    # before the word `iteration`: rank, node, time of day
+    "[default7]:[rank15]:": (15, None, None),
+    "3: ": (3, None, None),
+    " 7:": (7, None, None),
+    "3: [default7]: ": (31, None, None),
+    "[1,15]<stdout>:": (15, None, None),
+    "[rank3]: ": (3, None, None),
+    "n12: ": (None, "n12", None),
+    "10.0.0.3: ": (None, "10.0.0.3", None),
+    "(worker pid=12, ip=10.0.0.7) ": (None, "10.0.0.7", None),
+    "\x1b[32m0: \x1b[0m": (0, None, None),
+    "2024-05-01T10:00:00.123456Z ": (None, None, "2024-05-01 10:00:00.123456"),
+    "2024-05-01 10:00:00,123 - INFO - ": (None, None, "2024-05-01 10:00:00.123"),
+    "0: 2024-05-01T10:00:01Z [default0]: [2024-05-01 10:00:00] ": (0, None, "2024-05-01 10:00:01"),
+    "W0501 10:00:00.1234 55 x.py:5] ": (None, None, None),
+    "May 01 10:00:00 node7 python[33]: ": (None, None, None),
+}
+
+
+@pytest.mark.parametrize("before", WHO)
+@pytest.mark.parametrize("seconds", [("00", "00"), ("00", "37")])
+def test_who_printed_a_line_and_when(before, seconds):
+    text = "".join(
+        before.replace("10:00:00", f"10:00:{second}") + line(n)
+        for n, second in enumerate(seconds, 1)
+    )
+    table = feed(text).iterations
+    assert table["iteration"].tolist() == [1, 2]
+    rank, node, time = WHO[before]
+    row = table.iloc[0]
+    assert (None if pd.isna(row["rank"]) else row["rank"]) == rank
+    assert (None if pd.isna(row["node"]) else row["node"]) == node
+    assert (None if pd.isna(row.timestamp) else row.timestamp) == (time and pd.Timestamp(time))
+
+
+def test_first_versions_wrote_no_colon():
+    row = feed(
+        " iteration      100/  320000 | elapsed time per iteration (ms): 543.2 | learning rate "
+        "1.500E-04 | lm loss 6.532E+00 | loss scale 65536.0 |\n"
+    ).iterations.iloc[0]
+    assert (row.learning_rate, row.lm_loss, row.loss_scale) == (1.5e-4, 6.532, 65536)
+
+
+def test_progress_bars_and_thousands():
+    bar = (
+        "Epoch 0: :   1%|#   | 10/1000 [00:33<55:12, v_num=1, reduced_train_loss=10.50, "
+        "global_step={n}.000, consumed_samples=80.0, train_step_timing in s=3.210]"
+    )
+    table = feed("\r".join(bar.format(n=n) for n in (9, 10)) + "\n").iterations
+    assert table["iteration"].tolist() == [9, 10]
+    assert table.elapsed_ms.tolist() == [3210, 3210]
+    row = feed("step: 10  loss: 10.8301  memory: 33.8GiB(35.6%)  tps: 7,290\n").iterations.iloc[0]
+    assert (row.lm_loss, row.tokens_per_second_per_device) == (10.8301, 7290)
 
 
 def test_weather_trainer():

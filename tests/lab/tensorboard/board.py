@@ -15,8 +15,11 @@ from pathlib import Path
 
 import psutil
 
+PATIENCE_S = 240.0
+"""Much longer than a busy machine needs."""
 
-def wait_until(what, limit_s: float = 90.0):
+
+def wait_until(what, limit_s: float = PATIENCE_S):
     """The first true answer of `what`; fails at the limit, which no working run comes near."""
     until_s = time.monotonic() + limit_s
     while time.monotonic() < until_s:

@@ -12,7 +12,7 @@ import pytest
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-from board import Server, jupyter  # noqa: E402
+from board import PATIENCE_S, Server, jupyter  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -53,6 +53,7 @@ class Visit:
 def visit(browser, server) -> Iterator[Visit]:
     """A page 1280 pixels wide. Whatever asks for another server is stopped and fails the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(1000 * PATIENCE_S)
     page = context.new_page()
     seen = Visit(page)
     own = server.url.split("/user/")[0]

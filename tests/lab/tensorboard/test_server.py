@@ -13,7 +13,7 @@ from pathlib import Path
 import gpu_trace
 import psutil
 import pytest
-from board import jupyter, wait_until
+from board import PATIENCE_S, jupyter, wait_until
 from werkzeug.test import Client
 
 from course_lib.lab.tensorboard import Link, proxy_entry, served, tensorboard
@@ -163,18 +163,23 @@ if __name__ == "__main__":
     import threading
     answers, done = [], threading.Event()
     MortalProcess(target=Loader().work).start()
-    done.wait(60)
+    done.wait(200)
     print(answers)
 """
     script = tmp_path / "killed.py"
     script.write_text(program)
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=100, check=True
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
     )
     assert done.stdout.strip() == "[(None, None)]"
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_nothing_listens_on_the_network_and_nothing_outlives_the_jupyter_server(tmp_path):
     first = tmp_path / "runs" / "first-1" / "profile" / "rank0.1.pt.trace.json.gz"
     gpu_trace.write(first, 0, 1)
@@ -196,19 +201,18 @@ def test_nothing_listens_on_the_network_and_nothing_outlives_the_jupyter_server(
         wait_until(lambda: _runs(plugin) == ["first-1/profile", "late-2/profile"])
 
         server.process.kill()  # no chance to tidy up
-        _, left = psutil.wait_procs(started, timeout=60)
+        _, left = psutil.wait_procs(started, timeout=PATIENCE_S)
         assert left == []
         assert [file for folder in folders for file in folder.glob("listener-*")] == []
 
 
 def _runs(url: str) -> list[str]:
-    from urllib.error import HTTPError
     from urllib.request import urlopen
 
     try:
         with urlopen(url, timeout=60) as answer:
             facts = json.load(answer)
-    except HTTPError:  # 503 while it loads
+    except OSError:  # 503 while it loads, nothing at all on a machine that is busy
         return []
     return [] if facts["loading"] else facts["runs"]
 

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from board import wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 RUNS = ("gpu-4/profile", "narrow-1/profile", "two-3/profile", "wide-2/profile")
 
 
@@ -153,9 +153,9 @@ def test_diff_compares_two_runs_and_goes_deeper_by_a_click(tab):
 def test_scalars_and_the_tab_itself_are_reached_from_tensorboards_page(visit, server):
     visit.page.goto(f"{server.url}tensorboard/#pytorch_profiler")
     frame = visit.page.frame_locator("iframe[src*=pytorch_profiler], iframe")
-    frame.get_by_text("Overview").first.wait_for(timeout=90_000)
+    frame.get_by_text("Overview").first.wait_for()
     visit.page.goto(f"{server.url}tensorboard/#timeseries")
-    visit.page.get_by_text("lm loss").first.wait_for(timeout=60_000)
+    visit.page.get_by_text("lm loss").first.wait_for()
     keep_picture(visit.page, "scalars")
 
 
@@ -163,7 +163,7 @@ def test_the_launcher_has_the_entry_with_its_icon(visit, server):
     page = visit.page
     page.goto(f"{server.url}lab?reset")
     card = page.locator(".jp-LauncherCard", has_text="TensorBoard")
-    card.wait_for(timeout=90_000)
+    card.wait_for()
     card.locator("img").wait_for()
     icon = card.locator("img")
     assert icon.evaluate("image => image.naturalWidth") > 0
@@ -174,7 +174,7 @@ def run_cell(page, server, name: str, source: str) -> None:
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
     nbformat.write(notebook, server.folder / f"{name}.ipynb")
     page.goto(f"{server.url}lab/tree/{name}.ipynb?reset")  # alone, not beside the last one
-    page.get_by_text("| Idle").wait_for(timeout=90_000)
+    page.get_by_text("| Idle").wait_for()
     page.locator(".jp-Cell .cm-content").first.click()
     page.keyboard.press("Shift+Enter")
 
@@ -187,11 +187,11 @@ def test_the_link_of_a_cell_opens_tensorboard(visit, server):
     page = visit.page
     run_cell(page, server, "link", source)
     link = page.locator(".jp-OutputArea a", has_text="TensorBoard")
-    link.wait_for(timeout=90_000)
+    link.wait_for()
     with page.context.expect_page() as opened:
         link.click()
     board = opened.value
-    board.get_by_text("lm loss").first.wait_for(timeout=90_000)
+    board.get_by_text("lm loss").first.wait_for()
     keep_picture(page, "link")
     keep_picture(board, "opened")
 
@@ -200,7 +200,7 @@ def test_a_moving_diagram_is_stepped_through_in_a_notebook(visit, server):
     source = "from course_lib import show\nshow.moving.collective('all-gather', 3)"
     page = visit.page
     run_cell(page, server, "steps", source)
-    page.get_by_text("1 of 3. before").wait_for(timeout=90_000)
+    page.get_by_text("1 of 3. before").wait_for()
     page.locator("button:has(.fa-step-forward)").click()
     page.get_by_text("2 of 3. all-gather").wait_for()
     picture = page.locator(".jp-OutputArea img")

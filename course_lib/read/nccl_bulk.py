@@ -1,0 +1,173 @@
+"""Channel lines of a block as columns: who printed them, the channel, and a number for the rest.
+
+Texts are not compared but hashed (64 bits); each different one is parsed once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.read.scan import Finder, newlines_of
+from course_lib.read.words import (
+    WORD,
+    Ints,
+    Words,
+    eight_digits,
+    every,
+    first_bytes,
+    first_mark,
+    is_byte,
+    not_digits,
+    word,
+)
+
+Hashes = npt.NDArray[np.uint64]
+NEEDLE = b" NCCL INFO Channel "
+_FINDER = Finder([NEEDLE])
+_NEEDLE = [
+    (offset, np.frombuffer(NEEDLE, np.uint64, 1, offset)[0])
+    for offset in (0, WORD, len(NEEDLE) - WORD)
+]
+_MOST_GUESSES, _MOST_LOOKS = 16, 1000
+_LONGEST_BYTES = 400
+_FACTORS = (np.random.default_rng(1).integers(1, 2**63, _LONGEST_BYTES, np.int64) * 2 + 1).astype(
+    np.uint64
+)
+_BITS = np.uint64(8 * WORD)
+_COLON, _THREE_BYTES = np.uint64(int.from_bytes(b" : ", "little")), np.uint64(0xFFFFFF)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The different texts of a block; `code` says for every line which of them it has."""
+
+    code: Ints
+    text: list[bytes]
+    hashes: list[int]
+
+
+@dataclass(frozen=True)
+class ChannelBlock:
+    """`line` counts from 0 in the block; `rest` are the other lines, with their starts and ends.
+    `place` says where the channel is named."""
+
+    block: bytes
+    line: Ints
+    channel: Ints
+    place: Ints
+    head: Texts
+    link: Texts
+    rest: list[tuple[int, int, int]]
+    lines: int
+
+    def name(self, row: int) -> bytes:
+        """The channel as it is written: `3`, `03/16`."""
+        start = int(self.place[row])
+        return self.block[start : start + WORD].split(b" ")[0]
+
+
+def channel_lines(block: bytes) -> ChannelBlock:
+    newlines = newlines_of(block)
+    whole = block.endswith(b"\n") or not block
+    start = np.concatenate(([0], newlines + 1))[: len(newlines) + (not whole)]
+    end = newlines if whole else np.append(newlines, len(block))
+    words = np.frombuffer(block + bytes(3 * WORD), np.uint64, len(block) // WORD + 3)
+    place = _places(block, words, start, end)
+    line = np.flatnonzero(place >= 0)
+    after = place[line] + len(NEEDLE)
+    channel, link = _numbers(words, after, end[line])
+    good = (
+        (link > 0)
+        & (place[line] - start[line] < _LONGEST_BYTES)
+        & (end[line] - link < _LONGEST_BYTES)
+    )
+    line, link = line[good], link[good]
+    rest = np.ones(len(start), np.bool_)
+    rest[line] = False
+    others = np.flatnonzero(rest)
+    return ChannelBlock(
+        block=block,
+        line=line,
+        channel=channel[good],
+        place=after[good],
+        head=_texts(block, words, start[line], place[line]),
+        link=_texts(block, words, link, end[line]),
+        rest=list(zip(*(of.tolist() for of in (others, start[others], end[others])), strict=True)),
+        lines=len(start),
+    )
+
+
+def _places(block: bytes, words: Words, start: Ints, end: Ints) -> Ints:
+    """Where the needle stands in each line (-1: nowhere). In most lines it does so as far from
+    the start as in a line before."""
+    place = np.full(len(start), -1, np.int64)
+    left = np.arange(len(start))
+    for _ in range(_MOST_GUESSES):
+        looks = left[:_MOST_LOOKS]
+        spans = zip(start[looks].tolist(), end[looks].tolist(), strict=True)
+        places = (block.find(NEEDLE, begin, stop) for begin, stop in spans)
+        first = next((item for item in enumerate(places) if item[1] >= 0), None)
+        if first is None:
+            left = left[_MOST_LOOKS:]
+            break
+        left = left[first[0] :]
+        at = start[left] + (first[1] - start[left[0]])
+        found = _is_needle(words, at) & (at + len(NEEDLE) <= end[left])
+        place[left[found]] = at[found]
+        left = left[~found]
+    if len(left):
+        hits = _FINDER.find(block)
+        new = place[hits.line] < 0
+        place[hits.line[new]] = hits.position[new]
+    return place
+
+
+def _is_needle(words: Words, at: Ints) -> npt.NDArray[np.bool_]:
+    at = np.minimum(at, (len(words) - 2) * WORD - len(NEEDLE))
+    same = np.ones(len(at), np.bool_)
+    for offset, part in _NEEDLE:
+        same &= word(words, at + offset) == part
+    return same
+
+
+def _numbers(words: Words, at: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """The channel that is written at `at`, and where the text after ` : ` begins (0: nowhere)."""
+    text = word(words, at)
+    values = text ^ every("0")
+    digits = first_mark(not_digits(values))
+    colon = first_mark(is_byte(text, ":"))
+    around = word(words, at + np.maximum(colon - 1, 0)) & _THREE_BYTES
+    link = at + colon + 2
+    good = (digits > 0) & (colon > digits) & (colon < WORD) & (around == _COLON) & (link < end)
+    number = eight_digits(values << (_BITS - (digits << 3).astype(np.uint64)))
+    return number, np.where(good, link, 0)
+
+
+def _texts(block: bytes, words: Words, start: Ints, end: Ints) -> Texts:
+    if not len(start):
+        return Texts(start, [], [])
+    hashes = _hashes(words, start, end - start)
+    first = np.concatenate(([True], hashes[1:] != hashes[:-1]))  # ranks print in runs
+    runs = np.flatnonzero(first)
+    known, place, code = np.unique(hashes[runs], return_index=True, return_inverse=True)
+    spans = zip(start[runs[place]].tolist(), end[runs[place]].tolist(), strict=True)
+    texts = [block[begin:stop] for begin, stop in spans]
+    return Texts(code[np.cumsum(first) - 1], texts, known.tolist())
+
+
+def _hashes(words: Words, start: Ints, length: Ints) -> Hashes:
+    hashes = length.astype(np.uint64)
+    shift = ((start & 7) << 3).astype(np.uint64)
+    back = _BITS - shift
+    at = start >> 3
+    following = words[at]
+    for number in range(-(-int(length.max()) // WORD)):
+        at = np.minimum(at + 1, len(words) - 1)
+        text, following = following, words[at]
+        left = np.clip(length - number * WORD, 0, WORD)
+        text = (text >> shift) | (following << back)
+        hashes += (text & first_bytes(left)) * _FACTORS[number]
+    return hashes
