@@ -57,6 +57,11 @@ def shown(box, job: str) -> dict[str, str]:
         ("-m foo", 255, "Invalid --distribution specification"),
         ("--propagate=FOO", 1, "--propagate=FOO is not valid."),
         ("--array=1-2", 1, "the box does not do --array; a real Slurm does."),
+        ("-n1 : -n1", 1, "Script arguments not permitted with --wrap option"),
+        ("--sockets-per-node=2", 1, "Socket, core and/or thread specification can not be"),
+        ("--tmp=1G", 1, "Temporary disk specification can not be satisfied"),
+        ("--switches=x", 1, 'Invalid numeric value "x" for --switches.'),
+        ("-F nosuchfile", 255, "Invalid --nodefile node file"),
         ("--container=x", 1, "the box does not do --container; a real Slurm does."),
     ],
 )
@@ -65,6 +70,24 @@ def test_what_can_never_run_is_refused_in_slurms_words(box, options, code, compl
     assert (done.returncode, done.stdout) == (code, "")
     assert complaint in done.stderr
     assert all(line.startswith("sbatch: error: ") for line in done.stderr.splitlines())
+
+
+def test_an_option_without_effect_says_so_once_and_the_job_is_taken(box):
+    done = box.run(
+        "sbatch", "--hold", "--parsable", "--switches=1", "--contiguous", "--wrap", "true"
+    )
+    assert done.stdout.strip().isdigit()
+    assert done.stderr.splitlines() == [
+        "sbatch: note: the box accepts --switches and does nothing with it",
+        "sbatch: note: the box accepts --contiguous and does nothing with it",
+    ]
+
+
+@pytest.mark.parametrize("what", [["sbatch", "-n1", ":", "-n1", "x"], ["srun", "a", ":", "b"]])
+def test_jobs_of_several_components_are_refused_by_name(box, what):
+    done = box.run(*what, check=False)
+    assert done.returncode == 1
+    assert "the box does not do several components" in done.stderr
 
 
 def test_the_command_line_beats_variables_and_they_beat_the_script(box):
