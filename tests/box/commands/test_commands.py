@@ -57,7 +57,7 @@ def shown(box, job: str) -> dict[str, str]:
         ("-m foo", 255, "Invalid --distribution specification"),
         ("--propagate=FOO", 1, "--propagate=FOO is not valid."),
         ("--array=1-2", 1, "the box does not do --array; a real Slurm does."),
-        ("-n1 : -n1", 1, "Script arguments not permitted with --wrap option"),
+        ("-n1 : -n1", 1, "the box does not do several components of one job"),
         ("--sockets-per-node=2", 1, "Socket, core and/or thread specification can not be"),
         ("--tmp=1G", 1, "Temporary disk specification can not be satisfied"),
         ("--switches=x", 1, 'Invalid numeric value "x" for --switches.'),
