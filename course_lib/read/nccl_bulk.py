@@ -32,10 +32,14 @@ _NEEDLE = [
     for offset in (0, WORD, len(NEEDLE) - WORD)
 ]
 _MOST_GUESSES, _MOST_LOOKS = 16, 1000
-_LONGEST_BYTES = 400
-_FACTORS = (np.random.default_rng(1).integers(1, 2**63, _LONGEST_BYTES, np.int64) * 2 + 1).astype(
+_LONGEST_BYTES, _LONGEST_WORDS = 400, 50
+_FACTORS = (np.random.default_rng(1).integers(1, 2**63, _LONGEST_WORDS, np.int64) * 2 + 1).astype(
     np.uint64
 )
+_MASKS = first_bytes(
+    np.clip(np.arange(_LONGEST_BYTES + 1)[:, None] - WORD * np.arange(_LONGEST_WORDS), 0, WORD)
+)
+"""For each length: what of its words belongs to a text."""
 _BITS = np.uint64(8 * WORD)
 _COLON, _THREE_BYTES = np.uint64(int.from_bytes(b" : ", "little")), np.uint64(0xFFFFFF)
 
@@ -74,7 +78,9 @@ def channel_lines(block: bytes) -> ChannelBlock:
     whole = block.endswith(b"\n") or not block
     start = np.concatenate(([0], newlines + 1))[: len(newlines) + (not whole)]
     end = newlines if whole else np.append(newlines, len(block))
-    words = np.frombuffer(block + bytes(3 * WORD), np.uint64, len(block) // WORD + 3)
+    words = np.frombuffer(
+        block + bytes(_LONGEST_BYTES + WORD), np.uint64, (len(block) + _LONGEST_BYTES) // WORD
+    )
     place = _places(block, words, start, end)
     line = np.flatnonzero(place >= 0)
     after = place[line] + len(NEEDLE)
@@ -159,15 +165,9 @@ def _texts(block: bytes, words: Words, start: Ints, end: Ints) -> Texts:
 
 
 def _hashes(words: Words, start: Ints, length: Ints) -> Hashes:
-    hashes = length.astype(np.uint64)
-    shift = ((start & 7) << 3).astype(np.uint64)
-    back = _BITS - shift
-    at = start >> 3
-    following = words[at]
-    for number in range(-(-int(length.max()) // WORD)):
-        at = np.minimum(at + 1, len(words) - 1)
-        text, following = following, words[at]
-        left = np.clip(length - number * WORD, 0, WORD)
-        text = (text >> shift) | (following << back)
-        hashes += (text & first_bytes(left)) * _FACTORS[number]
-    return hashes
+    width = -(-int(length.max()) // WORD)
+    text = words.view(np.uint8)
+    every = np.ndarray((len(text) - WORD * width + 1, WORD * width), np.uint8, text, strides=(1, 1))
+    rows = every[start].view(np.uint64)
+    rows &= np.ascontiguousarray(_MASKS[:, :width])[length]
+    return np.asarray(length.astype(np.uint64) + rows @ _FACTORS[:width])
