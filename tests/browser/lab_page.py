@@ -122,8 +122,7 @@ class LabPage:
     def picture(self, file: Path) -> None:
         """The whole notebook, however long it is."""
         height = self.page.evaluate(
-            "() => document.querySelector('.jp-Notebook .jp-WindowedPanel-inner, .jp-Notebook')"
-            ".scrollHeight"
+            "() => document.querySelector('.jp-Notebook .jp-WindowedPanel-outer').scrollHeight"
         )
         before = self.page.viewport_size
         self.page.set_viewport_size({"width": 1280, "height": min(int(height) + 200, 16_000)})
