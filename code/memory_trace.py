@@ -103,10 +103,28 @@ def lives(allocations: list[tuple[int, int, int]]) -> list[Block]:
     return blocks
 
 
+def end_unseen(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -> None:
+    """A block that a thread of the communication library gave back last has no end in the profile.
+    It ended with its collective; made outside of one, when the step's messages had all arrived."""
+    sending = [r for r in ranges if r.phase == "communication"]
+    passes = [r for r in ranges if r.phase in ("forward", "backward")]
+    last = {r.step: r.end_ns for r in passes}  # in order of time: the latest stays
+    for block in blocks:
+        if block.end_ns is not None or block.address in owners:
+            continue
+        home = _inside(sending, block.begin_ns)
+        later = [end_ns for end_ns in last.values() if end_ns > block.begin_ns]
+        if home is not None:
+            block.end_ns = home.end_ns
+        elif later:
+            block.end_ns = min(later)
+
+
 def classify(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -> None:
     """`owners` says which category's buffers lie at an address when the recording ends."""
     outer = [r for r in ranges if r.phase not in ("communication", "recompute")]
     again = [r for r in ranges if r.phase == "recompute"]
+    steps = {r.step: r for r in ranges if r.phase == "optimizer"}
     for block in blocks:
         home = _inside(outer, block.begin_ns)
         if block.end_ns is None and block.address in owners:
@@ -118,6 +136,9 @@ def classify(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -
             block.category = ACTIVATIONS if kept else TEMPORARY
         elif home.phase == "backward":
             block.category = _in_backward(block, home, _inside(again, block.begin_ns))
+            step = steps.get(home.step)
+            if step is not None and block.end_ns is not None and block.end_ns > step.begin_ns:
+                block.category = GRADIENTS  # the optimizer read it
 
 
 def _in_backward(block: Block, home: Range, recomputed: Range | None) -> int:
@@ -213,6 +234,7 @@ class MemoryRecorder:
         path = Path(args.memory_dir) / f"rank{layout.rank}.jsonl.gz"
         ranges, allocations = read(recording, args.profile_step_start + 1, device.type)
         blocks = lives(allocations)
+        end_unseen(blocks, ranges, owners)
         classify(blocks, ranges, owners)
         write(path, header, list(self.before.values()), blocks, ranges)
 

@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 EXPORTS: dict[str, str] = {
     "Lab": "lab.lab:Lab",
+    "bench": "lab.bench",
     "check": "teach.check",
     "gpt": "lab.recipes.gpt",
     "links": "lab.recipes.links",

@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "build": ("teach.build", "makes notebooks and solutions from the lessons"),
     "run": ("teach.run", "runs the whole course and prints a table"),
     "progress": ("teach.progress", "shows which exercises are solved"),
-    "bench": ("plan.bench", "runs or plans the benchmark of lesson 15"),
+    "bench": ("lab.bench.command", "runs or plans the benchmark of lesson 15"),
 }
 USAGE_ERROR, INTERRUPTED = 2, 130
 

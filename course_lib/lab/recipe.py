@@ -26,7 +26,8 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """`program` is a file of `code/` or a path; `commands` are shell lines to run instead of one;
-    `script` is a whole batch script to submit as it stands.
+    `script` is a whole batch script to submit as it stands. `before` are shell lines that the job
+    runs once before the program's processes start.
 
     `launcher`: "torchrun" starts one launcher per node, which starts one process per device;
     "srun" starts the processes itself. `directives` are further #SBATCH lines, by long name.
@@ -36,6 +37,7 @@ class Recipe:
     program: str = ""
     arguments: tuple[str, ...] = ()
     commands: str = ""
+    before: str = ""
     script: str = ""
     nodes: int = 1
     gpus_per_node: int = 1
@@ -94,7 +96,8 @@ class Recipe:
         if len(given) != 1:
             found = " and ".join(given) or "none of them"
             return [f"a recipe has a program, or commands, or a script; this one has {found}"]
-        texts = (self.program, *self.arguments, *self.environment.values(), self.commands)
+        shell = (self.commands, self.before)
+        texts = (self.program, *self.arguments, *self.environment.values(), *shell)
         if any("\0" in text for text in (*texts, self.script)):
             return ["a value holds a NUL byte, which no program can be given; remove it"]
         return []

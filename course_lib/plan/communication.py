@@ -41,6 +41,8 @@ def bytes_per_s(cluster: Cluster, group: Group) -> float:
     if group.nodes == 1:
         return inside
     share = cluster.share_over(max(group.reach, group.nodes))
+    if cluster.shared_link:
+        share /= cluster.devices_per_node
     pooled = group.per_node * cluster.across.gb_per_s * 1e9 * share
     return pooled if group.per_node == 1 else min(inside, pooled)
 

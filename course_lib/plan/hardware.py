@@ -79,12 +79,15 @@ class Tier:
 @dataclass(frozen=True)
 class Cluster:
     """Equal nodes of equal devices. `across.gb_per_s` is one device's share of its node's
-    network; members of a group that sit on one node pool theirs.
+    network; members of a group that sit on one node pool theirs. With a `shared_link` it is the
+    whole node's, and groups that cross at the same time divide it.
 
     Not `switched`: a device's links are divided among its peers. `reduce_gain`: how much faster an
     all-reduce in a node moves bytes because the switch adds (NVLink SHARP). `stall_ms`: what a sick
     network adds to each message between pipeline stages. `processors`: how many all ranks share,
-    where devices are not processors of their own (the box); 0 means that they are.
+    where devices are not processors of their own (the box); 0 means that they are. `turn_us`: how
+    long a rank waits for its turn on them at each step of a collective, where they are fewer than
+    the ranks.
     """
 
     name: str
@@ -97,7 +100,9 @@ class Cluster:
     reduce_gain: float = 1.0
     stall_ms: float = 0.0
     tiers: tuple[Tier, ...] = ()
+    shared_link: bool = False
     processors: int = 0
+    turn_us: float = 0.0
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -107,6 +112,16 @@ class Cluster:
     def share_over(self, nodes: int) -> float:
         """Of the bandwidth between nodes, for a group that reaches over so many."""
         return min((tier.share for tier in self.tiers if nodes > tier.nodes), default=1.0)
+
+    def crowded(self, ranks: int) -> Cluster:
+        """As so many ranks find it: where processors are fewer, each message waits for a turn."""
+        if not 0 < self.processors < ranks or not self.turn_us:
+            return self
+        within, across = (
+            replace(link, latency_us=link.latency_us + self.turn_us)
+            for link in (self.within, self.across)
+        )
+        return self.but(within=within, across=across)
 
     @property
     def devices(self) -> int:

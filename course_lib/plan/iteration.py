@@ -38,6 +38,7 @@ def iteration_parts(
 ) -> dict[str, float]:
     """Seconds by part, on the critical path: what the busiest stage does, what it waits for, and
     what comes after the last micro-batch."""
+    cluster = cluster.crowded(layout.devices)
     s = setting(model, layout, cluster, stack)
     parts = dict.fromkeys(PARTS, 0.0)
     stage_s = _stages(s, model, layout, stack, parts)
@@ -92,12 +93,14 @@ def _accumulation(s: Setting) -> tuple[float, float]:
 
 def _sharing(layout: Layout, cluster: Cluster, stage_s: list[float], idle: float) -> float:
     """Waiting for processors that more ranks want than there are. What idles in a bubble leaves
-    its processor to the others."""
+    its processor to the others; but the busiest stage, for which all wait in the end, must share
+    its own with them (the bound of list scheduling)."""
     if not 0 < cluster.processors < layout.devices:
         return 0.0
-    work = layout.micro_batches * sum(stage_s) / len(stage_s)
-    alone = layout.micro_batches * max(stage_s) + idle
-    return max(0.0, work * layout.devices / cluster.processors - alone)
+    busiest, count = layout.micro_batches * max(stage_s), cluster.processors
+    work = layout.micro_batches * sum(stage_s) / layout.pipeline * layout.devices / count
+    shared = busiest * (1 - 1 / count) if layout.pipeline > 1 else 0.0
+    return max(0.0, work + shared - busiest - idle)
 
 
 def _recompute(forward: Pass, model: Model, layout: Layout) -> float:
@@ -137,15 +140,16 @@ def _data(layout: Layout, cluster: Cluster, stack: Stack, held: int, busy: float
     gradients = held * stack.gradient_sent_bytes
     weights = float(held * ELEMENT_BYTES[layout.precision])
     behind = stack.data_overlap * busy
+    scatter = stack.scatter_slowness * all_gather_s(cluster, group, gradients)
+    gather = all_gather_s(cluster, group, weights)
     if layout.zero == 3:
         # Gathered for each pass of each micro-batch, and gradients scattered as often.
-        both = 2 * all_gather_s(cluster, group, weights) + all_gather_s(cluster, group, gradients)
-        return max(layout.micro_batches * both - behind, 0.0)
+        slow = stack.gather_slowness if stack.counted else 1.0
+        return max(layout.micro_batches * (2 * slow * gather + scatter) - behind, 0.0)
     last_backward = behind * 2 / 3 / layout.micro_batches
     if layout.zero == 0:
         return max(all_reduce_s(cluster, group, gradients) - last_backward, 0.0)
-    scattered = max(all_gather_s(cluster, group, gradients) - last_backward, 0.0)
-    return scattered + stack.gather_slowness * all_gather_s(cluster, group, weights)
+    return max(scatter - last_backward, 0.0) + stack.gather_slowness * gather
 
 
 def _optimizer(layout: Layout, cluster: Cluster, stack: Stack, held: int) -> float:

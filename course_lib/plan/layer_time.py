@@ -25,6 +25,7 @@ class Pass:
     tensor: float = 0.0
     context: float = 0.0
     host: float = 0.0
+    sharpness: float = c.LAUNCH_SHARPNESS
 
     @property
     def device(self) -> float:
@@ -32,7 +33,7 @@ class Pass:
 
     @property
     def total(self) -> float:
-        sharpness = c.LAUNCH_SHARPNESS
+        sharpness = self.sharpness
         return float((self.device**sharpness + self.host**sharpness) ** (1 / sharpness))
 
     @property
@@ -58,6 +59,11 @@ class Setting:
     @property
     def element_bytes(self) -> int:
         return ELEMENT_BYTES[self.layout.precision]
+
+    @property
+    def sharpness(self) -> float:
+        """Where ranks compute on processors, launching and computing take turns on the same one."""
+        return 1.0 if self.cluster.processors else c.LAUNCH_SHARPNESS
 
 
 def setting(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> Setting:
@@ -184,7 +190,15 @@ def layer_passes(s: Setting) -> tuple[Pass, Pass]:
     attention, memory, host = _attention(s), _memory_bound(s), _host(s)
     tensor = _tensor(s)
     return (
-        Pass(products[0], attention[0], memory[0], tensor, _context(s, attention[0]), host[0]),
+        Pass(
+            products[0],
+            attention[0],
+            memory[0],
+            tensor,
+            _context(s, attention[0]),
+            host[0],
+            s.sharpness,
+        ),
         Pass(
             products[1],
             attention[1],
@@ -192,6 +206,7 @@ def layer_passes(s: Setting) -> tuple[Pass, Pass]:
             tensor * (1 - s.stack.tensor_overlap),
             2 * _context(s, attention[1] / 2),
             host[1],
+            s.sharpness,
         ),
     )
 
@@ -214,11 +229,13 @@ def head_passes(s: Setting) -> tuple[Pass, Pass]:
             matmul=products[0],
             memory=0.6 * loss,
             host=host[0] * c.HEAD_LAUNCH_LAYERS,
+            sharpness=s.sharpness,
         ),
         Pass(
             matmul=products[1],
             memory=0.4 * loss,
             tensor=_tensor(s) / 2,
             host=host[1] * c.HEAD_LAUNCH_LAYERS,
+            sharpness=s.sharpness,
         ),
     )

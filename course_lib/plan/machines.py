@@ -128,15 +128,20 @@ def box(
 ) -> Cluster:
     """The course's embedded cluster. Its speeds differ from machine to machine: these are round
     figures of an ordinary processor, to be replaced by `calibrate` and `with_links`."""
-    rank = Device("box rank", 1.0, 10.0, fp32_tflops=0.06, bf16_tflops=0.06, family="box")
+    rank = Device(
+        "box rank", 1.0, 10.0, fp32_tflops=0.15, fp16_tflops=0.15, bf16_tflops=0.15, family="box",
+        lasting_share=0.8,
+    )  # fmt: skip
     return Cluster(
         "box",
         rank,
         devices_per_node,
         Link(100, 1.0, "loopback, uncalibrated"),
-        Link(200, link_gbit_per_s / 8, "the shaped link, shared by the devices of a node"),
+        Link(200, link_gbit_per_s / 8, "the shaped link of a node"),
         nodes=nodes,
+        shared_link=True,
         processors=processors,
+        turn_us=500,
         source="uncalibrated",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from course_lib.plan import program_memory
 from course_lib.plan.flops import recomputed_layers
 from course_lib.plan.kernels import ELEMENT_BYTES
 from course_lib.plan.layout import Layout
@@ -40,6 +41,13 @@ class StageMemory:
         names = ("parameters", "gradients", "optimizer", "activations", "logits", "temporary")
         return {name: float(getattr(self, name)) for name in names}
 
+    @property
+    def traced(self) -> dict[str, float]:
+        """The parts as memory traces name them: what is kept for backward is an activation."""
+        parts = self.parts
+        parts["activations"] += parts.pop("logits")
+        return parts
+
 
 def memory_of_stages(model: Model, layout: Layout, stack: Stack) -> tuple[StageMemory, ...]:
     """One entry per pipeline rank."""
@@ -59,6 +67,8 @@ def peak_stage(model: Model, layout: Layout, stack: Stack) -> StageMemory:
 def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMemory:
     """At the end of a forward pass, when the logits are there, or in the backward pass of a
     recomputed layer, whichever needs more."""
+    if stack.counted:
+        return _counted(model, layout, stack, stage)
     held = float(on_rank(model, layout, stage, stack.stage_rule).total)
     layers = layers_of_stages(model, layout.pipeline, stack.stage_rule)[stage]
     is_last = stage == head_rank(model, layout.pipeline, stack.stage_rule)
@@ -79,6 +89,15 @@ def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> S
     )
 
 
+def _counted(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMemory:
+    """The course's own program, buffer by buffer."""
+    place = program_memory.Place(model, layout, stage)
+    kept, working = _activations(model, layout, stack, place.layers)
+    activations, logits, temporary = program_memory.passing(place, kept)
+    temporary += max(0.0, working - logits)
+    return StageMemory(stage, *program_memory.standing(place), activations, logits, temporary)
+
+
 def _bytes_per_parameter(layout: Layout, stack: Stack) -> tuple[float, float, float]:
     """Weights, gradients and optimizer state on one rank. In fp32 there is no master copy."""
     wide = layout.precision == "fp32"
@@ -86,10 +105,9 @@ def _bytes_per_parameter(layout: Layout, stack: Stack) -> tuple[float, float, fl
     gradients = 4.0 if wide else stack.gradient_bytes
     state = 8.0 if wide else stack.optimizer_bytes
     sharers = layout.data * layout.context
-    share = stack.summed_share_bytes / sharers if layout.zero == 1 else 0.0
     return (
         weights / (sharers if layout.zero == 3 else 1),
-        gradients / (sharers if layout.zero >= 2 else 1) + share,
+        gradients / (sharers if layout.zero >= 2 else 1),
         state / (sharers if layout.zero else 1),
     )
 

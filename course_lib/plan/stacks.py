@@ -32,14 +32,15 @@ class Stack:
     # Activations between stages are sent in `tensor` pieces and gathered on arrival.
     scattered_sends: bool = False
     stage_rule: str = "even"
+    # The course's own program: its memory is counted buffer by buffer (program_memory.py).
+    counted: bool = False
     # Bytes per parameter.
     weight_bytes: float = 2.0
     gradient_bytes: float = 4.0
     gradient_sent_bytes: float = 4.0
-    # ZeRO-1 keeps the summed share of the gradients beside the whole ones: bytes of a share.
-    summed_share_bytes: float = 0.0
-    # How much longer sharded weights take to gather after a step than all in one transfer.
+    # How much longer than their bytes: gathering sharded weights, scattering gradients.
     gather_slowness: float = 1.0
+    scatter_slowness: float = 1.0
     optimizer_bytes: float = 12.0
     optimizer_moved_bytes: float = 50.0
     # Moved by each micro-batch to add its gradients to the sum; 0 if the product itself adds.
@@ -143,11 +144,16 @@ STACKS: dict[str, Stack] = {
         Stack("single-file", data_overlap=0.8, pointwise=0.6, logit_moved_bytes=20),
         Stack(
             "course",
-            summed_share_bytes=4,
+            counted=True,
+            host_forward_ms=0.4,
+            host_backward_ms=0.6,
+            iteration_ms=2,
+            optimizer_moved_bytes=36,
+            # gloo reduces whole buffers where a part would do (measured on the box).
+            gather_slowness=2,
+            scatter_slowness=2.5,
             keeps_gathered=True,
             gathers_keys=True,
-            logit_bytes=4,
-            working_widths=2,
             workspace_gib=0,
             reserve_share=0,
         ),

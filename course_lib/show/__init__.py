@@ -11,6 +11,7 @@ from typing import Any
 _WHERE = {  # no module is named like a function: importing it would take the name
     "curves": ("loss", "throughput", "loss_scale", "scaling"),
     "bars": ("step_time", "operators", "predicted", "guess"),
+    "layout_points": ("layouts",),
     "links": ("link_heat", "link_curve"),
     "networks": ("topology",),
     "grid": ("ranks",),

@@ -157,3 +157,34 @@ def test_a_block_whose_release_nobody_saw_ends_when_its_place_is_taken_again():
 
     blocks = lives([(0, 7, 100), (5, 7, 40), (9, 7, -40), (11, 7, 60)])
     assert [(block.begin_ns, block.end_ns) for block in blocks] == [(0, 5), (5, 9), (11, None)]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    ["--tensor-model-parallel-size 2 --sequence-parallel", "--pipeline-model-parallel-size 2"],
+)
+def test_what_was_sent_does_not_pile_up_as_gradients(worlds, tmp_path, flags):
+    """Gloo's threads give buffers back where the profiler does not look."""
+    for header, events in traces(worlds, tmp_path, 2, flags):
+        ended = {event[2] for event in events if event[0] == "free"}
+        begun = [event for event in events if event[0] == "alloc"]
+        stays = [e for e in begun if e[2] not in ended and e[1] > 0 and e[3] > 64]
+        assert stays == []
+        gradients = header["categories"].index("gradients")
+        made = [e for e in begun if e[4] == gradients and e[1] > 0]
+        assert made == []
+
+
+def test_gradients_of_sharded_parameters_are_gradients_in_every_step(worlds, tmp_path):
+    header, events = traces(worlds, tmp_path, 2, "--use-torch-fsdp2")[0]
+    gradients = header["categories"].index("gradients")
+    steps = {3: 0, 4: 0}
+    now = 0
+    for event in events:
+        if event[0] == "begin" and event[2] == "backward":
+            now = event[3]
+        if event[0] == "alloc" and event[1] > 0 and event[4] == gradients:
+            steps[now] += event[3]
+    count = 12 * 4 * 32**2 + 13 * 4 * 32 + (256 + 16) * 32 + 2 * 32
+    for size in steps.values():
+        assert size == pytest.approx(4 * count / 2, rel=0.05)

@@ -32,18 +32,18 @@ def observed(where, stack, model="small"):
 
 
 def test_one_run_moves_the_constant_that_matters_most_and_meets_it():
-    truth = site(share=0.2)
+    truth = site(share=0.2, memory=10)
     (run, *_) = observed(truth, COURSE)[2:]
-    found = calibrate(site(share=0.6), COURSE, [run])
-    assert list(found.factors) == ["rate of matrix products"]
+    found = calibrate(site(share=0.6, memory=30), COURSE, [run])
+    assert list(found.factors) == ["speed of the processor"]
     assert found.errors == pytest.approx([0], abs=0.01)
     assert found.cluster.device.lasting_share == pytest.approx(0.2, rel=0.02)
 
 
 def test_three_runs_tell_a_slow_processor_from_a_slow_launcher():
     found = calibrate(site(share=1), COURSE, observed(site(share=3), SLOW, "tiny"))
-    assert found.cluster.device.lasting_share == pytest.approx(3, rel=0.1)
-    assert found.stack.host_forward_ms == pytest.approx(3, rel=0.1)
+    assert found.cluster.device.lasting_share == pytest.approx(3, rel=0.15)
+    assert found.stack.host_forward_ms == pytest.approx(3, rel=0.15)
     assert max(map(abs, found.errors)) < 0.02
 
 
@@ -53,7 +53,7 @@ def test_what_is_calibrated_on_one_model_predicts_another():
     layout = Layout(data=2, micro_batch=4, precision="fp32")
     expected = Estimate(preset("tiny"), layout, truth, SLOW).seconds
     predicted = Estimate(preset("tiny"), layout, found.cluster, found.stack).seconds
-    assert predicted == pytest.approx(expected, rel=0.05)
+    assert predicted == pytest.approx(expected, rel=0.15)
 
 
 def test_nothing_to_calibrate_on_is_said():
@@ -73,10 +73,50 @@ PAIRS = pd.DataFrame(
 )
 
 
+def test_one_run_among_eight_that_went_wrong_does_not_move_the_others():
+    truth, runs = site(share=0.2), observed(site(share=0.2), COURSE) * 2
+    wrong = replace(runs[0], seconds=runs[0].seconds * 10)
+    found = calibrate(site(share=0.4), COURSE, [*runs, wrong])
+    assert sorted(map(abs, found.errors))[4] < 0.08
+    assert found.cluster.device.lasting_share < truth.device.lasting_share * 1.5
+
+
 def test_links_inside_and_between_nodes_are_told_apart():
     found = with_links(box(), PAIRS, RANKS)
     assert (found.within.latency_us, found.within.gb_per_s) == (20, 2)
     assert (found.across.latency_us, found.across.gb_per_s) == (320, pytest.approx(0.12))
+
+
+def samples(kind, pair, sizes_and_times):
+    source, destination = pair
+    return [
+        {"kind": kind, "source": source, "destination": destination, "size_bytes": size,
+         "time_us": time}
+        for size, time in sizes_and_times
+    ]  # fmt: skip
+
+
+def test_a_burst_that_a_shaped_link_lets_pass_is_not_taken_for_bandwidth():
+    """40 kB go through at once, then 125 MB/s: a line through all sizes would show far more."""
+    across = [(1e3, 50), (40e3, 60), (1e6, 7760), (4e6, 31760)]
+    within = [(1e3, 20), (1e6, 520), (4e6, 2020)]
+    everyone = [(1e3, 620), (4e3, 620), (16e3, 620)]
+    table = pd.DataFrame(
+        samples("point_to_point", (0, 1), within)
+        + samples("point_to_point", (0, 2), across)
+        + samples("all_reduce", (None, None), everyone)
+    )
+    found = with_links(box(processors=2), table, RANKS)
+    assert found.across.gb_per_s == pytest.approx(0.125)
+    assert found.within.gb_per_s == pytest.approx(2)
+    assert found.turn_us == pytest.approx(620 / 4 - 50)
+    assert with_links(box(processors=4), table, RANKS).turn_us == box().turn_us
+
+
+def test_ranks_wait_for_a_turn_only_where_processors_are_fewer():
+    crowd = box(processors=2).but(turn_us=500)
+    assert crowd.crowded(2) == crowd
+    assert crowd.crowded(4).across.latency_us == crowd.across.latency_us + 500
 
 
 def test_a_link_that_was_not_measured_stays_as_it_was():
@@ -89,11 +129,9 @@ def test_a_link_that_was_not_measured_stays_as_it_was():
 def test_ranks_that_share_processors_take_turns_and_a_bubble_is_used_by_others():
     model = preset("small")
     four = Layout(data=4, micro_batch=4, precision="fp32")
-    shared, alone = (
-        Estimate(model, four, site(processors=count), COURSE).parts for count in (2, 0)
-    )
-    busy = sum(alone[kind] for kind in ("matmul", "attention", "memory", "launch"))
+    shared = Estimate(model, four, site(processors=2), COURSE).parts
+    busy = sum(shared[kind] for kind in ("matmul", "attention", "memory", "launch"))
     assert shared["sharing"] == pytest.approx(busy)
     piped = Layout(pipeline=4, micro_batch=1, global_batch=4, precision="fp32")
     parts = Estimate(model, piped, site(processors=2), COURSE).parts
-    assert parts.get("sharing", 0) < parts["bubble"]
+    assert parts["sharing"] / sum(parts.values()) < shared["sharing"] / sum(shared.values())

@@ -20,7 +20,7 @@ from course_lib.plan import Layout, Model, preset
 PROGRAM = "pretrain_gpt.py"
 RECIPE_FIELDS = (
     "cpus_per_task", "time_limit_minutes", "launcher", "tee", "monitor", "environment",
-    "directives", "note",
+    "directives", "note", "before",
 )  # fmt: skip
 LAB_HABITS = {
     "lr": 6e-5, "min_lr": 6e-6, "lr_decay_style": "cosine", "lr_decay_iters": 800,

@@ -1,0 +1,118 @@
+"""`course bench`: the benchmark of lesson 15, run for real on the box, planned elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from course_lib.lab import bench
+from course_lib.lab.bench.cases import CASES, Case, case
+from course_lib.lab.bench.results import Result
+from course_lib.lab.commands.common import add_site, parser
+from course_lib.lab.errors import LabError
+from course_lib.lab.lab import Lab
+from course_lib.lab.recipes import gpt
+from course_lib.plan import CLUSTERS, PlanError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EPILOG = """examples
+  course bench --tag 175                                planned, beside the published result
+  course bench --tag box                                run here, with a model of the box's size
+  course bench --tag 13 --tensor 4 --pipeline 2         another layout, planned
+  course bench --tag 175 --script --site juwels-booster --partition booster --account me
+  course bench --tag 13 --jube > gpt-13.xml             the same as a JUBE workflow"""
+FREE = ("nodes", "tensor", "pipeline", "micro_batch", "accumulation")
+
+
+def main(argv: list[str]) -> int:
+    given = _options().parse_args(argv)
+    try:
+        one = case(given.tag).but(**{name: getattr(given, name) for name in FREE})
+        return _answer(one, given)
+    except PlanError as error:
+        raise LabError(str(error)) from error
+
+
+def _options() -> argparse.ArgumentParser:
+    options = parser("bench", __doc__.splitlines()[0], EPILOG)
+    options.add_argument("--tag", choices=list(CASES), help="billions of parameters, or the box")
+    for name in FREE:
+        flag = f"--{name.replace('_', '-')}"
+        options.add_argument(flag, type=int, default=0, metavar="N", help="instead of the usual")
+    machines = ", ".join(CLUSTERS)
+    options.add_argument("--machine", default="", help=f"to plan for: {machines}")
+    add_site(options)
+    options.add_argument("--partition", default="", help="of the site, where its usual is small")
+    options.add_argument("--account", default="", help="who pays, where the site asks")
+    options.add_argument("--program", default=gpt.PROGRAM, help="Megatron-LM's, by its path")
+    options.add_argument("--submit", action="store_true", help="run it at the site, and wait")
+    options.add_argument("--log", type=Path, help="copy the log of the run to this file")
+    what = options.add_mutually_exclusive_group()
+    what.add_argument("--script", action="store_true", help="print the job script")
+    what.add_argument("--jube", action="store_true", help="print a JUBE file")
+    what.add_argument("--rules", action="store_true", help="what may be changed, what goes wrong")
+    options.set_defaults(tag="box")
+    return options
+
+
+def _answer(one: Case, given: argparse.Namespace) -> int:
+    if given.rules:
+        print(bench.rules().to_string(), end="\n\n")
+        print(_paragraphs(bench.failures()))
+    elif given.jube:
+        print(bench.jube(one, given.site or "", given.program), end="")
+    elif given.script:
+        site = given.site or Lab(quiet=True).site
+        more = {name: getattr(given, name) for name in ("program", "partition", "account")}
+        print(bench.script(one, site, **more), end="")
+    elif one.tag == "box" or given.submit:
+        return _run(one, given)
+    else:
+        _plan(one, given.machine)
+    return 0
+
+
+def _run(one: Case, given: argparse.Namespace) -> int:
+    lab = Lab(site=given.site, quiet=True)
+    result = bench.run(lab, one, program=given.program)
+    assert result.run is not None
+    print(f"Run on {result.where}: job {result.run.job_id}, {result.run.log_file}\n")
+    _print([result])
+    # For JUBE, and whoever else looks for a number after its name.
+    print(f"\ntokens/s: {result.tokens_per_s:.2f}")
+    print(f"time to report (s): {result.time_to_report_s:.2f}")
+    if given.log:
+        shutil.copyfile(result.run.log_file, given.log)
+    return 0
+
+
+def _plan(one: Case, machine: str) -> None:
+    result = bench.plan(one, machine)
+    estimate = result.estimate
+    assert estimate is not None
+    print(f"Planned, not run: {result.where}, {estimate.cluster.device.name}.\n")
+    known = bench.published(one)
+    _print([result] + ([known] if known else []))
+    print(f"\n80 % interval of the time to report: {result.low_s:.0f} to {result.high_s:.0f} s")
+    print(
+        f"memory of the fullest device: {estimate.device_gib:.1f} of {estimate.capacity_gib:.1f} "
+        f"GiB: {estimate.verdict}"
+    )
+    if result.accepted is not None:
+        limit_s = bench.ACCEPTED_S[one.tag]
+        print(f"accepted (≤ {limit_s:.0f} s): {'yes' if result.accepted else 'no'}")
+
+
+def _print(results: Iterable[Result]) -> None:
+    print(bench.table(results).to_string())
+
+
+def _paragraphs(table: pd.DataFrame) -> str:
+    return "\n".join(
+        f"{seen}\n    why:   {why}\n    cure:  {cure}" for seen, why, cure in table.to_numpy()
+    )

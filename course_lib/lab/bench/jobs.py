@@ -1,0 +1,89 @@
+"""The job of a case: the recipe that `run` submits, and its script for any site."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course_lib.lab.bench.cases import Case, case
+from course_lib.lab.errors import RecipeError
+from course_lib.lab.recipe import Recipe
+from course_lib.lab.recipes import gpt
+from course_lib.lab.script import Script, render
+from course_lib.lab.site import Site, preset
+
+OPTIMIZER = {
+    "lr": 1e-4, "min_lr": 1e-5, "lr_decay_style": "cosine", "weight_decay": 0.1, "clip_grad": 1.0,
+    "adam_beta1": 0.9, "adam_beta2": 0.999, "seed": 42,
+}  # fmt: skip
+LOSS_SCALE = {"initial_loss_scale": 4096.0, "loss_scale_window": 500, "hysteresis": 2}
+MEGATRON = {
+    "use_flash_attn": True,
+    "position_embedding_type": "rope",
+    "distributed_backend": "nccl",
+}
+ENVIRONMENT = {
+    # One queue of work per device: communication keeps its place between the kernels.
+    "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+    # A rank that waits in vain ends the job, instead of holding 384 devices until the time limit.
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+}  # fmt: skip
+BUILD = "from megatron.core.datasets.utils import compile_helpers; compile_helpers()"
+
+
+def recipe(tag: str | Case, *, program: str = gpt.PROGRAM, **more: Any) -> Recipe:
+    """The training run of a case. `program` may be the path of Megatron-LM's pretrain_gpt.py;
+    `more` goes on to `gpt.recipe`."""
+    one, flags = case(tag), dict(OPTIMIZER)
+    layout, megatron = one.layout, program != gpt.PROGRAM
+    if layout.precision == "fp16":
+        flags |= LOSS_SCALE
+    if megatron:
+        flags |= MEGATRON | {"before": _build_step(program)}
+    if one.tag != "box":
+        flags |= {"environment": ENVIRONMENT, "tee": True, "time_limit_minutes": 30}
+    made = gpt.recipe(
+        f"gpt-{one.tag}" + ("" if one.is_reference else f"-n{one.nodes}-{_digits(one)}"),
+        nodes=one.nodes, gpus_per_node=one.devices_per_node, model=one.model, program=program,
+        micro_batch=layout.micro_batch, global_batch=layout.global_batch,
+        tensor=layout.tensor, pipeline=layout.pipeline, zero=layout.zero,
+        sequence_parallel=layout.sequence_parallel, precision=layout.precision,
+        recompute="selective" if one.tag != "box" else "none",
+        iterations=one.iterations, **(flags | {"log_interval": one.log_interval} | more),
+    )  # fmt: skip
+    if not isinstance(made, Recipe):
+        raise RecipeError(str(made))
+    return made
+
+
+def _digits(one: Case) -> str:
+    layout = one.layout
+    return f"t{layout.tensor}-p{layout.pipeline}-mb{layout.micro_batch}-x{layout.micro_batches}"
+
+
+def _build_step(program: str) -> str:
+    """Megatron-LM compiles its helpers when they are first used; done here once, or else every
+    rank of every node would start compiling into the same folder."""
+    from course_lib.lab.quote import word
+
+    folder = program.rpartition("/")[0] or "."
+    return f'PYTHONPATH={word(folder)} srun --nodes=1 --ntasks=1 python -c "{BUILD}"'
+
+
+def script(
+    tag: str | Case, site: str | Site, *, program: str = gpt.PROGRAM, partition: str = "",
+    account: str = "", **more: Any,
+) -> Script:  # fmt: skip
+    """The batch script of a case at a site, or at a preset by its name. Presets name the partition
+    for lessons; a `partition` given here is taken to lend as many nodes as the case needs."""
+    where = preset(site) if isinstance(site, str) else site
+    if partition:
+        where = where.but(partition=partition, max_nodes=0, max_minutes=0)
+    if account:
+        where = where.but(account=account)
+    made = recipe(tag, program=program, **more)
+    if where.max_nodes and made.nodes > where.max_nodes:
+        raise RecipeError(
+            f"{made.name} needs {made.nodes} nodes, and partition {where.partition!r} of "
+            f"{where.name} lends {where.max_nodes} at once; name a larger one: partition=…"
+        )
+    return render(made, where)

@@ -1,0 +1,127 @@
+"""Lesson 15, the benchmark at scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course_lib.lab import bench
+from course_lib.teach.checklist import Checklist
+
+NODES, BATCH = 64, 96
+ITERATION_S = 5.2
+CLOSE_ENOUGH = 0.005
+"""Share by which a number worked out by hand may be off."""
+
+
+def ex15_week(case: Any) -> None:
+    """175 B on 64 nodes: divides, fits, keeps its batch."""
+    with Checklist("15.1") as check:
+        check.answered(case, "week")
+        check.that(
+            isinstance(case, bench.Case),
+            "it is a case of the benchmark",
+            hint=f"This is {type(case).__name__}. Fill all gaps of bench.case(…).but(…).",
+        )
+        check.that(
+            case.tag == "175",
+            "it is the 175 B model",
+            hint=f"This is the model of {case.title}; the week is for the one that counts.",
+        )
+        layout = case.layout
+        check.that(
+            case.nodes == NODES,
+            f"it uses {NODES} nodes",
+            hint=f"It uses {case.nodes}: give nodes={NODES} to but(…).",
+        )
+        check.that(
+            layout.micro_batch == 1,
+            "its micro batch is 1",
+            hint=f"It is {layout.micro_batch}. Leave micro_batch as the case has it.",
+        )
+        check.that(
+            layout.global_batch == BATCH,
+            f"its global batch is {BATCH}",
+            hint=f"Tensor {layout.tensor} × pipeline {layout.pipeline} leave {layout.data} data "
+            f"ranks, and each takes accumulation {layout.micro_batches} samples: "
+            f"{layout.global_batch} in all. Which accumulation makes it {BATCH}?",
+        )
+        estimate = bench.plan(case).estimate
+        assert estimate is not None
+        largest = max(estimate.fullest.parts.items(), key=lambda part: part[1])
+        check.that(
+            estimate.fits,
+            "it fits into the memory of a device",
+            hint=f"The fullest device needs {estimate.device_gib:.1f} of "
+            f"{estimate.capacity_gib:.1f} GiB, most of it {largest[0]} "
+            f"({largest[1] / 2**30:.1f} GiB). More tensor or pipeline ranks make every share "
+            "smaller.",
+        )
+
+
+def ex15_report(answer: object) -> None:
+    """From seconds per iteration to the time to report."""
+    with Checklist("15.2") as check:
+        given = check.number(answer, "report_s")
+        layout, sequence = bench.CASES["175"].layout, bench.CASES["175"].model.sequence
+        rate = layout.global_batch * sequence / ITERATION_S
+        right = bench.time_to_report_s(rate)
+        check.that(
+            not _close(given, right * sequence),
+            "it counts tokens, not samples",
+            hint=f"A sample of this model is a sequence of {sequence} tokens.",
+        )
+        steps, ranks = layout.micro_batches, layout.data
+        again = [right / steps, right / ranks, right / steps / ranks]
+        check.that(
+            not any(_close(given, wrong) for wrong in again),
+            "it counts the batch once",
+            hint=f"The global batch of {layout.global_batch} has the {steps} micro-batches and the "
+            f"{ranks} data ranks in it already.",
+        )
+        check.that(
+            not _close(given, rate),
+            "it is a time, not a rate",
+            hint=f"{given:.0f} are the tokens per second. How long do 20 million take?",
+        )
+        check.that(
+            _close(given, right),
+            "it is the time that is reported",
+            hint=f"You answered {given:g} s. Tokens per second first: batch × sequence ÷ "
+            f"{ITERATION_S} s; then 20 million tokens at that rate.",
+        )
+
+
+def ex15_other(result: Any) -> None:
+    """The box's model for real, with tensor parallelism alone."""
+    with Checklist("15.3") as check:
+        check.answered(result, "other")
+        check.that(
+            isinstance(result, bench.Result),
+            "it is a result",
+            hint=f"This is {type(result).__name__}: give the check what bench.run(…) returned.",
+        )
+        check.that(
+            result.how == "measured",
+            "it was run, not planned",
+            hint=f"This result is {result.how}. Use bench.run(lab, …).",
+        )
+        check.succeeded(result.run)
+        world = result.run.log.world
+        check.that(
+            world.tensor == world.world_size and world.pipeline == 1,
+            "all devices form one tensor group",
+            hint=f"The log of {result.run.name} says: {world}. Tensor × pipeline × data are the "
+            f"{world.world_size} devices; which of them are 1?",
+        )
+        batch = int(result.run.log.iterations["global_batch_size"].iloc[-1])
+        usual = bench.CASES["box"].layout.global_batch
+        check.that(
+            batch == usual,
+            f"its global batch is {usual}",
+            hint=f"The iteration lines say {batch}. With one data rank the batch is micro batch × "
+            "accumulation.",
+        )
+
+
+def _close(value: float, right: float) -> bool:
+    return abs(value - right) <= CLOSE_ENOUGH * abs(right)

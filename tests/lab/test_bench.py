@@ -1,0 +1,183 @@
+"""The benchmark of lesson 15: planned, rendered, and run with a model of the box's size."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from course_lib import bench
+from course_lib.cli import main
+from course_lib.lab import site
+from course_lib.lab.bench.results import measured
+from course_lib.lab.errors import LabError, RecipeError
+
+from .conftest import PATIENCE_S
+
+LARGE = ["13", "175"]
+
+
+@pytest.fixture
+def workspace(lab, monkeypatch):
+    lab.workspace.folder.mkdir(parents=True, exist_ok=True)
+    monkeypatch.setenv("COURSE_WORKSPACE", str(lab.workspace))
+    return lab.workspace.folder
+
+
+def test_published_rates_make_the_published_times_to_report():
+    times = {tag: round(bench.published(tag).time_to_report_s, 2) for tag in LARGE}
+    assert times == {"13": 329.07, "175": 554.70}
+
+
+@pytest.mark.parametrize("tag", LARGE)
+def test_the_plan_is_near_the_published_rate_and_on_the_published_nodes(tag):
+    planned, published = bench.plan(tag), bench.published(tag)
+    assert planned.case.nodes == {"13": 8, "175": 96}[tag]
+    assert planned.tokens_per_s == pytest.approx(published.tokens_per_s, rel=0.2)
+    assert planned.low_s <= published.time_to_report_s <= planned.high_s
+
+
+def test_only_the_large_model_is_judged_by_its_time():
+    assert bench.published("175").accepted is True
+    assert bench.published("13").accepted is None
+
+
+def test_free_parameters_change_the_layout_and_the_batch_follows():
+    case = bench.case("13").but(nodes=16, tensor=4, pipeline=2, micro_batch=2, accumulation=32)
+    layout = case.layout
+    assert (case.nodes, layout.data, layout.global_batch) == (16, 8, 8 * 2 * 32)
+    assert case.model == bench.case("13").model
+    assert bench.published(case) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"tensor": 3}, "does not divide the 32 devices of 8 nodes × 4"),
+        ({"tensor": 8, "pipeline": 1, "nodes": 3}, "does not divide the 12 devices"),
+        ({"pipeline": 16}, "does not divide layers 40; use 10 or 20"),
+    ],
+)
+def test_a_layout_that_does_not_divide_is_refused_with_what_would(changes, part):
+    with pytest.raises(RecipeError, match=part):
+        bench.case("13").but(**changes)
+
+
+@pytest.mark.parametrize("tag", LARGE)
+def test_the_job_of_a_site_starts_one_launcher_per_node_and_one_process_per_device(tag):
+    text = str(bench.script(tag, "juwels-booster", partition="booster", account="me"))
+    nodes = bench.case(tag).nodes
+    for line in (
+        f"#SBATCH --nodes={nodes}\n",
+        "#SBATCH --gres=gpu:4\n",
+        f"--nnodes={nodes} --nproc-per-node=4",
+        "--rdzv-backend=c10d",
+        '--rdzv-endpoint="$MASTER_ADDR:$MASTER_PORT"',
+        "--max-restarts=0 --tee=3",
+        "module load PyTorch",
+        f"--tensor-model-parallel-size {bench.case(tag).layout.tensor} ",
+    ):
+        assert line in text
+
+
+def test_megatrons_kernels_are_built_once_before_the_launch_and_its_folder_is_quoted():
+    text = str(bench.script("13", "slurm", program="/opt/my code/pretrain_gpt.py"))
+    build, launch = text.index("compile_helpers()"), text.index("torchrun")
+    assert build < launch
+    assert "PYTHONPATH='/opt/my code' srun --nodes=1 --ntasks=1 python" in text
+    assert "--use-flash-attn" in text
+    assert "compile_helpers" not in str(bench.script("13", "slurm"))
+
+
+def test_a_partition_that_lends_too_few_nodes_is_named_with_the_way_out():
+    with pytest.raises(RecipeError, match=r"needs 96 nodes.*lends 4 at once; name a larger one"):
+        bench.script("175", "juwels-booster", account="me")
+
+
+def test_every_site_can_render_both_jobs(monkeypatch):
+    monkeypatch.setenv("USER", "learner")
+    for name in site.presets():
+        if name == "box":
+            continue
+        for tag in LARGE:
+            assert "srun" in str(bench.script(tag, name, partition="large"))
+
+
+def test_rules_say_what_is_fixed_and_what_is_free():
+    rules = bench.rules()["rule"]
+    assert rules[["layers", "hidden", "heads", "sequence"]].eq("fixed").all()
+    assert rules[["nodes", "tensor", "pipeline", "micro batch", "accumulation"]].eq("free").all()
+    assert len(bench.failures()) >= 5
+
+
+def test_the_command_prints_planned_beside_published_and_says_that_nothing_ran(capsys):
+    assert main(["bench", "--tag", "175"]) == 0
+    text = capsys.readouterr().out
+    for part in ("Planned, not run: juwels-booster", "36055.39", "554.70", "accepted"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["--tag", "13", "--machine", "abacus"], "there are: dgx-2"),
+        (["--tag", "13", "--submit", "--site", "box"], "the box has no 32 devices"),
+        (["--tag", "175", "--pipeline", "5"], "does not divide"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_reason(workspace, capsys, words, part):
+    assert main(["bench", *words]) == 2
+    assert part in capsys.readouterr().err
+
+
+def test_the_box_runs_its_case_for_real_and_the_table_holds_what_its_log_says(lab):
+    result = bench.run(lab, "box")
+    times_ms = result.run.log.iterations["elapsed_ms"]
+    assert len(times_ms) == bench.case("box").iterations
+    assert result.tokens_per_s == pytest.approx(8 * 128 / (times_ms[1:].mean() / 1e3))
+    row = result.table.iloc[0]
+    assert (row["nodes"], row["tensor"], row["pipeline"], row["batch"]) == (2, 2, 2, 8)
+    assert row["time to report (s)"] == pytest.approx(20e6 / result.tokens_per_s, abs=0.01)
+    assert row["how"].startswith("measured")
+
+
+def test_a_run_with_one_line_has_no_rate(lab, done):
+    done.log_file.write_text(
+        " iteration 1/ 1 | elapsed time per iteration (ms): 5.0 | global batch size: 8 |\n"
+    )
+    with pytest.raises(LabError, match="fewer than two lines"):
+        measured("box", done)
+
+
+def test_the_jube_file_holds_the_parameters_of_the_case():
+    root = ElementTree.fromstring(bench.jube("175", site="juwels-booster").split("\n", 1)[1])
+    given = {entry.get("name"): entry.text for entry in root.iter("parameter")}
+    assert (given["nodes"], given["tensor"], given["pipeline"]) == ("96", "8", "8")
+    assert "--site juwels-booster" in root.find(".//do").text
+
+
+def test_jube_runs_the_benchmark_of_the_box_and_makes_the_same_table(need, workspace):
+    need("jube")
+    file = workspace / "box.xml"
+    file.write_text(bench.jube("box"), encoding="utf-8")
+    here = Path(sys.executable).parent
+    environment = os.environ | {"PATH": f"{here}{os.pathsep}{os.environ['PATH']}"}
+    for words in (["run", str(file)], ["result", "-a", str(workspace / "gpt-box_runs")]):
+        done = subprocess.run(
+            ["jube", *words], cwd=workspace, env=environment, capture_output=True, text=True,
+            timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    titles, _, values = (line for line in done.stdout.splitlines() if line.startswith("|"))
+    row = dict(zip(_cells(titles), _cells(values), strict=True))
+    assert (row["Nodes"], row["Batch"], row["Tensor"], row["Pipeline"]) == ("2", "8", "2", "2")
+    rate, seconds = float(row["Tokens/s"]), float(row["Time to report (s)"])
+    assert seconds == pytest.approx(20e6 / rate, rel=1e-3)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]

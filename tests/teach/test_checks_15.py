@@ -1,0 +1,119 @@
+"""The checks of lesson 15 pass right answers and tell wrong ones what is wrong with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.lab import bench
+from course_lib.lab.bench.results import Result, measured
+from course_lib.read import training_log
+from course_lib.teach import check
+from course_lib.teach.checklist import NotYet
+
+LARGE = bench.case("175")
+RIGHT_S = 20e6 / (96 * 2048 / 5.2)
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("tensor", "pipeline", "steps"), [(8, 16, 48), (8, 8, 24), (16, 8, 48)])
+def test_every_layout_that_fits_the_week_passes(tensor, pipeline, steps, capsys):
+    check.ex15_week(LARGE.but(nodes=64, tensor=tensor, pipeline=pipeline, accumulation=steps))
+    assert "✓ it fits into the memory of a device" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("case", "hint"),
+    [
+        (..., "Replace the ... in the cell above"),
+        (64, "This is int"),
+        (bench.case("13").but(nodes=16), "the model of 13 B"),
+        (LARGE, "It uses 96: give nodes=64"),
+        (LARGE.but(nodes=64, micro_batch=2, accumulation=12), "It is 2. Leave micro_batch"),
+        (LARGE.but(nodes=64), "16 samples: 64 in all"),
+        (
+            LARGE.but(nodes=64, tensor=4, pipeline=8, accumulation=12),
+            "needs 63.2 of 39.6 GiB, most of it",
+        ),
+    ],
+)
+def test_a_layout_that_misses_the_week_is_told_why(case, hint):
+    with pytest.raises(NotYet) as unmet:
+        check.ex15_week(case)
+    assert hint in str(unmet.value)
+
+
+def test_the_right_time_to_report_passes():
+    check.ex15_report(round(RIGHT_S, 1))
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [
+        (..., "Replace the ..."),
+        ("529 s", "It is '529 s' now"),
+        (20e6 / (96 / 5.2), "a sequence of 2048 tokens"),
+        (RIGHT_S / 16, "has the 16 micro-batches and the 6 data ranks in it"),
+        (RIGHT_S / 96, "has the 16 micro-batches"),
+        (96 * 2048 / 5.2, "are the tokens per second"),
+        (560, "You answered 560 s"),
+    ],
+)
+def test_a_wrong_time_to_report_is_told_its_mistake(answer, hint):
+    with pytest.raises(NotYet) as unmet:
+        check.ex15_report(answer)
+    assert hint in str(unmet.value)
+
+
+class Finished:
+    """A run whose log is the given text: what the check looks at, without the seconds of a job."""
+
+    recipe, ended, ok, state, error = object(), True, True, "COMPLETED", ""
+    site = {"name": "box"}  # noqa: RUF012
+
+    def __init__(self, folder, tensor=4, pipeline=1, batch=8):
+        self.name, self.log_file = "gpt-box", folder / "out.log"
+        lines = [
+            f" iteration {n}/ 12 | elapsed time per iteration (ms): {50 + n} | "
+            f"global batch size: {batch} | lm loss: 9.0 |"
+            for n in range(1, 13)
+        ]
+        world = (
+            f"using world size: 4, data-parallel size: {4 // tensor // pipeline}, "
+            f"context-parallel size: 1, tensor-model-parallel size: {tensor}, "
+            f"pipeline-model-parallel size: {pipeline}"
+        )
+        self.log_file.write_text("\n".join([world, *lines]))
+        self.log = training_log(self.log_file)
+
+    def require(self):
+        return self
+
+
+def test_a_measured_run_of_pure_tensor_parallelism_passes(tmp_path):
+    check.ex15_other(measured("box", Finished(tmp_path)))
+
+
+def test_what_is_not_that_run_is_told_why(tmp_path):
+    wrong = {
+        "Replace the ...": ...,
+        "This is Finished": Finished(tmp_path),
+        "This result is planned": bench.plan("13"),
+        "which of them are 1?": measured("box", Finished(tmp_path, tensor=2, pipeline=2)),
+        "The iteration lines say 32": measured("box", Finished(tmp_path, batch=32)),
+    }
+    for hint, result in wrong.items():
+        with pytest.raises(NotYet) as unmet:
+            check.ex15_other(result)
+        assert hint in str(unmet.value)
+
+
+def test_a_run_that_failed_shows_its_error(tmp_path):
+    failed = Finished(tmp_path)
+    failed.ok, failed.error = False, "node2 went away"
+    with pytest.raises(NotYet, match="node2 went away"):
+        check.ex15_other(Result(bench.case("box"), "measured", "box", 1.0, run=failed))
