@@ -16,11 +16,12 @@ from course_lib.plan.model import Model, Patches
 from course_lib.plan.presets import PRESETS, preset
 
 if TYPE_CHECKING:
-    from course_lib.plan.calibration import Observation, calibrate, with_links
+    from course_lib.plan.calibration import Observation, calibrate
     from course_lib.plan.estimate import Estimate, largest_micro_batch, predict
     from course_lib.plan.flops import of_iteration, of_sequence, training_days
     from course_lib.plan.hardware import Cluster, Device, Link, Tier
     from course_lib.plan.layout_search import Choice, search
+    from course_lib.plan.links import with_links
     from course_lib.plan.machines import CLUSTERS, DEVICES, box, cluster, device
     from course_lib.plan.nccl_simulation import nccl_log
     from course_lib.plan.parameter_counts import on_rank, parameters
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
 
 # Resolved on first use: whoever only names a layout need not load the whole room.
 LATE: dict[str, str] = {
-    "calibration": "Observation calibrate with_links",
+    "calibration": "Observation calibrate",
     "estimate": "Estimate largest_micro_batch predict",
     "flops": "of_iteration of_sequence training_days",
     "hardware": "Cluster Device Link Tier",
     "layout_search": "Choice search",
+    "links": "with_links",
     "machines": "CLUSTERS DEVICES box cluster device",
     "nccl_simulation": "nccl_log",
     "parameter_counts": "on_rank parameters",

@@ -1,23 +1,19 @@
-"""Fitting the few constants of a site: links from a measurement of links, rates from short runs."""
+"""Fitting the few constants of a site to short runs of it; its links are measured (links.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log
-from statistics import median
-from typing import TYPE_CHECKING
+from functools import partial
+from math import exp, inf, log
 
 from course_lib.plan.checks import PlanError
-from course_lib.plan.hardware import Cluster, Link
+from course_lib.plan.hardware import Cluster
 from course_lib.plan.iteration import iteration_parts
 from course_lib.plan.kernels import sustained_flops_per_s
 from course_lib.plan.layout import Layout
 from course_lib.plan.model import Model
 from course_lib.plan.stacks import Stack
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # A constant may move by this factor up or down; further, the run was not what was said.
 WIDEST = 32.0
@@ -135,48 +131,59 @@ def _sensitivity(site: Site, name: str, runs: Sequence[Observation]) -> float:
     return sum(abs(a - b) for a, b in zip(after, before, strict=True))
 
 
+Residuals = Callable[[list[float]], list[float]]
+
+
 def _least_squares(
     site: Site, names: Sequence[str], runs: Sequence[Observation]
 ) -> dict[str, float]:
-    """Gauss-Newton on the logarithms of the factors, each step damped until it helps."""
-    import numpy as np
+    """On the logarithms of the factors: first all runs alike, then those far off with less say."""
 
-    def residuals(place: list[float]) -> list[float]:
+    def residuals(place: list[float], far_off: float) -> list[float]:
         factors = {name: exp(value) for name, value in zip(names, place, strict=True)}
         weights = [FREE_PRIOR] + [PRIOR] * (len(names) - 1)
         held = [weight**0.5 * value for weight, value in zip(weights, place, strict=True)]
-        return [_tamed(error) for error in _errors(_moved(site, factors, runs), runs)] + held
+        return [
+            _tamed(error, far_off) for error in _errors(_moved(site, factors, runs), runs)
+        ] + held
 
     place = [0.0] * len(names)
+    for far_off in (inf, FAR_OFF):
+        place = _descend(partial(residuals, far_off=far_off), place)
+    return {name: exp(value) for name, value in zip(names, place, strict=True)}
+
+
+def _descend(residuals: Residuals, place: list[float]) -> list[float]:
+    """Gauss-Newton, each step damped until it helps."""
+    import numpy as np
+
     for _ in range(MOST_STEPS):
         now = residuals(place)
         slopes = [
             [(b - a) / NUDGE for a, b in zip(now, residuals(_nudged(place, k, NUDGE)), strict=True)]
-            for k in range(len(names))
+            for k in range(len(place))
         ]
         step = np.linalg.lstsq(np.array(slopes).T, -np.array(now), rcond=None)[0]
         better = _damped(residuals, place, [float(value) for value in step])
         if better is None:
             break
         place = better
-    return {name: exp(value) for name, value in zip(names, place, strict=True)}
+    return place
 
 
-def _tamed(error: float) -> float:
+def _tamed(error: float, far_off: float) -> float:
     """Its square grows with the error's square when it is small, and with the error beyond."""
     size = abs(error)
-    if size <= FAR_OFF:
+    if size <= far_off:
         return error
-    return (2 * FAR_OFF * size - FAR_OFF**2) ** 0.5 * (1 if error > 0 else -1)
+    return float((2 * far_off * size - far_off**2) ** 0.5) * (1 if error > 0 else -1)
 
 
 def _nudged(place: list[float], index: int, by: float) -> list[float]:
     return [value + by * (k == index) for k, value in enumerate(place)]
 
 
-def _damped(
-    residuals: Callable[[list[float]], list[float]], place: list[float], step: list[float]
-) -> list[float] | None:
+def _damped(residuals: Residuals, place: list[float], step: list[float]) -> list[float] | None:
     """The first of the step, its half, its quarter … that lowers the squares; None: none does."""
     before = sum(value**2 for value in residuals(place))
     limit = log(WIDEST)
@@ -188,52 +195,3 @@ def _damped(
         if sum(value**2 for value in residuals(tried)) < before * (1 - 1e-6):
             return tried
     return None
-
-
-def with_links(cluster: Cluster, measured: pd.DataFrame, ranks: pd.DataFrame) -> Cluster:
-    """The cluster with links as measured. `measured` are the samples of `measure_links.py` (or the
-    lines fitted to them: alpha_us, beta_gb_s), `ranks` says on which node each rank was. The median
-    pair counts; and if everyone's all-reduce was measured too, what its steps cost beyond that."""
-    node = dict(zip(ranks["rank"], ranks["node"], strict=True))
-    pairs = measured[measured["kind"] == "point_to_point"]
-    line = _line_of_samples if "size_bytes" in measured else _line_of_fit
-    crossing = pairs["source"].map(node) != pairs["destination"].map(node)
-    found = {}
-    for name, rows in (("within", pairs[~crossing]), ("across", pairs[crossing])):
-        if len(rows):
-            lines = [line(pair) for _, pair in rows.groupby(["source", "destination"])]
-            latency, bandwidth = (median(values) for values in zip(*lines, strict=True))
-            found[name] = Link(max(0.0, latency), bandwidth, "measured")
-    if not found:
-        raise PlanError(
-            "the measurement has no point_to_point pairs; run measure_links.py with two or more "
-            "ranks, and on two nodes to learn the link between them"
-        )
-    linked = cluster.but(**found)
-    return linked.but(turn_us=_turn_us(linked, measured, len(node)))
-
-
-def _line_of_fit(pair: pd.DataFrame) -> tuple[float, float]:
-    return float(pair["alpha_us"].median()), float(pair["beta_gb_s"].median())
-
-
-def _line_of_samples(pair: pd.DataFrame) -> tuple[float, float]:
-    """Latency of the smallest message, and what each further byte of the largest two costs: a
-    shaped link lets a short burst pass, so that a line through all sizes shows more than it has."""
-    ordered = pair.sort_values("size_bytes")
-    size, time = ordered["size_bytes"].tolist(), ordered["time_us"].tolist()
-    if len(size) < 2 or time[-1] <= time[-2]:
-        return 0.0, size[-1] / time[-1] / 1e3
-    return time[0], (size[-1] - size[-2]) / (time[-1] - time[-2]) / 1e3
-
-
-def _turn_us(cluster: Cluster, measured: pd.DataFrame, ranks: int) -> float:
-    """What a step of an all-reduce over everyone takes beyond the latency of the slower link."""
-    if not 0 < cluster.processors < ranks or "size_bytes" not in measured:
-        return cluster.turn_us
-    everyone = measured[(measured["kind"] == "all_reduce") & measured["source"].isna()]
-    small = everyone.sort_values("size_bytes").head(3)
-    if not len(small):
-        return cluster.turn_us
-    latency = max(cluster.within.latency_us, cluster.across.latency_us)
-    return max(0.0, float(small["time_us"].median()) / (2 * (ranks - 1)) - latency)
