@@ -18,7 +18,7 @@ from course_lib.plan.stacks import Stack
 # A constant may move by this factor up or down; further, the run was not what was said.
 WIDEST = 32.0
 # Keeps a constant where it was if the runs do not tell: the one that matters most is free.
-FREE_PRIOR, PRIOR = 1e-5, 0.003
+FREE_PRIOR, PRIOR = 1e-5, 1e-3
 # A run further off than this is likely to have a reason that no constant can mend.
 FAR_OFF = 0.1
 MOST_STEPS, NUDGE = 30, 1e-4
@@ -87,7 +87,6 @@ CONSTANTS: dict[str, Callable[[Site, float, str], Site]] = {
 ON_PROCESSORS: dict[str, Callable[[Site, float, str], Site]] = {
     "speed of the processor": _faster_processor,
     "speed of launching": _faster_host,
-    "rate of matrix products": _faster_products,
 }
 
 

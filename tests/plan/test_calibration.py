@@ -42,10 +42,10 @@ def test_one_run_moves_the_constant_that_matters_most_and_meets_it():
 
 
 def test_three_runs_tell_a_slow_processor_from_a_slow_launcher():
-    found = calibrate(site(share=1), COURSE, observed(site(share=3), SLOW, "tiny"))
+    found = calibrate(site(share=1), COURSE, observed(site(share=3, memory=30), SLOW, "tiny"))
     assert found.cluster.device.lasting_share == pytest.approx(3, rel=0.25)
     assert found.stack.host_forward_ms == pytest.approx(3, rel=0.25)
-    assert max(map(abs, found.errors)) < 0.02
+    assert max(map(abs, found.errors)) < 0.03
 
 
 def test_what_is_calibrated_on_one_model_predicts_another():
