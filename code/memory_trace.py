@@ -84,13 +84,17 @@ def read(
     return sorted(ranges, key=lambda r: r.begin_ns), sorted(allocations)
 
 
-def lives(allocations: list[tuple[int, int, int]]) -> list[Block]:
-    """Each block from its allocation to its release; those released only belong to the past.
+def lives(
+    allocations: list[tuple[int, int, int]], past: dict[int, int] | None = None
+) -> list[Block]:
+    """Each block from its allocation to its release; `past` takes when those were released that
+    had been there before.
 
     What a thread of the network layer gives back is not recorded, as after an all-reduce: a block
     has ended at the latest when its place is taken again.
     """
     blocks: list[Block] = []
+    past = {} if past is None else past
     alive: dict[int, Block] = {}
     for time_ns, address, size in allocations:
         if size > 0:
@@ -100,6 +104,8 @@ def lives(allocations: list[tuple[int, int, int]]) -> list[Block]:
             blocks.append(alive[address])
         elif address in alive:
             alive.pop(address).end_ns = time_ns
+        else:
+            past.setdefault(address, time_ns)
     return blocks
 
 
@@ -110,21 +116,17 @@ def end_unseen(blocks: list[Block], ranges: list[Range], owners: dict[int, int])
     passes = [r for r in ranges if r.phase in ("forward", "backward")]
     last = {r.step: r.end_ns for r in passes}  # in order of time: the latest stays
     for block in blocks:
-        if block.end_ns is not None or block.address in owners:
-            continue
-        home = _inside(sending, block.begin_ns)
-        later = [end_ns for end_ns in last.values() if end_ns > block.begin_ns]
-        if home is not None:
-            block.end_ns = home.end_ns
-        elif later:
-            block.end_ns = min(later)
+        if block.end_ns is None and block.address not in owners:
+            home = _inside(sending, block.begin_ns)
+            later = [end_ns for end_ns in last.values() if end_ns > block.begin_ns]
+            block.end_ns = home.end_ns if home else min(later, default=None)
 
 
 def classify(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -> None:
     """`owners` says which category's buffers lie at an address when the recording ends."""
     outer = [r for r in ranges if r.phase not in ("communication", "recompute")]
     again = [r for r in ranges if r.phase == "recompute"]
-    steps = {r.step: r for r in ranges if r.phase == "optimizer"}
+    steps = {r.step: r.begin_ns for r in ranges if r.phase == "optimizer"}
     for block in blocks:
         home = _inside(outer, block.begin_ns)
         if block.end_ns is None and block.address in owners:
@@ -136,8 +138,8 @@ def classify(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -
             block.category = ACTIVATIONS if kept else TEMPORARY
         elif home.phase == "backward":
             block.category = _in_backward(block, home, _inside(again, block.begin_ns))
-            step = steps.get(home.step)
-            if step is not None and block.end_ns is not None and block.end_ns > step.begin_ns:
+            read_ns = steps.get(home.step)
+            if read_ns is not None and block.end_ns is not None and block.end_ns > read_ns:
                 block.category = GRADIENTS  # the optimizer read it
 
 
@@ -161,15 +163,18 @@ def _inside(ranges: list[Range], time_ns: int) -> Range | None:
     return found if found is not None and time_ns <= found.end_ns else None
 
 
-def lines(
-    standing: list[tuple[int, int]], blocks: list[Block], ranges: list[Range]
-) -> list[list[Any]]:
-    """All lines after the header, by time; `standing` are (bytes, category) from before."""
+Standing = tuple[int, int, int | None]  # bytes, category, and when it was released, if it was
+
+
+def lines(standing: list[Standing], blocks: list[Block], ranges: list[Range]) -> list[list[Any]]:
+    """All lines after the header, by time; `standing` are blocks from before."""
     start_ns = min([r.begin_ns for r in ranges] + [b.begin_ns for b in blocks], default=0)
     order = {"end": 0, "free": 1, "begin": 2, "alloc": 3}
     found: list[tuple[int, str, list[Any]]] = []
-    for number, (size, category) in enumerate(standing):
+    for number, (size, category, end_ns) in enumerate(standing):
         found.append((start_ns, "alloc", [number, size, category]))
+        if end_ns is not None:
+            found.append((max(start_ns, end_ns), "free", [number]))
     for number, block in enumerate(blocks, len(standing)):
         found.append((block.begin_ns, "alloc", [number, block.size_bytes, block.category]))
         if block.end_ns is not None:
@@ -233,20 +238,22 @@ class MemoryRecorder:
         }
         path = Path(args.memory_dir) / f"rank{layout.rank}.jsonl.gz"
         ranges, allocations = read(recording, args.profile_step_start + 1, device.type)
-        blocks = lives(allocations)
+        released: dict[int, int] = {}
+        blocks = lives(allocations, released)
         end_unseen(blocks, ranges, owners)
         classify(blocks, ranges, owners)
-        write(path, header, list(self.before.values()), blocks, ranges)
+        standing = [(*block, released.get(address)) for address, block in self.before.items()]
+        write(path, header, standing, blocks, ranges)
 
 
 def write(
     path: Path,
     header: dict[str, Any],
-    standing: list[tuple[int, int]],
+    standing: list[Standing],
     blocks: list[Block],
     ranges: list[Range],
 ) -> None:
-    """`standing`: (bytes, category) of what lived when the recording began."""
+    """`standing` is what lived when the recording began."""
     start_ns = min([r.begin_ns for r in ranges] + [b.begin_ns for b in blocks], default=0)
     head = {"format": FORMAT, **header, "start_unix_ns": start_ns, "categories": CATEGORIES}
     path.parent.mkdir(parents=True, exist_ok=True)
