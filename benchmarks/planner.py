@@ -1,6 +1,6 @@
 """Holds the planner against published measurements.
 
-    python benchmarks/planner.py FOLDER [FOLDER …] [--rows N] [--write-residuals]
+    python benchmarks/planner.py FOLDER [FOLDER …] [--rows N] [--held-out] [--write-residuals]
 
 FOLDER holds CSV files: of the sources that planner_sources.py knows, or with the columns of
 `course_lib.plan.measured.COLUMNS` (see README.md). Prints one table by source, the worst rows, and
@@ -10,22 +10,20 @@ which goals are met; exits with 1 if one is missed.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from pathlib import Path
 
 import pandas as pd
+from planner_residuals import held_out, write_residuals
 from planner_sources import read_folder
 
 from course_lib.plan.estimate import GIB, Estimate
-from course_lib.plan.intervals import RESIDUALS, memory_keys, time_keys
+from course_lib.plan.intervals import memory_keys, time_keys
 from course_lib.plan.measured import Measured
 from course_lib.plan.memory import StageMemory, memory_of_stage
 from course_lib.plan.stacks import STACKS
 from course_lib.plan.stages import head_rank
-
-FEWEST_FOR_RESIDUALS = 12
 
 
 def compared_stage(run: Measured) -> StageMemory:
@@ -64,17 +62,7 @@ def compare(run: Measured) -> dict[str, object]:
         "overflowed": run.overflowed,
     }
     if run.iteration_s is not None:
-        low, high = estimate.interval
-        other = Estimate(run.model, layout, run.cluster, STACKS["unknown"])
-        row |= {
-            "measured_s": run.iteration_s,
-            "predicted_s": estimate.seconds,
-            "error": estimate.seconds / run.iteration_s - 1,
-            "unknown_error": other.seconds / run.iteration_s - 1,
-            "inside": low <= run.iteration_s <= high,
-            "time_keys": time_keys(layout, run.cluster, run.stack),
-            "unknown_keys": time_keys(layout, run.cluster, STACKS["unknown"]),
-        }
+        row |= _timed(run, estimate, run.iteration_s)
     if run.peak_gib is not None:
         gib = predicted_gib(run, estimate)
         row |= {
@@ -84,6 +72,21 @@ def compare(run: Measured) -> dict[str, object]:
             "memory_keys": memory_keys(layout, run.stack),
         }
     return row
+
+
+def _timed(run: Measured, estimate: Estimate, measured_s: float) -> dict[str, object]:
+    low, high = estimate.interval
+    unknown = STACKS["unknown"]
+    other = Estimate(run.model, run.layout, run.cluster, unknown)
+    return {
+        "measured_s": measured_s,
+        "predicted_s": estimate.seconds,
+        "error": estimate.seconds / measured_s - 1,
+        "unknown_error": other.seconds / measured_s - 1,
+        "inside": low <= measured_s <= high,
+        "time_keys": time_keys(run.layout, run.cluster, run.stack),
+        "unknown_keys": time_keys(run.layout, run.cluster, unknown),
+    }
 
 
 def compared(runs: list[Measured]) -> pd.DataFrame:
@@ -148,13 +151,10 @@ def goals(table: pd.DataFrame) -> list[tuple[str, float, str, bool]]:
     """(what, reached, goal, met); a goal without rows is not judged."""
     found: list[tuple[str, float, str, bool]] = []
     timed = table.dropna(subset=["error"])
-    megatron = timed[timed.source.str.match(MEGATRON_ON_A100)]
-    other = timed[timed.source.str.match(OTHER_ON_H100)]
-    hits, groups = ranking(timed)
     weighed = table.dropna(subset=["memory_error"]).memory_error.abs()
     limits = [
-        ("time, Megatron-like on A100, median %", _percent(megatron.error.abs(), 0.5), 10.0),
-        ("time, other code on H100, median %", _percent(other.error.abs(), 0.5), 15.0),
+        ("time, Megatron-like on A100, median %", _median_error(timed, MEGATRON_ON_A100), 10.0),
+        ("time, other code on H100, median %", _median_error(timed, OTHER_ON_H100), 15.0),
         ("memory, median %", _percent(weighed, 0.5), 6.0),
         ("memory, 95th percentile %", _percent(weighed, 0.95), 20.0),
         ("overflowed, and we said it fits", float(wrongly_fits(table).sum()), 0.0),
@@ -162,6 +162,7 @@ def goals(table: pd.DataFrame) -> list[tuple[str, float, str, bool]]:
     for what, reached, limit in limits:
         if not math.isnan(reached):
             found.append((what, reached, f"≤ {limit:g}", reached <= limit))
+    hits, groups = ranking(timed)
     if groups:
         share = 100 * hits / groups
         found.append(("best layout among measured best 3, %", share, "≥ 80", share >= 80))
@@ -171,49 +172,12 @@ def goals(table: pd.DataFrame) -> list[tuple[str, float, str, bool]]:
     return found
 
 
+def _median_error(timed: pd.DataFrame, sources: str) -> float:
+    return _percent(timed[timed.source.str.match(sources)].error.abs(), 0.5)
+
+
 MEGATRON_ON_A100 = r"megatron-sc21|korthikanti|vtrain|jubench|megatron-2021"
 OTHER_ON_H100 = r"nanotron|llm-foundry-h100|torchtitan"
-
-
-def write_residuals(table: pd.DataFrame) -> None:
-    """Tenth and ninetieth percentile of measured / predicted, for every kind with enough runs. Of
-    an unknown code base, every source counts as much as any other, however many runs it has."""
-    found: dict[str, dict[str, float]] = {}
-    for keys, error in RESIDUALS_OF.items():
-        rows = table.dropna(subset=[error])
-        share = 1 / rows.groupby("source").source.transform("size")
-        ratios = pd.DataFrame({"key": rows[keys], "ratio": 1 / (1 + rows[error]), "share": share})
-        for key, group in ratios.explode("key").groupby("key"):
-            if len(group) < FEWEST_FOR_RESIDUALS:
-                continue
-            if keys == "unknown_keys":
-                low, high = (_weighted_quantile(group.ratio, group.share, q) for q in (0.1, 0.9))
-            else:
-                low, high = _four_of_five(sorted(group.ratio))
-            found[str(key)] = {"low": round(low, 3), "high": round(high, 3), "runs": len(group)}
-    RESIDUALS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-
-
-RESIDUALS_OF = {
-    "time_keys": "error",
-    "unknown_keys": "unknown_error",
-    "memory_keys": "memory_error",
-}
-
-
-def _four_of_five(ordered: list[float]) -> tuple[float, float]:
-    """Bounds that a further run of the kind keeps in four of five cases: a tenth of the places
-    on each side, counted as if the new run took one (conformal prediction)."""
-    outside = math.floor((len(ordered) + 1) / 10)
-    return ordered[max(0, outside - 1)], ordered[-max(1, outside)]
-
-
-def _weighted_quantile(
-    values: pd.Series[float], weights: pd.Series[float], quantile: float
-) -> float:
-    ordered = values.sort_values()
-    reached = weights[ordered.index].cumsum() / weights.sum()
-    return float(ordered[reached >= quantile].iloc[0])
 
 
 def main() -> int:
@@ -221,6 +185,9 @@ def main() -> int:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--rows", type=int, default=5, help="worst rows of each source to print")
     parser.add_argument("--write-residuals", action="store_true")
+    parser.add_argument(
+        "--held-out", action="store_true", help="also judge runs by intervals made without them"
+    )
     arguments = parser.parse_args()
     runs = [run for folder in arguments.folders for run in read_folder(folder)]
     if not runs:
@@ -232,6 +199,8 @@ def main() -> int:
     with pd.option_context("display.width", 220, "display.max_columns", 40):
         print(by_source(table).round(1).to_string())
         print_worst(table, arguments.rows)
+        if arguments.held_out:
+            print(f"\n{held_out(table).round(1).to_string()}\n")
     results = goals(table)
     for what, reached, goal, met in results:
         print(f"{'met   ' if met else 'MISSED'}  {what}: {reached:.1f} (goal {goal})")

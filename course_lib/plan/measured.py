@@ -11,7 +11,7 @@ from course_lib.plan.hardware import Cluster
 from course_lib.plan.layout import Layout
 from course_lib.plan.machines import cluster
 from course_lib.plan.model import Model
-from course_lib.plan.stacks import STACKS, Stack
+from course_lib.plan.stacks import Stack, stack_of_software
 
 COLUMNS = (
     *("source", "model", "hardware", "software", "devices_per_node"),
@@ -52,7 +52,7 @@ class Measured:
 
 def read_measured(path: Path) -> list[Measured]:
     """Runs of a CSV file in the columns of `COLUMNS`, of which only `REQUIRED` must be there.
-    Software that the planner does not know is planned as "unknown"."""
+    Software that is kin to none that the planner knows is planned as "unknown"."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     if not rows:
@@ -85,7 +85,7 @@ def from_row(row: dict[str, str]) -> Measured:
         model=model,
         layout=layout,
         cluster=machine,
-        stack=STACKS.get(row["software"], STACKS["unknown"]),
+        stack=stack_of_software(row["software"], layout.flash),
         iteration_s=seconds,
         peak_gib=float(row["peak_gib"]) if "peak_gib" in row else None,
         memory_of=row.get("memory_of", "max"),

@@ -168,3 +168,31 @@ def stack_named(name: str) -> Stack:
     if name not in STACKS:
         raise PlanError(f"no code base {name!r} is known; use one of {', '.join(STACKS)}")
     return STACKS[name]
+
+
+# Part of a program's name, without case and punctuation → its entry; the first that fits counts.
+KIN = (
+    ("deepspeed", "megatron-deepspeed"),
+    ("neox", "megatron-deepspeed"),
+    ("nemo", "megatron-core"),
+    ("megatron", "megatron-core"),
+    ("llmfoundry", "llm-foundry"),
+    ("composer", "llm-foundry"),
+    ("titan", "torchtitan"),
+    ("fsdp", "fsdp"),
+    ("nanotron", "nanotron"),
+    ("nanogpt", "single-file"),
+    ("llmc", "single-file"),
+)
+
+
+def stack_of_software(software: str, fused_attention: bool) -> Stack:
+    """The entry of a code base as somebody calls it ("NeMo 24.05", "GPT-NeoX"); "unknown" if it is
+    kin to none. Megatron-LM without fused attention is that of before 2022."""
+    if software in STACKS:
+        return STACKS[software]
+    letters = "".join(letter for letter in software.lower() if letter.isalnum())
+    name = next((name for part, name in KIN if part in letters), "unknown")
+    if name == "megatron-core" and not fused_attention:
+        name = "megatron-2021"
+    return STACKS[name]

@@ -10,10 +10,10 @@ import pytest
 
 from course_lib.plan import Layout, PlanError, preset
 from course_lib.plan.estimate import Estimate
-from course_lib.plan.intervals import RESIDUALS
+from course_lib.plan.intervals import RESIDUALS, time_keys
 from course_lib.plan.machines import cluster
 from course_lib.plan.measured import COLUMNS, read_measured
-from course_lib.plan.stacks import STACKS
+from course_lib.plan.stacks import STACKS, stack_named, stack_of_software
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "planner.py"
 RUN = {
@@ -124,3 +124,30 @@ def test_an_unpublished_code_base_gets_the_widest_interval():
     unknown = Estimate(preset("13b"), Layout(), cluster("selene"), STACKS["unknown"])
     widths = [e.interval.high / e.interval.low for e in (known, unknown)]
     assert widths[0] < widths[1]
+
+
+@pytest.mark.parametrize(
+    ("software", "fused", "name"),
+    [
+        ("Megatron-LM", True, "megatron-core"),
+        ("Megatron-LM v2.5", False, "megatron-2021"),
+        ("Megatron-DeepSpeed", True, "megatron-deepspeed"),
+        ("GPT-NeoX 2.0", True, "megatron-deepspeed"),
+        ("NVIDIA NeMo 24.05", True, "megatron-core"),
+        ("PyTorch FSDP", True, "fsdp"),
+        ("llm.c", True, "single-file"),
+        ("nanotron", True, "nanotron"),
+        ("MaxText", True, "unknown"),
+    ],
+)
+def test_a_code_base_is_found_by_its_usual_name(software, fused, name):
+    assert stack_of_software(software, fused).name == name
+
+
+def test_an_unknown_code_base_has_the_same_interval_on_every_machine():
+    layout = Layout(tensor=8, data=8)
+    keys = {
+        tuple(time_keys(layout, cluster(name, 64), stack_named("unknown")))
+        for name in ("selene", "dgx-h100", "lumi")
+    }
+    assert keys == {("time/unknown",)}

@@ -1,0 +1,127 @@
+"""Intervals from residuals: how they are made, and how they do on runs that had no part in them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from course_lib.plan.intervals import RESIDUALS
+
+FEWEST_FOR_RESIDUALS = 12
+FOLDS = 5
+
+# Of a code base that nobody measured, the interval must also cover how much code bases differ. With
+# each family of sources left out in turn, these quantiles of the others hold 80 % of its runs.
+UNKNOWN_QUANTILE = 0.08
+
+RESIDUALS_OF = {
+    "time_keys": "error",
+    "unknown_keys": "unknown_error",
+    "memory_keys": "memory_error",
+}
+
+Bounds = dict[str, dict[str, float]]
+
+
+def family(source: str) -> str:
+    """Sources of one code base: "vtrain-single" and "vtrain-multi", Megatron-LM's papers."""
+    first = source.split("-", maxsplit=1)[0]
+    return "megatron" if first in ("korthikanti", "jubench") else first
+
+
+def residuals(table: pd.DataFrame) -> Bounds:
+    """Bounds of measured / predicted for every kind of run with enough runs."""
+    found: Bounds = {}
+    for keys, error in RESIDUALS_OF.items():
+        rows = table.dropna(subset=[error])
+        families = rows.source.map(family)
+        ratios = pd.DataFrame(
+            {
+                "key": rows[keys],
+                "ratio": 1 / (1 + rows[error]),
+                # Every family counts as much as any other, however many runs it has.
+                "share": 1 / families.groupby(families).transform("size"),
+            }
+        )
+        for key, group in ratios.explode("key").groupby("key"):
+            if len(group) < FEWEST_FOR_RESIDUALS:
+                continue
+            if keys == "unknown_keys":
+                low, high = _of_families(group.ratio, group.share)
+            else:
+                low, high = _four_of_five(sorted(group.ratio))
+            found[str(key)] = {"low": round(low, 3), "high": round(high, 3), "runs": len(group)}
+    return found
+
+
+def write_residuals(table: pd.DataFrame) -> None:
+    text = json.dumps(residuals(table), indent=1, sort_keys=True)
+    RESIDUALS.write_text(text + "\n", encoding="utf-8")
+
+
+def _four_of_five(ordered: list[float]) -> tuple[float, float]:
+    """Bounds that a further run of the kind keeps in four of five cases: a tenth of the places
+    on each side, counted as if the new run took one (conformal prediction)."""
+    outside = math.floor((len(ordered) + 1) / 10)
+    return ordered[max(0, outside - 1)], ordered[-max(1, outside)]
+
+
+def _of_families(ratio: pd.Series[float], share: pd.Series[float]) -> tuple[float, float]:
+    ordered = ratio.sort_values()
+    reached = share[ordered.index].cumsum() / share.sum()
+    low = float(ordered[reached >= UNKNOWN_QUANTILE].iloc[0])
+    return low, float(ordered[reached >= 1 - UNKNOWN_QUANTILE].iloc[0])
+
+
+def held_out(table: pd.DataFrame) -> pd.DataFrame:
+    """Share of runs inside intervals that were made without them, in percent: as a known code base
+    without the groups (model, devices, batch) of its fold, as an unknown one without its family."""
+    timed = table.dropna(subset=["error"]).reset_index(drop=True)
+    names = sorted(timed.group.unique(), key=lambda name: hash_of(str(name)))
+    folds = timed.group.map({name: number % FOLDS for number, name in enumerate(names)})
+    families = timed.source.map(family)
+    known = _inside(timed, folds, "time_keys", "error")
+    unknown = _inside(timed, families, "unknown_keys", "unknown_error")
+    rows = []
+    for name, part in timed.groupby(families):
+        rows.append(
+            {
+                "family": name,
+                "runs": len(part),
+                "inside, known %": 100 * known[part.index].mean(),
+                "inside, unknown %": 100 * unknown[part.index].mean(),
+                "unknown, median error %": 100 * part.unknown_error.abs().median(),
+            }
+        )
+    found = pd.DataFrame(rows).set_index("family")
+    found.loc["mean of families"] = found.mean()
+    found.loc["all runs", "inside, known %"] = 100 * known.mean()
+    return found
+
+
+def hash_of(text: str) -> int:
+    """The same on every machine, unlike Python's own."""
+    return sum(ord(letter) * 31**place % 9973 for place, letter in enumerate(text))
+
+
+def _inside(
+    timed: pd.DataFrame, parts: pd.Series[object], keys: str, error: str
+) -> pd.Series[bool]:
+    inside = pd.Series(False, index=timed.index)
+    for part in parts.unique():
+        held = timed[parts == part]
+        bounds = residuals(timed[parts != part].assign(memory_error=math.nan, memory_keys=None))
+        for index, row in held.iterrows():
+            low, high = _bounds(bounds, row[keys])
+            inside[index] = low <= 1 / (1 + row[error]) <= high
+    return inside
+
+
+def _bounds(bounds: Bounds, keys: Sequence[str]) -> tuple[float, float]:
+    for key in keys:
+        if key in bounds:
+            return bounds[key]["low"], bounds[key]["high"]
+    return 0.5, 2.0
