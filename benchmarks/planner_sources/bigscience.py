@@ -27,22 +27,20 @@ BIGSCIENCE = {
 }
 
 
-def bigscience(row: Row) -> Measured | None:
-    """Megatron-LM and Megatron-DeepSpeed with pipelines, on Jean Zay's V100; runs of other code
-    bases, with offloading, or with a mis-set model (104B) are left out."""
+def _bigscience_model(row: Row) -> Model | None:
     label = str(row.size_label)
     if label == "1.3B":
-        model = Model(label, 24, 2048, 16, 2048, 50257)
-    elif label in BIGSCIENCE and str(row.section).startswith("Megatron"):
+        return Model(label, 24, 2048, 16, 2048, 50257)
+    if label in BIGSCIENCE and str(row.section).startswith("Megatron"):
         layers, hidden = BIGSCIENCE[label]
-        model = Model(label, layers, hidden, 32, 1024, 50257)
-    else:
-        return None
-    if pd.isna(row.pp) or pd.isna(row.dp) or pd.isna(row.global_batch_seqs):
-        return None
+        return Model(label, layers, hidden, 32, 1024, 50257)
+    return None
+
+
+def _bigscience_layout(row: Row, label: str) -> Layout:
     tensor = int(re.match(r"\d+", str(row.tp)).group())  # type: ignore[union-attr]
     full = "full" in str(row.activation_recompute)
-    layout = Layout(
+    return Layout(
         data=int(row.dp),
         tensor=tensor,
         pipeline=int(row.pp),
@@ -54,6 +52,17 @@ def bigscience(row: Row) -> Measured | None:
         # Not stated for 1.3B; memory shows that the optimizer state is sharded.
         zero=int(label == "1.3B") if pd.isna(row.zero_stage) else int(row.zero_stage),
     )
+
+
+def bigscience(row: Row) -> Measured | None:
+    """Megatron-LM and Megatron-DeepSpeed with pipelines, on Jean Zay's V100; runs of other code
+    bases, with offloading, or with a mis-set model (104B) are left out."""
+    model = _bigscience_model(row)
+    if model is None:
+        return None
+    if pd.isna(row.pp) or pd.isna(row.dp) or pd.isna(row.global_batch_seqs):
+        return None
+    layout = _bigscience_layout(row, model.name)
     if layout.devices != row.n_gpus:
         return None
     gib = re.match(r"[\d.]+(?=GB)", str(row.mem_note))

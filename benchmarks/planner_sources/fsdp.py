@@ -72,14 +72,8 @@ def _llama(name: str, sequence: int) -> Model | None:
     )
 
 
-def torchtitan(row: Row) -> Measured | None:
-    """bf16 only. Recomputation of single operations costs little time; what it keeps is not
-    published, so memory is compared where everything or nothing is recomputed."""
-    model = _llama(str(row.model), int(row.seq_len))
-    if model is None or row.precision != "bf16":
-        return None
-    how = str(row.activation_checkpointing)
-    layout = Layout(
+def _titan_layout(row: Row, layers: int, how: str) -> Layout:
+    return Layout(
         data=int(row.fsdp_ranks),
         tensor=int(row.tp),
         pipeline=int(row.pp),
@@ -90,8 +84,18 @@ def torchtitan(row: Row) -> Measured | None:
         recompute="none" if how == "none" else "full",
         # "selective (op)" recomputes every other matrix product: the time of half the layers.
         recompute_method="block" if "op" in how else "uniform",
-        recompute_layers=model.layers // 2 if "op" in how else 1,
+        recompute_layers=layers // 2 if "op" in how else 1,
     )
+
+
+def torchtitan(row: Row) -> Measured | None:
+    """bf16 only. Recomputation of single operations costs little time; what it keeps is not
+    published, so memory is compared where everything or nothing is recomputed."""
+    model = _llama(str(row.model), int(row.seq_len))
+    if model is None or row.precision != "bf16":
+        return None
+    how = str(row.activation_checkpointing)
+    layout = _titan_layout(row, model.layers, how)
     machine = cluster("grand-teton" if "H100" in row.gpu else "selene", layout.devices)
     overflowed = row.tokens_per_s_per_gpu == "OOM"
     seconds = None

@@ -69,7 +69,22 @@ def megatron_ci(row: Row) -> Measured | None:
     layout = _ci_layout(row)
     if layout is None:
         return None
-    model = Model(
+    name = str(row.platform)
+    machine = "dgx-b200" if "gb200" in name else "dgx-h100" if "h100" in name else "selene"
+    return Measured(
+        "megatron-ci",
+        _ci_model(row, test),
+        layout,
+        cluster(machine, layout.devices),
+        stack_named("megatron-core"),
+        peak_gib=float(row.mem_max_allocated_bytes) / 2**30,
+        memory_of="last",
+        memory_kind="allocated",
+    )
+
+
+def _ci_model(row: Row, test: str) -> Model:
+    return Model(
         test,
         int(row.n_layers),
         int(row.hidden),
@@ -80,16 +95,4 @@ def megatron_ci(row: Row) -> Measured | None:
         tied=row.untie_embeddings is not True,
         positions="rotary" if "rope" in test else "learned",
         activation="swiglu" if row.swiglu is True else "gelu",
-    )
-    name = str(row.platform)
-    machine = "dgx-b200" if "gb200" in name else "dgx-h100" if "h100" in name else "selene"
-    return Measured(
-        "megatron-ci",
-        model,
-        layout,
-        cluster(machine, layout.devices),
-        stack_named("megatron-core"),
-        peak_gib=float(row.mem_max_allocated_bytes) / 2**30,
-        memory_of="last",
-        memory_kind="allocated",
     )

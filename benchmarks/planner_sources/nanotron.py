@@ -34,9 +34,8 @@ def _nanotron_stalls(row: Row) -> bool:
     return bool(row.n_gpus >= 512 or (row.n_gpus >= 256 and row.dp >= 32) or unsharded)
 
 
-def nanotron(row: Row) -> Measured | None:
-    succeeded = bool(row.succeeded)
-    model = Model(
+def _nanotron_model(row: Row) -> Model:
+    return Model(
         str(row.model),
         int(row.n_layers),
         int(row.hidden),
@@ -52,6 +51,11 @@ def nanotron(row: Row) -> Measured | None:
         bias=False,
         pad_vocabulary_to=1,
     )
+
+
+def nanotron(row: Row) -> Measured | None:
+    succeeded = bool(row.succeeded)
+    model = _nanotron_model(row)
     # The published batch is rounded in some rows; the product is what ran.
     row = row._replace(global_batch_seqs=row.dp * row.micro_batch * row.grad_accum)
     layout = run_of(row, zero=int(row.zero_stage), sequence_parallel=_nanotron_splits(row))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
@@ -183,6 +183,10 @@ def _of_grid(
             _refuse(refused, "micro_batch × data does not divide the batch")
             continue
         count = batch // (micro * data)
+        plain = Layout(
+            data, tensor, pipeline, context, micro_batch=micro, global_batch=batch,
+            sequence_parallel=tensor > 1, precision=choice.precision, flash=choice.flash,
+        )  # fmt: skip
         for virtual in _virtual(model, pipeline, count, choice.virtual):
             for zero, recompute in product(choice.zero, choice.recompute):
                 if zero >= 2 and pipeline > 1:
@@ -190,19 +194,9 @@ def _of_grid(
                     continue
                 if recompute == "selective" and choice.flash:
                     continue  # A fused kernel keeps no scores: the same as "none".
-                yield Layout(
-                    data=data,
-                    tensor=tensor,
-                    pipeline=pipeline,
-                    context=context,
-                    virtual=virtual,
-                    micro_batch=micro,
-                    global_batch=batch,
-                    zero=zero if data * context > 1 else 0,
-                    sequence_parallel=tensor > 1,
-                    recompute=recompute,
-                    precision=choice.precision,
-                    flash=choice.flash,
+                sharded = zero if data * context > 1 else 0
+                yield replace(
+                    plain, virtual=virtual, schedule="", zero=sharded, recompute=recompute
                 )
 
 

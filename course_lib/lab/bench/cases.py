@@ -62,13 +62,10 @@ class Case:
         self, *, nodes: int = 0, tensor: int = 0, pipeline: int = 0, micro_batch: int = 0,
         accumulation: int = 0,
     ) -> Case:  # fmt: skip
-        """The same model with some of the free parameters changed; 0 leaves one as it is. The
-        data ranks follow from the nodes, the global batch from the accumulation."""
-        chosen = {
-            "tensor": tensor or self.layout.tensor,
-            "pipeline": pipeline or self.layout.pipeline,
-            "micro_batch": micro_batch or self.layout.micro_batch,
-        }
+        """The same model, free parameters changed where not 0. Data ranks and batch follow."""
+        usual = self.layout
+        chosen = {"tensor": tensor or usual.tensor, "pipeline": pipeline or usual.pipeline}
+        chosen["micro_batch"] = micro_batch or usual.micro_batch
         devices = (nodes or self.nodes) * self.devices_per_node
         ranks = chosen["tensor"] * chosen["pipeline"]
         if ranks < 1 or devices % ranks:
@@ -78,11 +75,11 @@ class Case:
                 f"{self.devices_per_node}; nodes × devices must be tensor × pipeline × data"
             )
         data = devices // ranks
-        steps = accumulation or self.layout.micro_batches
+        steps = accumulation or usual.micro_batches
         changes: dict[str, Any] = chosen | {
             "data": data,
             "global_batch": data * chosen["micro_batch"] * steps,
-            "sequence_parallel": self.layout.sequence_parallel and chosen["tensor"] > 1,
+            "sequence_parallel": usual.sequence_parallel and chosen["tensor"] > 1,
             "zero": 1 if data > 1 else 0,
         }
         try:

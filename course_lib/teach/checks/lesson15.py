@@ -27,35 +27,42 @@ def ex15_week(case: Any) -> None:
             "it is the 175 B model",
             hint=f"This is the model of {case.title}; the week is for the one that counts.",
         )
-        layout = case.layout
         check.that(
             case.nodes == NODES,
             f"it uses {NODES} nodes",
             hint=f"It uses {case.nodes}: give nodes={NODES} to but(…).",
         )
-        check.that(
-            layout.micro_batch == 1,
-            "its micro batch is 1",
-            hint=f"It is {layout.micro_batch}. Leave micro_batch as the case has it.",
-        )
-        check.that(
-            layout.global_batch == BATCH,
-            f"its global batch is {BATCH}",
-            hint=f"Tensor {layout.tensor} × pipeline {layout.pipeline} leave {layout.data} data "
-            f"ranks, and each takes accumulation {layout.micro_batches} samples: "
-            f"{layout.global_batch} in all. Which accumulation makes it {BATCH}?",
-        )
-        estimate = bench.plan(case).estimate
-        assert estimate is not None
-        largest = max(estimate.fullest.parts.items(), key=lambda part: part[1])
-        check.that(
-            estimate.fits,
-            "it fits into the memory of a device",
-            hint=f"The fullest device needs {estimate.device_gib:.1f} of "
-            f"{estimate.capacity_gib:.1f} GiB, most of it {largest[0]} "
-            f"({largest[1] / 2**30:.1f} GiB). More tensor or pipeline ranks make every share "
-            "smaller.",
-        )
+        _keeps_its_batch(check, case)
+        _fits(check, case)
+
+
+def _keeps_its_batch(check: Checklist, case: bench.Case) -> None:
+    layout = case.layout
+    check.that(
+        layout.micro_batch == 1,
+        "its micro batch is 1",
+        hint=f"It is {layout.micro_batch}. Leave micro_batch as the case has it.",
+    )
+    check.that(
+        layout.global_batch == BATCH,
+        f"its global batch is {BATCH}",
+        hint=f"Tensor {layout.tensor} × pipeline {layout.pipeline} leave {layout.data} data "
+        f"ranks, and each takes accumulation {layout.micro_batches} samples: "
+        f"{layout.global_batch} in all. Which accumulation makes it {BATCH}?",
+    )
+
+
+def _fits(check: Checklist, case: bench.Case) -> None:
+    estimate = bench.plan(case).estimate
+    assert estimate is not None
+    part, size = max(estimate.fullest.parts.items(), key=lambda part: part[1])
+    check.that(
+        estimate.fits,
+        "it fits into the memory of a device",
+        hint=f"The fullest device needs {estimate.device_gib:.1f} of "
+        f"{estimate.capacity_gib:.1f} GiB, most of it {part} ({size / 2**30:.1f} GiB). More "
+        "tensor or pipeline ranks make every share smaller.",
+    )
 
 
 def ex15_report(answer: object) -> None:
@@ -71,9 +78,8 @@ def ex15_report(answer: object) -> None:
             hint=f"A sample of this model is a sequence of {sequence} tokens.",
         )
         steps, ranks = layout.micro_batches, layout.data
-        again = [right / steps, right / ranks, right / steps / ranks]
         check.that(
-            not any(_close(given, wrong) for wrong in again),
+            not any(_close(given, right / more) for more in (steps, ranks, steps * ranks)),
             "it counts the batch once",
             hint=f"The global batch of {layout.global_batch} has the {steps} micro-batches and the "
             f"{ranks} data ranks in it already.",
