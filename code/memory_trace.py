@@ -109,17 +109,20 @@ def lives(
     return blocks
 
 
-def end_unseen(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -> None:
+def end_unseen(
+    blocks: list[Block], ranges: list[Range], owners: dict[int, int], piped: bool
+) -> None:
     """A block that a thread of the communication library gave back last has no end in the profile.
-    It ended with its collective; made outside of one, when the step's messages had all arrived."""
+    It ended with its collective, the one within which it was made or the next; but what a stage
+    sent is kept until the step's messages have all arrived."""
     sending = [r for r in ranges if r.phase == "communication"]
-    passes = [r for r in ranges if r.phase in ("forward", "backward")]
-    last = {r.step: r.end_ns for r in passes}  # in order of time: the latest stays
+    last = {r.step: r.end_ns for r in ranges if r.phase in ("forward", "backward")}
+    ends = sorted([*last.values(), *([] if piped else [r.end_ns for r in sending])])
     for block in blocks:
         if block.end_ns is None and block.address not in owners:
             home = _inside(sending, block.begin_ns)
-            later = [end_ns for end_ns in last.values() if end_ns > block.begin_ns]
-            block.end_ns = home.end_ns if home else min(later, default=None)
+            later = next((end_ns for end_ns in ends if end_ns > block.begin_ns), None)
+            block.end_ns = home.end_ns if home else later
 
 
 def classify(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -> None:
@@ -240,7 +243,7 @@ class MemoryRecorder:
         ranges, allocations = read(recording, args.profile_step_start + 1, device.type)
         released: dict[int, int] = {}
         blocks = lives(allocations, released)
-        end_unseen(blocks, ranges, owners)
+        end_unseen(blocks, ranges, owners, layout.pipeline.size > 1)
         classify(blocks, ranges, owners)
         standing = [(*block, released.get(address)) for address, block in self.before.items()]
         write(path, header, standing, blocks, ranges)

@@ -42,9 +42,12 @@ class Place:
         return ELEMENT_BYTES[self.layout.precision]
 
     @property
+    def whole_row(self) -> float:
+        return float(self.tokens * self.model.hidden * self.element)
+
+    @property
     def row(self) -> float:
-        split = self.layout.tensor if self.layout.sequence_parallel else 1
-        return self.tokens * self.model.hidden * self.element / split
+        return self.whole_row / (self.layout.tensor if self.layout.sequence_parallel else 1)
 
     @property
     def is_last(self) -> bool:
@@ -86,7 +89,8 @@ def passing(place: Place, kept: float) -> tuple[float, float, float]:
         return _sharded(place, kept)
     layout, row = place.layout, place.row
     deep = alive(layout, place.stage)
-    activations, temporary = deep * kept, float(LOSS_ROWS if place.is_last else WORKING_ROWS) * row
+    at_loss = LOSS_ROWS * place.whole_row  # gathered, where the sequence is split
+    activations, temporary = deep * kept, at_loss if place.is_last else WORKING_ROWS * row
     if layout.pipeline > 1:
         more = _messages(place, deep)
         activations, temporary = activations + more[0], temporary + more[1]
@@ -96,7 +100,7 @@ def passing(place: Place, kept: float) -> tuple[float, float, float]:
     if not place.is_last:
         return activations, 0.0, temporary
     losses = deep if layout.schedule == "gpipe" else 1.0
-    return activations, losses * (place.logits + LOSS_ROWS * row), temporary + _low_loss(place)
+    return activations, losses * (place.logits + at_loss), temporary + _low_loss(place)
 
 
 def _messages(place: Place, deep: float) -> tuple[float, float]:
