@@ -16,6 +16,7 @@
 # | Before | lessons 03, 07 and 14 |
 
 # %% id="begin"
+import difflib
 import json
 import shlex
 from pathlib import Path
@@ -177,7 +178,7 @@ show.layouts(found)
 # orange line one can still trade memory for time; everything above it is worse in both.*
 
 # %% id="search-table"
-columns = ["tensor", "pipeline", "data", "micro_batch", "iteration_s", "device_gib"]
+columns = ["tensor", "pipeline", "data", "virtual", "micro_batch", "iteration_s", "device_gib"]
 found.table(6)[:6][columns].round(2)
 
 # %% id="search-reference"
@@ -236,6 +237,14 @@ rates.round(0)
 script = bench.script("175", "juwels-booster", partition="booster", account="your-budget")
 script
 
+# %% [markdown] id="job-differ-idea"
+# The job of 13 B on 8 nodes is the same text but for these lines. (With `-`: only in that of 175 B; with `+`: only in that of 13 B.)
+
+# %% id="job-differ"
+script_13 = bench.script("13", "juwels-booster", partition="booster", account="your-budget")
+lines = difflib.ndiff(str(script).splitlines(), str(script_13).splitlines())
+print(*[line for line in lines if line[0] in "+-"], sep="\n")
+
 # %% [markdown] id="job-explain"
 # | lines | why at this size |
 # |---|---|
@@ -260,17 +269,19 @@ print(*[line for line in str(with_megatron).splitlines() if "compile_helpers" in
 #
 # A training job must not wait for text. So the text is turned into token numbers once, beforehand, and kept in two
 # files: `.bin` has the numbers, one after the other, `.idx` says where each document begins. The benchmark's sample
-# is 790 documents, 10 MB, cut with GPT-2's tokenizer. Yours is the sample text of the course; the step is the same, and
-# it is a job like any other:
+# is 790 documents, 10 MB, cut with GPT-2's tokenizer. Yours are a hundred documents of the course's sample text, cut with a
+# tokenizer of the same kind; the step is the same, and it is a job like any other:
 
 # %% id="data-run"
 data = shlex.quote(lab.site.data)
 tokens = lab.submit(
     shell.recipe(
         "tokens",
-        f"python {shlex.quote(lab.site.programs)}/preprocess_data.py"
-        f' --input {data}/sample.jsonl --output-prefix "$COURSE_RUN_DIR"/mine'
-        f" --vocab-file {data}/vocab.json --merge-file {data}/merges.txt --append-eod",
+        f"""head -n 100 {data}/sample.jsonl >"$COURSE_RUN_DIR"/part.jsonl
+python {shlex.quote(lab.site.programs)}/preprocess_data.py \\
+    --input "$COURSE_RUN_DIR"/part.jsonl --output-prefix "$COURSE_RUN_DIR"/mine \\
+    --vocab-file {data}/vocab.json --merge-file {data}/merges.txt --append-eod
+""",
     )
 )
 tokens.require()
@@ -426,4 +437,4 @@ check.ex15_other(other)
 # ## Cleaning up
 
 # %% id="clean"
-lab.clean("tokens", "gpt-box", yes=True)
+lab.clean("tokens", "gpt-box", "gpt-box-n2-t4-p1-mb1-x8", yes=True)
