@@ -65,7 +65,12 @@ class Estimate:
     def device_gib(self) -> float:
         """Peak as nvidia-smi would show it: with what the allocator cannot use, and the context
         of driver and communication library."""
-        return self.fullest.reserved(self.stack) / GIB + CONTEXT_GIB
+        return self.fullest.reserved(self.stack) / GIB + self.context_gib
+
+    @property
+    def context_gib(self) -> float:
+        """Of driver and communication library; a rank on a processor has none."""
+        return 0.0 if self.cluster.processors else CONTEXT_GIB
 
     @property
     def memory_interval_gib(self) -> Interval:
@@ -141,7 +146,7 @@ class Estimate:
         rows.append(("time", "total", self.seconds, "s"))
         memory = {name: value / GIB for name, value in self.fullest.parts.items() if value > 0}
         memory["allocator"] = (self.fullest.reserved(self.stack) - self.fullest.allocated) / GIB
-        memory["context"] = CONTEXT_GIB
+        memory["context"] = self.context_gib
         rows += [("memory", name, value, "GiB") for name, value in memory.items()]
         rows.append(("memory", "total", self.device_gib, "GiB"))
         return pd.DataFrame(rows, columns=["of", "part", "value", "unit"])

@@ -124,13 +124,14 @@ CLUSTERS: dict[str, Cluster] = {
 
 
 def box(
-    nodes: int = 2, devices_per_node: int = 2, link_gbit_per_s: float = 1.0, processors: int = 2
-) -> Cluster:
+    nodes: int = 2, devices_per_node: int = 2, link_gbit_per_s: float = 1.0, processors: int = 2,
+    device_memory_gib: float = 4.0,
+) -> Cluster:  # fmt: skip
     """The course's embedded cluster. Its speeds differ from machine to machine: these are round
     figures of an ordinary processor, to be replaced by `calibrate` and `with_links`."""
     rank = Device(
-        "box rank", 1.0, 10.0, fp32_tflops=0.15, fp16_tflops=0.15, bf16_tflops=0.15, family="box",
-        lasting_share=0.8,
+        "box rank", device_memory_gib, 10.0, fp32_tflops=0.15, fp16_tflops=0.15,
+        bf16_tflops=0.15, family="box", lasting_share=0.8,
     )  # fmt: skip
     return Cluster(
         "box",

@@ -6,7 +6,7 @@ bytes of a run depend on its layout alone, so they are the same on every machine
 
 import pytest
 
-from course_lib.plan import STACKS, Layout, preset
+from course_lib.plan import STACKS, Layout, box, largest_micro_batch, predict, preset
 from course_lib.plan.memory import memory_of_stage
 
 MIB = 2**20
@@ -47,6 +47,14 @@ def test_every_part_is_within_two_percent_of_what_was_traced(name):
     )
     for (part, size), mib in zip(memory.traced.items(), traced, strict=True):
         assert size / MIB == pytest.approx(mib, rel=0.02, abs=0.01), part
+
+
+def test_a_rank_of_the_box_has_no_driver_to_make_room_for():
+    where = box(device_memory_gib=0.05)
+    estimate = predict(preset("tiny"), Layout(micro_batch=1, precision="fp32"), where, "course")
+    assert estimate.device_gib == pytest.approx(estimate.allocated_gib)
+    assert estimate.fits
+    assert largest_micro_batch(preset("tiny"), Layout(precision="fp32"), where, "course") == 2
 
 
 def test_the_parts_of_a_trace_add_up_to_what_is_allocated():
