@@ -33,7 +33,8 @@ BUILD = "from megatron.core.datasets.utils import compile_helpers; compile_helpe
 def recipe(tag: str | Case, *, program: str = gpt.PROGRAM, **more: Any) -> Recipe:
     """The training run of a case. `program` may be the path of Megatron-LM's pretrain_gpt.py;
     `more` goes on to `gpt.recipe`."""
-    one, flags = case(tag), dict(OPTIMIZER)
+    one = case(tag)
+    flags: dict[str, Any] = dict(OPTIMIZER)
     layout, megatron = one.layout, program != gpt.PROGRAM
     if layout.precision == "fp16":
         flags |= LOSS_SCALE

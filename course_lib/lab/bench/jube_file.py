@@ -86,5 +86,7 @@ def _result(benchmark: Element) -> None:
     SubElement(result, "use").text = "rate"
     table = SubElement(result, "table", name="result", style="pretty")
     for name, title in COLUMNS:
-        digits = {"format": ".2f"} if name.endswith("_s") else {}
-        SubElement(table, "column", title=title, **digits).text = name
+        column = SubElement(table, "column", title=title)
+        column.text = name
+        if name.endswith("_s"):
+            column.set("format", ".2f")

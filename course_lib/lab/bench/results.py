@@ -17,13 +17,13 @@ from course_lib.lab.bench.cases import (
 from course_lib.lab.bench.jobs import recipe
 from course_lib.lab.errors import LabError, RecipeError
 from course_lib.lab.recipes import gpt
+from course_lib.lab.run import Run
 from course_lib.plan import Estimate, cluster, predict
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from course_lib.lab.lab import Lab
-    from course_lib.lab.run import Run
 
 STACK = "megatron-2023"
 """What the published results were measured with: sequence parallelism, the first fused kernel."""
@@ -126,6 +126,7 @@ def run(lab: Lab, tag: str | Case, *, program: str = gpt.PROGRAM, **more: Any) -
             "or run(lab, 'box') for a model of its size"
         )
     done = lab.submit(recipe(one, program=program, **more))
+    assert isinstance(done, Run)  # the recipe of a case has no gaps
     return measured(one, done.require())
 
 
