@@ -76,7 +76,7 @@ def shapes(run: Any) -> tuple[plan.Model, plan.Layout]:
 
 def calibrated(lab: Lab) -> Any:
     roads = lab.submit(links.recipe("roads", max_bytes=16 << 20, repeat=3)).require()
-    where = plan.with_links(plan.box(), roads.links.samples, roads.links.ranks)
+    where = plan.with_links(plan.box(), roads.links)
     probe = lab.submit(recipe(PROBE)).require()
     seen = plan.Observation(*shapes(probe), seconds(probe))
     return plan.calibrate(where, plan.STACKS["course"], [seen])

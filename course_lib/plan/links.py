@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from course_lib.plan.checks import PlanError
 from course_lib.plan.hardware import Cluster, Link
@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def with_links(cluster: Cluster, measured: pd.DataFrame, ranks: pd.DataFrame) -> Cluster:
-    """The cluster with links as measured. `measured` are the samples of `measure_links.py` (or the
-    lines fitted to them: alpha_us, beta_gb_s), `ranks` says on which node each rank was. The median
-    pair counts; and if everyone's all-reduce was measured too, what its steps cost beyond that."""
+def with_links(cluster: Cluster, measured: Any, ranks: pd.DataFrame | None = None) -> Cluster:
+    """The cluster with links as measured: `with_links(cluster, run.links)`. Instead of what
+    `read.links` returns, its samples (or the lines fitted to them: alpha_us, beta_gb_s) and its
+    ranks will do. The median pair counts; and if everyone's all-reduce was measured too, what its
+    steps cost beyond that."""
+    if ranks is None:
+        return with_links(cluster, measured.samples, measured.ranks)
     node = dict(zip(ranks["rank"], ranks["node"], strict=True))
     pairs = measured[measured["kind"] == "point_to_point"]
     line = _line_of_samples if "size_bytes" in measured else _line_of_fit

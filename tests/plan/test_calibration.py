@@ -1,6 +1,7 @@
 """A site is found again from short runs of it; links from their measurement."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -111,6 +112,7 @@ def test_a_burst_that_a_shaped_link_lets_pass_is_not_taken_for_bandwidth():
     assert found.across.gb_per_s == pytest.approx(0.125)
     assert found.within.gb_per_s == pytest.approx(2)
     assert found.turn_us == pytest.approx(620 / 4 - 50)
+    assert with_links(box(processors=2), SimpleNamespace(samples=table, ranks=RANKS)) == found
     assert with_links(box(processors=4), table, RANKS).turn_us == box().turn_us
 
 
