@@ -403,12 +403,12 @@ check.ex15_report(report_s)
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 15.3** — Run the model of the box in another layout: pure tensor parallelism over all four devices, with the same
-# > global batch of 8 samples. Which of the two layouts reports the shorter time on your machine?
+# > global batch of 4 samples. Which of the two layouts reports the shorter time on your machine?
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP other = bench.run(lab, bench.case("box").but(tensor=..., pipeline=..., accumulation=...))
-other = bench.run(lab, bench.case("box").but(tensor=4, pipeline=1, accumulation=8))
+other = bench.run(lab, bench.case("box").but(tensor=4, pipeline=1, accumulation=4))
 ### END SOLUTION
 bench.table([mine, other])
 
@@ -437,4 +437,4 @@ check.ex15_other(other)
 # ## Cleaning up
 
 # %% id="clean"
-lab.clean("tokens", "gpt-box", "gpt-box-n2-t4-p1-mb1-x8", yes=True)
+lab.clean("tokens", "gpt-box", "gpt-box-n2-t4-p1-mb1-x4", yes=True)

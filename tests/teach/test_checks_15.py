@@ -75,10 +75,10 @@ class Finished:
     recipe, ended, ok, state, error = object(), True, True, "COMPLETED", ""
     site = {"name": "box"}  # noqa: RUF012
 
-    def __init__(self, folder, tensor=4, pipeline=1, batch=8):
+    def __init__(self, folder, tensor=4, pipeline=1, batch=4):
         self.name, self.log_file = "gpt-box", folder / "out.log"
         lines = [
-            f" iteration {n}/ 12 | elapsed time per iteration (ms): {50 + n} | "
+            f" iteration {n}/ 10 | elapsed time per iteration (ms): {50 + n} | "
             f"global batch size: {batch} | lm loss: 9.0 |"
             for n in range(1, 13)
         ]

@@ -103,7 +103,7 @@ def _layout(data: int, tensor: int, pipeline: int, steps: int, precision: str) -
     )
 
 
-BOX = Layout(tensor=2, pipeline=2, global_batch=8, precision="fp32")
+BOX = Layout(tensor=2, pipeline=2, global_batch=4, precision="fp32")
 
 CASES = {
     "13": Case(
@@ -114,7 +114,7 @@ CASES = {
         "175", "175 B", preset("175b"), _layout(6, 8, 8, 16, "bf16"), 4, "juwels-booster",
     ),
     "box": Case(
-        "box", "1.9 M", preset("tiny"), BOX, 2, "box", iterations=12, log_interval=1,
+        "box", "1.9 M", preset("tiny"), BOX, 2, "box", iterations=10, log_interval=1,
     ),
 }  # fmt: skip
 
