@@ -107,6 +107,19 @@ def test_every_site_can_render_both_jobs(monkeypatch):
             assert "srun" in str(bench.script(tag, name, partition="large"))
 
 
+def test_a_case_with_gaps_runs_nothing_and_says_what_is_missing(lab, capsys):
+    gap = bench.case("box").but(tensor=4, pipeline=...)
+    assert bench.run(lab, gap) is gap
+    assert "still to fill in: pipeline" in capsys.readouterr().out
+    assert len(lab.runs()) == 0
+    assert len(bench.table([bench.published("13"), gap])) == 1
+
+
+def test_what_is_fixed_cannot_be_changed():
+    with pytest.raises(RecipeError, match="layers: not free in this benchmark; free are nodes"):
+        bench.case("175").but(layers=48)
+
+
 def test_rules_say_what_is_fixed_and_what_is_free():
     rules = bench.rules()["rule"]
     assert rules[["layers", "hidden", "heads", "sequence"]].eq("fixed").all()

@@ -31,6 +31,7 @@ def test_every_layout_that_fits_the_week_passes(tensor, pipeline, steps, capsys)
     [
         (..., "Replace the ... in the cell above"),
         (64, "This is int"),
+        (LARGE.but(nodes=64, tensor=...), "still to fill in: tensor"),
         (bench.case("13").but(nodes=16), "the model of 13 B"),
         (LARGE, "It uses 96: give nodes=64"),
         (LARGE.but(nodes=64, micro_batch=2, accumulation=12), "It is 2. Leave micro_batch"),
@@ -102,6 +103,7 @@ def test_what_is_not_that_run_is_told_why(tmp_path):
     wrong = {
         "Replace the ...": ...,
         "This is Finished": Finished(tmp_path),
+        "This is Unfinished": bench.case("box").but(tensor=...),
         "This result is planned": bench.plan("13"),
         "which of them are 1?": measured("box", Finished(tmp_path, tensor=2, pipeline=2)),
         "The iteration lines say 32": measured("box", Finished(tmp_path, batch=32)),

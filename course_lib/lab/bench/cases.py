@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from course_lib.lab.errors import RecipeError
+from course_lib.lab.unfinished import Unfinished, gaps
 from course_lib.plan import Layout, Model, PlanError, preset
 
 TOKENS_TO_REPORT = 20e6
@@ -18,6 +19,9 @@ PUBLISHED_TOKENS_PER_S = {
 }
 ACCEPTED_S = {"175": 560.0}
 """Longest time to report with which a machine passes; only the large model counts."""
+
+
+FREE = ("nodes", "tensor", "pipeline", "micro_batch", "accumulation")
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,23 @@ class Case:
     @property
     def is_layout_of_reference(self) -> bool:
         """The same but for the number of nodes, with which the batch grows."""
-        return self.is_reference or self == CASES[self.tag].but(nodes=self.nodes)
+        return self.is_reference or self == CASES[self.tag]._with(nodes=self.nodes)
 
-    def but(
-        self, *, nodes: int = 0, tensor: int = 0, pipeline: int = 0, micro_batch: int = 0,
+    def but(self, **changes: Any) -> Any:
+        """The same model with other values of the free parameters (0: as they are); data ranks and
+        batch follow. With a gap among the values it is an Unfinished, as of a recipe."""
+        if wrong := sorted(set(changes) - set(FREE)):
+            raise RecipeError(
+                f"{', '.join(wrong)}: not free in this benchmark; free are {', '.join(FREE)}"
+            )
+        if missing := gaps(changes):
+            return Unfinished(f"the case of {self.title}", missing)
+        return self._with(**changes)
+
+    def _with(
+        self, nodes: int = 0, tensor: int = 0, pipeline: int = 0, micro_batch: int = 0,
         accumulation: int = 0,
     ) -> Case:  # fmt: skip
-        """The same model, free parameters changed where not 0. Data ranks and batch follow."""
         usual = self.layout
         chosen = {"tensor": tensor or usual.tensor, "pipeline": pipeline or usual.pipeline}
         chosen["micro_batch"] = micro_batch or usual.micro_batch

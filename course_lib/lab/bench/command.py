@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_lib.lab import bench
-from course_lib.lab.bench.cases import CASES, Case, case
+from course_lib.lab.bench.cases import CASES, FREE, Case, case
 from course_lib.lab.bench.results import Result
 from course_lib.lab.commands.common import add_site, parser
 from course_lib.lab.errors import LabError
@@ -26,7 +26,6 @@ EPILOG = """examples
   course bench --tag 13 --tensor 4 --pipeline 2         another layout, planned
   course bench --tag 175 --script --site juwels-booster --partition booster --account me
   course bench --tag 13 --jube > gpt-13.xml             the same as a JUBE workflow"""
-FREE = ("nodes", "tensor", "pipeline", "micro_batch", "accumulation")
 
 
 def main(argv: list[str]) -> int:

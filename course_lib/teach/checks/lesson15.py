@@ -20,7 +20,7 @@ def ex15_week(case: Any) -> None:
         check.that(
             isinstance(case, bench.Case),
             "it is a case of the benchmark",
-            hint=f"This is {type(case).__name__}. Fill all gaps of bench.case(…).but(…).",
+            hint=f"This is {type(case).__name__}. Fill all gaps of bench.case(…).but(…): {case}",
         )
         check.that(
             case.tag == "175",
