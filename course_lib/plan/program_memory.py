@@ -78,8 +78,9 @@ def standing(place: Place) -> tuple[float, float, float]:
     if layout.zero == 1 and sharers > 1:
         return weights, gradients * (1 + 1 / sharers), state / sharers
     if layout.zero == 3:
-        # Sharded parameters are in float32; gradients of a step are let go when the next begins.
-        return held * WIDE / sharers, 0.0, held * 2.0 * WIDE / sharers
+        # All in float32; the sharded gradients of a step stay until the next ones are there.
+        share = held * WIDE / sharers
+        return share, share, 2 * share
     return weights, gradients, state
 
 

@@ -16,7 +16,7 @@ TRACED = {
     "one": (Layout(micro_batch=4), 0, (7.09, 7.09, 14.18, 32.58, 0.50)),
     "accumulated": (Layout(global_batch=4), 0, (7.09, 7.09, 14.18, 8.15, 0.13)),
     "zero 1": (Layout(data=4, micro_batch=2, zero=1), 0, (7.09, 8.86, 3.54, 16.29, 0.25)),
-    "fsdp": (Layout(data=4, micro_batch=2, zero=3), 0, (1.77, 0.0, 3.54, 20.35, 16.76)),
+    "fsdp": (Layout(data=4, micro_batch=2, zero=3), 0, (1.77, 1.77, 3.54, 20.35, 16.76)),
     "full": (Layout(micro_batch=4, recompute="full"), 0, (7.09, 7.09, 14.18, 17.53, 0.50)),
     "tensor 2": (Layout(tensor=2, micro_batch=4), 0, (3.58, 3.58, 7.16, 18.6, 0.50)),
     "first of 2": (Layout(pipeline=2, **EIGHT), 0, (5.58, 5.58, 11.15, 4.53, 0.38)),
