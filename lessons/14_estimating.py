@@ -106,6 +106,7 @@ guess_forward, guess_backward = 1, 1  # change them to your own guesses
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)  # the import sets it, and jobs would inherit it
 weights = torch.randn(128, 512, requires_grad=True)
 rows = torch.randn(256, 128, requires_grad=True)  # 256 tokens
 with FlopCounterMode(display=False) as forward:
@@ -375,6 +376,7 @@ pd.Series(in_ms | {"together": 1e3 * predicted.seconds}, name="ms").round(1).to_
 # %% id="target-run"
 target = lab.submit(target_recipe)
 target.watch()
+target.require()
 
 # %% id="memory-see"
 planned = dict(predicted.fullest.parts)
