@@ -106,13 +106,13 @@ guess_forward, guess_backward = 1, 1  # change them to your own guesses
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)  # the import sets it, and jobs would inherit it
 weights = torch.randn(128, 512, requires_grad=True)
 rows = torch.randn(256, 128, requires_grad=True)  # 256 tokens
 with FlopCounterMode(display=False) as forward:
     out = rows @ weights
 with FlopCounterMode(display=False) as backward:
     out.sum().backward()
+os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)  # counting sets it, and jobs would inherit it
 each = weights.numel() * len(rows)
 print(f"forward:  {forward.get_total_flops() / each:g} per weight and token")
 print(f"backward: {backward.get_total_flops() / each:g} per weight and token")
