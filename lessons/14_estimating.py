@@ -112,6 +112,7 @@ with FlopCounterMode(display=False) as forward:
     out = rows @ weights
 with FlopCounterMode(display=False) as backward:
     out.sum().backward()
+os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)  # counting sets it, and jobs would inherit it
 each = weights.numel() * len(rows)
 print(f"forward:  {forward.get_total_flops() / each:g} per weight and token")
 print(f"backward: {backward.get_total_flops() / each:g} per weight and token")
@@ -375,6 +376,7 @@ pd.Series(in_ms | {"together": 1e3 * predicted.seconds}, name="ms").round(1).to_
 # %% id="target-run"
 target = lab.submit(target_recipe)
 target.watch()
+target.require()
 
 # %% id="memory-see"
 planned = dict(predicted.fullest.parts)
