@@ -207,6 +207,8 @@ def test_programs_of_a_job_are_in_fact_forked(warm_box):
     assert warm_box.result(f"{ask}\nsrun -n1 {ask}").split() == ["True", "True"]
     as_our_scripts_do = "export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1 TORCH_CPP_LOG_LEVEL=ERROR\n"
     assert warm_box.result(f"{as_our_scripts_do}{ask}") == "True\n"
+    by_make_and_notebooks = "export PYTHON=python3 TORCHINDUCTOR_CACHE_DIR=/tmp/inductor\n"
+    assert warm_box.result(f"{by_make_and_notebooks}{ask}") == "True\n"
 
 
 def test_what_the_scripts_of_the_lab_set_is_no_reason_for_a_cold_start(warm_box):

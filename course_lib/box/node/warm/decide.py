@@ -16,7 +16,7 @@ SWITCH = b"COURSE_BOX_WARM"
 APPLIED_AGAIN = frozenset(
     {"OMP_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH"}
     | {"TORCH_DISTRIBUTED_DEBUG", "PATH", "TMPDIR", "TEMP", "TMP", "TORCH_COMPILE_JOB_ID"}
-    | {"TORCH_CPP_LOG_LEVEL"}
+    | {"TORCH_CPP_LOG_LEVEL", "TORCHINDUCTOR_CACHE_DIR"}
 )
 """Read while torch is imported, and set right in the fork by `program`, or without effect."""
 
@@ -29,6 +29,9 @@ READ_BY_LIBRARIES = (
     "TZ",
 )  # fmt: skip
 """Names that C and C++ libraries read when they are loaded, which nobody can watch."""
+
+NOT_PYTHONS = frozenset({"PYTHON"})
+"""A name that makefiles use, ours too; the interpreter reads those that go on after it."""
 
 READ_LATER = ("TORCH_NCCL_", "TORCH_GLOO_", "TORCH_FR_", "PYTORCH_CUDA_ALLOC", "PYTHON_EXEC")
 """Of those, names that are read only when a process group or a CUDA context is made."""
@@ -151,7 +154,7 @@ def _other_environment(environment: Environment) -> str:
         for name in (*given, *loaded.environment)
         if name.startswith(READ_BY_LIBRARIES) and not name.startswith(READ_LATER)
     }
-    compared = sorted((names | loaded.names_read) - APPLIED_AGAIN)
+    compared = sorted((names | loaded.names_read) - APPLIED_AGAIN - NOT_PYTHONS)
     for name in compared:
         if given.get(name) != loaded.environment.get(name):
             return f"{name} is {given.get(name)!r}, here {loaded.environment.get(name)!r}"
