@@ -77,7 +77,6 @@ def _faster_processor(site: Site, factor: float, precision: str) -> Site:
     return site
 
 
-PROCESSOR = "speed of the processor"  # where one does it all: multiply, move and launch
 CONSTANTS: dict[str, Callable[[Site, float, str], Site]] = {
     "rate of matrix products": _faster_products,
     "speed of launching": _faster_host,
@@ -85,6 +84,7 @@ CONSTANTS: dict[str, Callable[[Site, float, str], Site]] = {
 }
 # Where a processor does it all, a faster one does all of it faster.
 ON_PROCESSORS: dict[str, Callable[[Site, float, str], Site]] = {
+    # where one processor does it all: multiply, move and launch
     "speed of the processor": _faster_processor,
     "speed of launching": _faster_host,
 }

@@ -18,7 +18,6 @@ COLLNET = re.compile(
     rb"Coll(?:Net)? (\d{1,4})(?:/\d{1,4})? : (\d{1,7}) \[(send|receive)\] via (.{1,200})"
 )
 CHANNEL_ORDER = re.compile(rb"(?:\s*\d{1,7}\b){1,5000}\s*(?:\.\.\.)?\s*$")
-RING_STEP = re.compile(rb"Ring 0*(\d{1,4}) : (-?\d{1,7}) -> (-?\d{1,7}) -> (-?\d{1,7})")
 COMM = re.compile(rb"comm (0x\w{1,20}) rank (\d{1,7}) n[rR]anks (\d{1,7})(.{0,300})")
 _COMM_PARTS = {"cudaDev", "nvmlDev", "busId", "commId", "nNodes", "localRanks", "localRank"}
 TREE_PART = re.compile(

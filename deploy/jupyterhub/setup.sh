@@ -9,7 +9,7 @@ command -v npm >/dev/null || {
 }
 bash deploy/setup.sh
 .venv/bin/python -m pip install --quiet --disable-pip-version-check \
-    --requirement requirements.lock --requirement deploy/jupyterhub/requirements.lock
+    --constraint requirements.lock --requirement deploy/jupyterhub/requirements.lock
 proxy=.venv/share/course/hub
 mkdir -p "$proxy" && cp deploy/jupyterhub/package*.json "$proxy"
 npm ci --prefix "$proxy" --silent --no-audit --no-fund

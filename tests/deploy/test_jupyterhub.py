@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -27,6 +26,7 @@ from shared_machine import accounts, needed_folders, opened  # noqa: E402
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 USERS = (f"course-a{os.getpid() % 10000}", f"course-b{os.getpid() % 10000}")
 PASSWORD = "open sesame"
+HOMES = Path("/home")
 PORT = 8765
 HUB = f"http://127.0.0.1:{PORT}"
 OVERRIDES = f"""
@@ -37,15 +37,6 @@ c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{PORT + 2}"
 c.Authenticator.allowed_users = {set(USERS)!r}
 c.Authenticator.allow_all = False
 """
-
-
-@dataclass(frozen=True)
-class Hub:
-    folder: Path
-    repository: Path
-
-    def home(self, user: str) -> Path:
-        return Path("/home") / user
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +54,14 @@ def hub(tmp_path_factory, repository, need, lacking):
     command = [sys.executable, "-m", "jupyterhub", "--config", str(config)]
     with accounts(*USERS, password=PASSWORD), (folder / "hub.log").open("w") as log:
         for user in USERS:
-            _prepare(Path("/home") / user, user)
+            _prepare(HOMES / user, user)
         process = subprocess.Popen(
             opened(command, needed_folders(repository)),
             cwd=folder, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
             wait_until(lambda: "JupyterHub is now running" in (folder / "hub.log").read_text())
-            yield Hub(folder, repository)
+            yield
         finally:
             everyone = psutil.Process(process.pid).children(recursive=True)
             process.send_signal(signal.SIGTERM)
@@ -111,7 +102,7 @@ def test_each_user_runs_the_first_lesson_and_sees_only_their_own(hub, log_in):
     pages = {}
     for user in USERS:
         page = log_in(user)
-        lesson = hub.home(user) / "course" / "notebooks" / "00_the_lab.ipynb"
+        lesson = HOMES / user / "course" / "notebooks" / "00_the_lab.ipynb"
         notebook = LabPage(page, lesson)
         notebook.wait_until_open()  # the hub brings its users to the first lesson
         notebook.run_all()
@@ -120,21 +111,20 @@ def test_each_user_runs_the_first_lesson_and_sees_only_their_own(hub, log_in):
         notebook.wait_until_idle()
         assert list(notebook.failures()) == ["ex1-check"], notebook.failures()
         assert "✗" in notebook.output("ex1-check")
-        runs = list((hub.home(user) / "course" / "runs").iterdir())
+        runs = list((HOMES / user / "course" / "runs").iterdir())
         assert any(run.name.startswith("hello-") for run in runs)
         assert {run.owner() for run in runs} == {user}
     for user, other in (USERS, USERS[::-1]):
         page = pages[user].page
         page.goto(f"{HUB}/user/{user}/tensorboard/")
         page.get_by_text("TensorBoard", exact=False).first.wait_for()
-        sockets = _boards(user)
-        assert sockets, "TensorBoard runs, as this user"
+        assert _boards(user), "TensorBoard runs, as this user"
         answer = page.goto(f"{HUB}/user/{other}/tensorboard/")
         assert answer.status in (403, 404), "the other's TensorBoard must not answer"
         api = page.goto(f"{HUB}/user/{other}/api/contents/notebooks")
         assert api.status in (403, 404)
     for user, other in (USERS, USERS[::-1]):
-        for private in (hub.home(other) / "course", *_sockets(other)):
+        for private in (HOMES / other / "course", *_sockets(other)):
             looked = subprocess.run(
                 ["su", user, "-c", f"ls {private}/ || cat {private}"],
                 capture_output=True, text=True, check=False,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab.lab import Lab
 from course_lib.lab.submission import recipe_toml
 from course_lib.teach.checklist import NotYet
 
@@ -30,13 +29,6 @@ class Finished:
         if exit_code is not None:
             (folder / "exit_code").write_text(f"{exit_code}\n")
         return self.lab.open(folder)
-
-
-@pytest.fixture
-def finished(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
-    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
-    return Finished(tmp_path / "elsewhere", Lab(tmp_path, site="box", quiet=True))
 
 
 def hint_of(check, *given):

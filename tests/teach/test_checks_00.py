@@ -7,9 +7,7 @@ import pytest
 from course_lib.lab.recipes import shell
 from course_lib.teach.checks import lesson00
 
-from .finished_runs import finished, hint_of
-
-__all__ = ["finished"]
+from .finished_runs import hint_of
 
 RIGHT = "local 0\nlocal 2\nlocal 1\n" * 2
 NOT_FOUND = "bash: pyhton: command not found\n"

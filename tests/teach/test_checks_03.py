@@ -7,9 +7,7 @@ import pytest
 from course_lib.lab.recipes import gpt, shell
 from course_lib.teach.checks import lesson03
 
-from .finished_runs import MEMORY_LINE, finished, hint_of
-
-__all__ = ["finished"]
+from .finished_runs import MEMORY_LINE, hint_of
 
 LOG = (
     "using world size: {data}, data-parallel-size: {data}, tensor-model-parallel size: 1, "

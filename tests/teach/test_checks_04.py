@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from course_lib import plan
-from course_lib.lab.lab import Lab
 from course_lib.lab.recipes import links, shell
-from course_lib.lab.submission import recipe_toml
-from course_lib.teach.checklist import NotYet
 from course_lib.teach.checks import lesson04
+
+from .finished_runs import hint_of
 
 LESSON = Path(__file__).resolve().parents[2] / "lessons" / "04_topology.py"
 RIGHT = dict(lesson04.COLLEAGUE, adapters=2)
@@ -24,22 +23,14 @@ ROADS = {"inside": (0.05, 2.0), "between": (0.1, 0.125)}
 
 
 @pytest.fixture
-def finished(tmp_path, monkeypatch):
+def finished(finished):
     """`finished(recipe, links)` is a run of this recipe that measured these links."""
-    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
-    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
-    lab, made = Lab(tmp_path, site="box", quiet=True), []
 
     def make(recipe, measured=None, exit_code=0):
-        made.append(recipe)
-        folder = tmp_path / "elsewhere" / f"{recipe.name}-{len(made)}"
-        folder.mkdir(parents=True)
-        (folder / "recipe.toml").write_text(recipe_toml(recipe, lab.site))
-        (folder / "out.log").write_text("written to links.json\n")
-        (folder / "exit_code").write_text(f"{exit_code}\n")
+        run = finished(recipe, "written to links.json\n", exit_code)
         if measured:
-            (folder / "links.json").write_text(json.dumps(measured))
-        return lab.open(folder)
+            (run.folder / "links.json").write_text(json.dumps(measured))
+        return run
 
     return make
 
@@ -77,12 +68,6 @@ def roads(finished):
     ]
     measured = {"world_size": 4, "ranks": ranks, "samples": samples}
     return finished(links.recipe("roads"), measured)
-
-
-def hint_of(check, *given):
-    with pytest.raises(NotYet) as caught:
-        check(*given)
-    return str(caught.value)
 
 
 def test_the_right_description_is_solved_and_has_the_links_of_the_lesson(finished, capsys):

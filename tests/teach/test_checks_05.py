@@ -6,11 +6,10 @@ import json
 
 import pytest
 
-from course_lib.lab.lab import Lab
 from course_lib.lab.recipes import gpt
-from course_lib.lab.submission import recipe_toml
-from course_lib.teach.checklist import NotYet
 from course_lib.teach.checks import lesson05
+
+from .finished_runs import hint_of
 
 STEP_US = 10_000
 TRANSFER_US = 3000
@@ -44,11 +43,8 @@ def trace(rank, calls, steps=2):
 
 
 @pytest.fixture
-def recorded(tmp_path, monkeypatch):
+def recorded(finished):
     """A run of the lesson, as it lies in its folder."""
-    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
-    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
-    lab, made = Lab(tmp_path, site="box", quiet=True), []
 
     def make(name="second", calls=MANY, ranks=(0, 1, 2, 3), exit_code=0, **values):
         values = {
@@ -56,15 +52,11 @@ def recorded(tmp_path, monkeypatch):
             "profile": (8, 10), "planted_bottleneck": 2,
         } | values  # fmt: skip
         recipe = gpt.recipe(name, profile_ranks=list(ranks), **values)
-        made.append(recipe)
-        folder = tmp_path / "elsewhere" / f"{name}-{len(made)}"
-        (folder / "profile").mkdir(parents=True)
-        (folder / "recipe.toml").write_text(recipe_toml(recipe, lab.site))
-        (folder / "out.log").write_text("")
-        (folder / "exit_code").write_text(f"{exit_code}\n")
+        run = finished(recipe, "", exit_code)
+        (run.folder / "profile").mkdir()
         for rank in ranks if values["profile"] else ():
-            (folder / "profile" / f"rank{rank}.pt.trace.json").write_text(trace(rank, calls))
-        return lab.open(folder)
+            (run.folder / "profile" / f"rank{rank}.pt.trace.json").write_text(trace(rank, calls))
+        return run
 
     return make
 
@@ -72,12 +64,6 @@ def recorded(tmp_path, monkeypatch):
 @pytest.fixture
 def healthy(recorded):
     return recorded("healthy", FEW, planted_bottleneck=None)
-
-
-def hint_of(check, *given):
-    with pytest.raises(NotYet) as caught:
-        check(*given)
-    return str(caught.value)
 
 
 def test_the_right_run_is_solved(recorded, capsys):

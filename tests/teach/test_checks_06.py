@@ -7,9 +7,7 @@ import pytest
 from course_lib.lab.recipes import gpt, shell
 from course_lib.teach.checks import lesson06
 
-from .finished_runs import MEMORY_LINE, finished, hint_of
-
-__all__ = ["finished"]
+from .finished_runs import MEMORY_LINE, hint_of
 
 LONGER = {"seq_length": 256, "max_position_embeddings": 256}
 OUT_OF_MEMORY = MEMORY_LINE.format(rank=2)

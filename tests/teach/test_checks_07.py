@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab.lab import Lab
 from course_lib.lab.recipe import Recipe
 from course_lib.lab.recipes import gpt, shell
 from course_lib.plan import Model
-from course_lib.teach.checklist import NotYet
 from course_lib.teach.checks import lesson07
+
+from .finished_runs import hint_of
 
 WORLD = (
     "using world size: {world}, data-parallel-size: {data}, tensor-model-parallel size: {tensor}, "
@@ -35,30 +35,12 @@ PARAMETERS = (
 
 
 @pytest.fixture
-def lab(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
-    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
-    return Lab(tmp_path, site="box", quiet=True)
-
-
-@pytest.fixture
-def finished(lab, tmp_path):
+def finished(finished):
     """A run folder with this log, as a job leaves it behind."""
 
     def make(log: str, recipe: Recipe | None = None, exit_code: int = 0):
-        recipe = recipe or shell.recipe("hybrid", "srun torchrun", nodes=2, gpus_per_node=2)
-        folder = tmp_path / "elsewhere" / f"{recipe.name}-7"
-        folder.mkdir(parents=True)
-        arguments = ", ".join(f'"{word}"' for word in recipe.arguments)
-        (folder / "recipe.toml").write_text(
-            f'name = "{recipe.name}"\nnodes = {recipe.nodes}\n'
-            f"gpus_per_node = {recipe.gpus_per_node}\n"
-            + (f'program = "{recipe.program}"\narguments = [{arguments}]\n' if arguments else
-               'commands = "srun torchrun"\n')
-        )  # fmt: skip
-        (folder / "out.log").write_text(log)
-        (folder / "exit_code").write_text(str(exit_code))
-        return lab.open(folder)
+        hybrid = shell.recipe("hybrid", "srun torchrun", nodes=2, gpus_per_node=2)
+        return finished(recipe or hybrid, log, exit_code)
 
     return make
 
@@ -66,12 +48,6 @@ def finished(lab, tmp_path):
 def log(**changes):
     values = RIGHT | changes
     return WORLD.format(**values) + ITERATION.format(**values)
-
-
-def hint_of(check, *given):
-    with pytest.raises(NotYet) as caught:
-        check(*given)
-    return str(caught.value)
 
 
 def test_the_hybrid_run_that_was_asked_for_passes(finished, capsys):

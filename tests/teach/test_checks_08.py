@@ -7,9 +7,7 @@ import pytest
 from course_lib.lab.recipes import gpt
 from course_lib.teach.checks import lesson08
 
-from .finished_runs import MEMORY_LINE, finished, hint_of
-
-__all__ = ["finished"]
+from .finished_runs import MEMORY_LINE, hint_of
 
 ITERATION = (
     " iteration {at:8d}/      12 | consumed samples: {at:12d} | elapsed time per iteration (ms): "

@@ -7,23 +7,15 @@ import json
 
 import pytest
 
-from course_lib.lab.lab import Lab
 from course_lib.lab.recipes import gpt
-from course_lib.lab.submission import recipe_toml
-from course_lib.teach.checklist import NotYet
 from course_lib.teach.checks import lesson09
+
+from .finished_runs import hint_of
 
 LAYERS = 16
 STANDING_MIB, KEPT_BY_A_LAYER_MIB = 50.0, 3.0
 ROOM_MIB = 86.5
 """98 MiB are needed without recomputation: four layers must be recomputed, three are too few."""
-
-
-@pytest.fixture
-def lab(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
-    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
-    return Lab(tmp_path, site="box", quiet=True)
 
 
 def recipe(name="fits", *, layers=LAYERS, micro_batch=2, **more):
@@ -36,18 +28,14 @@ def block(layers):
 
 
 @pytest.fixture
-def finished(lab, tmp_path):
+def finished(finished):
     """A run folder as a job leaves it behind, with a trace that peaks as its recipe says."""
 
     def make(recipe, exit_code=0, log="", recorded=True):
-        folder = tmp_path / "elsewhere" / f"{recipe.name}-7"
-        folder.mkdir(parents=True)
-        (folder / "recipe.toml").write_text(recipe_toml(recipe, lab.site))
-        (folder / "out.log").write_text(log)
-        (folder / "exit_code").write_text(str(exit_code))
+        run = finished(recipe, log, exit_code)
         if recorded:
-            write_trace(folder, recipe)
-        return lab.open(folder)
+            write_trace(run.folder, recipe)
+        return run
 
     return make
 
@@ -66,12 +54,6 @@ def write_trace(folder, recipe):
     (folder / "memory").mkdir()
     with gzip.open(folder / "memory" / "rank0.jsonl.gz", "wt") as out:
         out.writelines(json.dumps(line) + "\n" for line in [header, *lines])
-
-
-def hint_of(check, *given):
-    with pytest.raises(NotYet) as caught:
-        check(*given)
-    return str(caught.value)
 
 
 def test_as_few_layers_as_fit_pass(finished, capsys):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab.lab import Lab
 from course_lib.lab.recipes import gpt, program
-from course_lib.teach.checklist import NotYet
 from course_lib.teach.checks import lesson10
+
+from .finished_runs import hint_of
 
 LOG = """using world size: {world}, data-parallel-size: {world}, tensor-model-parallel size: 1, \
 pipeline-model-parallel size: 1
@@ -21,26 +21,15 @@ number of nan iterations:   0 |
 
 
 @pytest.fixture
-def finished(tmp_path, monkeypatch):
+def finished(finished):
     """The folder that a run of this recipe leaves behind."""
-    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
-    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
-    lab = Lab(tmp_path, site="box", quiet=True)
 
     def make(recipe, text="", exit_code=0):
         flags, world = recipe.flags, recipe.devices
         batch = int(flags.get("--global-batch-size", 1))
         count = batch // (int(flags.get("--micro-batch-size", 1)) * world)
-        folder = tmp_path / "elsewhere" / f"{recipe.name}-7"
-        folder.mkdir(parents=True)
-        arguments = ", ".join(f'"{word}"' for word in recipe.arguments)
-        (folder / "recipe.toml").write_text(
-            f'name = "{recipe.name}"\nprogram = "{recipe.program}"\nnodes = {recipe.nodes}\n'
-            f"gpus_per_node = {recipe.gpus_per_node}\narguments = [{arguments}]\n"
-        )
-        (folder / "out.log").write_text(text or LOG.format(world=world, count=count, batch=batch))
-        (folder / "exit_code").write_text(str(exit_code))
-        return lab.open(folder)
+        log = LOG.format(world=world, count=count, batch=batch)
+        return finished(recipe, text or log, exit_code)
 
     return make
 
@@ -48,12 +37,6 @@ def finished(tmp_path, monkeypatch):
 def fits(name="fits", nodes=2, micro_batch=2, global_batch=32, **more):
     return gpt.recipe(name, nodes=nodes, gpus_per_node=2, micro_batch=micro_batch,
                       global_batch=global_batch, iterations=5, **more)  # fmt: skip
-
-
-def hint_of(check, *given):
-    with pytest.raises(NotYet) as caught:
-        check(*given)
-    return str(caught.value)
 
 
 def test_four_micro_batches_of_two_pass(finished, capsys):

@@ -7,27 +7,16 @@ import json
 
 import pytest
 
-from course_lib.lab.lab import Lab
 from course_lib.lab.recipes import gpt
-from course_lib.lab.submission import recipe_toml
-from course_lib.teach.checklist import NotYet
 from course_lib.teach.checks import lesson14
+
+from .finished_runs import hint_of
 
 PARAMETERS_M, TFLOPS, DAYS = 124.44, 3.2586, 7.587
 TOKENS, RATE, BIG_DAYS = 300e9, 154.02e12, 207.4
 
 
-@pytest.fixture(autouse=True)
-def workspace(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
-    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
-    return tmp_path
-
-
-def hint_of(check, *given):
-    with pytest.raises(NotYet) as caught:
-        check(*given)
-    return str(caught.value)
+pytestmark = pytest.mark.usefixtures("workspace")
 
 
 def test_the_published_lab_comes_out(capsys):
@@ -100,23 +89,19 @@ def recipe(name, micro_batch=2, **more):
 
 
 @pytest.fixture
-def finished(workspace):
+def finished(finished):
     """A run folder as a job leaves it behind, whose trace has these parts."""
-    lab = Lab(workspace, site="box", quiet=True)
 
     def make(recipe, parts_mib, exit_code=0):
-        folder = workspace / "elsewhere" / f"{recipe.name}-7"
-        (folder / "memory").mkdir(parents=True)
-        (folder / "recipe.toml").write_text(recipe_toml(recipe, lab.site))
-        (folder / "out.log").write_text("torch.OutOfMemoryError: CUDA out of memory.\n")
-        (folder / "exit_code").write_text(str(exit_code))
+        run = finished(recipe, "torch.OutOfMemoryError: CUDA out of memory.\n", exit_code)
+        (run.folder / "memory").mkdir()
         header = {"format": "course-memory-1", "rank": 0, "world_size": 4, "start_unix_ns": 1,
                   "node": "node1", "device": "cpu", "categories": list(parts_mib),
                   "limit_bytes": None, "layout": {}, "note": ""}  # fmt: skip
         lines = [["alloc", n, n, int(mib * 2**20), n] for n, mib in enumerate(parts_mib.values())]
-        with gzip.open(folder / "memory" / "rank0.jsonl.gz", "wt") as out:
+        with gzip.open(run.folder / "memory" / "rank0.jsonl.gz", "wt") as out:
             out.writelines(json.dumps(line) + "\n" for line in [header, *lines])
-        return lab.open(folder)
+        return run
 
     return make
 

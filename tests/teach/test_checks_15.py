@@ -14,10 +14,7 @@ LARGE = bench.case("175")
 RIGHT_S = 20e6 / (96 * 2048 / 5.2)
 
 
-@pytest.fixture(autouse=True)
-def workspace(tmp_path, monkeypatch):
-    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("workspace")
 
 
 @pytest.mark.parametrize(("tensor", "pipeline", "steps"), [(8, 16, 48), (8, 8, 24), (16, 8, 48)])

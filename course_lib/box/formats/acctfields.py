@@ -180,10 +180,6 @@ def kib(value: int) -> str:
     return f"{value}K" if value else "0"
 
 
-def tail_null(text: str) -> str:
-    return "" if text == "(null)" else text
-
-
 FIELDS: dict[str, Callable[[Line], str]] = {
     "Account": both(lambda x: x.job.account),
     "AllocCPUS": both(lambda x: str(x.cpus)),

@@ -170,4 +170,3 @@ LETTERS = {
 PER_STATE = {"statecompact", "statelong", "statecomplete"}
 PER_NODE = {"nodehost", "nodeaddr"}
 """Fields by which sinfo splits the nodes of a partition into lines."""
-PER_LOAD = {"cpusstate", "gresused", "cpusload", "freemem"}

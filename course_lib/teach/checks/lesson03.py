@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from course_lib.teach.checklist import Checklist
+from course_lib.teach.checklist import Checklist, close
 
 BYTES_PER_GRADIENT = 4
 CLOSE_ENOUGH = 0.02
 """Share by which a number worked out by hand may be off."""
+_close = partial(close, share=CLOSE_ENOUGH)
 
 
 def ex03_wide(run: Any) -> None:
@@ -72,7 +74,3 @@ def ex03_megabytes(answer: object, run: Any) -> None:
             hint=f"You answered {given:g} MB. One gradient is {BYTES_PER_GRADIENT} bytes (float32);"
             f" the log of the run says how many parameters there are, and d is {devices}.",
         )
-
-
-def _close(value: float, right: float) -> bool:
-    return abs(value - right) <= CLOSE_ENOUGH * abs(right)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from course_lib import plan
-from course_lib.teach.checklist import Checklist
+from course_lib.teach.checklist import Checklist, close
 
 BYTES_PER_GRADIENT = 4
 CLOSE_ENOUGH = 0.05
@@ -156,4 +156,4 @@ def _bytes_per_ms(roads: Any) -> float:
 
 
 def _close(value: float, right: float) -> bool:
-    return right > 0 and abs(value - right) <= CLOSE_ENOUGH * right
+    return right > 0 and close(value, right, CLOSE_ENOUGH)

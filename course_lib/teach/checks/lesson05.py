@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.teach.checklist import Checklist
+from course_lib.teach.checklist import Checklist, close
 
 CLOSE_ENOUGH = 0.05
 STEPS = (8, 10)
@@ -155,4 +155,4 @@ def _listed(ranks: set[int]) -> str:
 
 
 def _close(value: float, right: float) -> bool:
-    return right > 0 and abs(value - right) <= CLOSE_ENOUGH * right
+    return right > 0 and close(value, right, CLOSE_ENOUGH)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
-from course_lib.teach.checklist import Checklist
+from course_lib.teach.checklist import Checklist, close
 
 NAME, NODES, DEVICES, MICRO_BATCHES, GLOBAL_BATCH = "hybrid", 2, 4, 4, 8
 STAGES, MOST_BUBBLE = 8, 0.1
 BYTES_PER_NUMBER = 4
 REFUSALS = ("bad_layout", "bad_argument")
+_close = partial(close, share=0.03)
 
 
 def ex07_hybrid(run: Any) -> None:
@@ -216,10 +218,6 @@ def _crossing_slips(check: Checklist, given: float, exact: float, ring: float) -
         hint="You let every device send its gradients once. In the ring they travel further "
         "(lesson 03).",
     )
-
-
-def _close(value: float, right: float) -> bool:
-    return abs(value - right) <= 0.03 * right
 
 
 def _count(number: int, what: str) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from course_lib.lab.recipes import gpt
-from course_lib.teach.checklist import Checklist
+from course_lib.teach.checklist import Checklist, close
 
 FLOAT32_BYTES = 4
 CLOSE_ENOUGH = 0.02
 """Share by which a number worked out by hand may be off."""
+_close = partial(close, share=CLOSE_ENOUGH)
 HOW_TO_RECOMPUTE = (
     "--recompute-granularity",
     "--recompute-method",
@@ -146,7 +148,3 @@ def _mistakes(right: float, inputs: int, micro_batch: int) -> list[tuple[float, 
         hint = f"You counted the tokens of one sample. The micro batch is {micro_batch}."
         found.append((right / micro_batch, "it counts the whole micro batch", hint))
     return found
-
-
-def _close(value: float, right: float) -> bool:
-    return abs(value - right) <= CLOSE_ENOUGH * abs(right)

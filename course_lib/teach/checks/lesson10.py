@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from course_lib.teach.checklist import Checklist
+from course_lib.teach.checklist import Checklist, close
 
 MICRO_BATCH, GLOBAL_BATCH, COPIES = 2, 32, 4
 DEVICES, ACCUMULATED = 16, 8
 BYTES_PER_GRADIENT = 4
 CLOSE_ENOUGH = 0.02
+_close = partial(close, share=CLOSE_ENOUGH)
 
 
 def ex10_fits(run: Any) -> None:
@@ -107,7 +109,3 @@ def ex10_needless(answer: object, run: Any) -> None:
             hint=f"You answered {given:g} MB. One gradient is {BYTES_PER_GRADIENT} bytes; the log "
             f"of {run.name} says how many parameters there are; d is {DEVICES}.",
         )
-
-
-def _close(value: float, right: float) -> bool:
-    return abs(value - right) <= CLOSE_ENOUGH * abs(right)

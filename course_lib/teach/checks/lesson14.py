@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from course_lib.lab.recipes import gpt
 from course_lib.plan import Layout, of_iteration, parameters, preset, training_days
-from course_lib.teach.checklist import Checklist
+from course_lib.teach.checklist import Checklist, close
 
 CLOSE_ENOUGH = 0.015
 """Share by which a number worked out by hand may be off; typing 1048 for 1024 is further off."""
+_close = partial(close, share=CLOSE_ENOUGH)
 FORESEEN = 0.03
 """Share by which a predicted peak may miss the measured one."""
 
@@ -237,7 +239,3 @@ def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
             "of optimizer state are gone, but another part has grown: compare "
             "target.memory[0].peak_composition with that of the new run.",
         )
-
-
-def _close(value: float, right: float) -> bool:
-    return abs(value - right) <= CLOSE_ENOUGH * abs(right)

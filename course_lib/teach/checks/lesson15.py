@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from course_lib.lab import bench
-from course_lib.teach.checklist import Checklist
+from course_lib.teach.checklist import Checklist, close
 
 NODES, BATCH = 64, 96
 ITERATION_S = 5.2
 CLOSE_ENOUGH = 0.005
 """Share by which a number worked out by hand may be off."""
+_close = partial(close, share=CLOSE_ENOUGH)
 
 
 def ex15_week(case: Any) -> None:
@@ -127,7 +129,3 @@ def ex15_other(result: Any) -> None:
             hint=f"The iteration lines say {batch}. With one data rank the batch is micro batch × "
             "accumulation.",
         )
-
-
-def _close(value: float, right: float) -> bool:
-    return abs(value - right) <= CLOSE_ENOUGH * abs(right)

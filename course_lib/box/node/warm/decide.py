@@ -16,9 +16,10 @@ SWITCH = b"COURSE_BOX_WARM"
 APPLIED_AGAIN = frozenset(
     {"OMP_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH"}
     | {"TORCH_DISTRIBUTED_DEBUG", "PATH", "TMPDIR", "TEMP", "TMP", "TORCH_COMPILE_JOB_ID"}
-    | {"TORCH_CPP_LOG_LEVEL", "TORCHINDUCTOR_CACHE_DIR"}
+    | {"TORCH_CPP_LOG_LEVEL", "TORCHINDUCTOR_CACHE_DIR", "PYTHON"}
 )
-"""Read while torch is imported, and set right in the fork by `program`, or without effect."""
+"""Read while torch is imported, and set right in the fork by `program`, or without effect
+(makefiles, ours too, call an interpreter PYTHON)."""
 
 OFTEN_SET = frozenset({"CI", "HOME", "LOGLEVEL", "LOGNAME", "USER", "XDG_CACHE_HOME"})
 """Read while torch is imported, by name, and likely to be set."""
@@ -29,9 +30,6 @@ READ_BY_LIBRARIES = (
     "TZ",
 )  # fmt: skip
 """Names that C and C++ libraries read when they are loaded, which nobody can watch."""
-
-NOT_PYTHONS = frozenset({"PYTHON"})
-"""A name that makefiles use, ours too; the interpreter reads those that go on after it."""
 
 READ_LATER = ("TORCH_NCCL_", "TORCH_GLOO_", "TORCH_FR_", "PYTORCH_CUDA_ALLOC", "PYTHON_EXEC")
 """Of those, names that are read only when a process group or a CUDA context is made."""
@@ -154,7 +152,7 @@ def _other_environment(environment: Environment) -> str:
         for name in (*given, *loaded.environment)
         if name.startswith(READ_BY_LIBRARIES) and not name.startswith(READ_LATER)
     }
-    compared = sorted((names | loaded.names_read) - APPLIED_AGAIN - NOT_PYTHONS)
+    compared = sorted((names | loaded.names_read) - APPLIED_AGAIN)
     for name in compared:
         if given.get(name) != loaded.environment.get(name):
             return f"{name} is {given.get(name)!r}, here {loaded.environment.get(name)!r}"
