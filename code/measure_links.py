@@ -39,7 +39,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--max-bytes", type=int, default=64 << 20)
     parser.add_argument("--bytes", type=int, help="time all-reduces of this size, nothing else")
     parser.add_argument("--repeat", type=int, default=10, help="how often each message is sent")
-    parser.add_argument("--longest-s", type=float, default=0.5, help="no larger size after this")
+    parser.add_argument("--longest-s", type=float, default=0.03, help="no larger size after this")
     parser.add_argument(
         "--algorithm",
         choices=sorted(ALGORITHMS),

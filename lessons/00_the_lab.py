@@ -119,7 +119,7 @@ print(f"you guessed {guess_lines} lines, the job printed {len(printed_lines)}")
 
 # %% id="queue-run"
 sleepers = [
-    lab.submit(shell.recipe(f"sleep{number}", "sleep 4", nodes=2, gpus_per_node=2))
+    lab.submit(shell.recipe(f"sleep{number}", "sleep 3", nodes=2, gpus_per_node=2))
     for number in (1, 2, 3)
 ]
 

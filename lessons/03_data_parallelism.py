@@ -37,8 +37,8 @@ dp4 = gpt.recipe(
     gpus_per_node=2,
     micro_batch=2,
     global_batch=8,
-    iterations=100,
-    log_interval=10,
+    iterations=40,
+    log_interval=5,
 )
 
 # %% [markdown] id="batch-words"
@@ -50,10 +50,10 @@ dp4 = gpt.recipe(
 #
 # Without further tricks the third is the product of the first two. (Lesson 10 adds a factor.)
 #
-# **Predict.** How many samples has this run seen after its 100 iterations?
+# **Predict.** How many samples has this run seen after its 40 iterations?
 
 # %% id="batch-guess"
-guess_samples = 200  # change it to your own guess
+guess_samples = 80  # change it to your own guess
 
 # %% [markdown] id="script-idea"
 # ## The script, line by line
@@ -112,7 +112,7 @@ run.watch()
 # %% [markdown] id="iterations-explain"
 # | field | says |
 # |---|---|
-# | `iteration 100/ 100` | steps of the optimizer so far |
+# | `iteration 40/ 40` | steps of the optimizer so far |
 # | `consumed samples` | samples that the run has seen, on all devices together |
 # | `elapsed time per iteration (ms)` | mean over the iterations since the last line |
 # | `learning rate` | how far a step goes; here it falls evenly to zero |
@@ -130,10 +130,10 @@ run.log.iterations[columns]
 
 # %% id="batch-see"
 seen = int(run.log.iterations["consumed_samples"].iloc[-1])
-print(f"you guessed {guess_samples} samples; the run saw {seen} = 100 iterations × 8 per step")
+print(f"you guessed {guess_samples} samples; the run saw {seen} = 40 iterations × 8 per step")
 
 # %% [markdown] id="batch-explain"
-# If your guess was 200, you counted the samples of one device. The log counts over all devices, and so do papers: a
+# If your guess was 80, you counted the samples of one device. The log counts over all devices, and so do papers: a
 # "batch of 4 million tokens" is what all devices together see in one step.
 
 # %% [markdown] id="same-idea"
@@ -151,7 +151,7 @@ guess_same = "nearly the same"  # or "the same", or "different"
 
 # %% id="same-run"
 dp1 = gpt.recipe(
-    "dp1", nodes=1, gpus_per_node=1, micro_batch=8, global_batch=8, iterations=100, log_interval=10
+    "dp1", nodes=1, gpus_per_node=1, micro_batch=8, global_batch=8, iterations=40, log_interval=5
 )
 run1 = lab.submit(dp1)
 run1.watch()
@@ -191,8 +191,8 @@ strong2 = lab.submit(
         gpus_per_node=2,
         micro_batch=4,
         global_batch=8,
-        iterations=60,
-        log_interval=10,
+        iterations=20,
+        log_interval=5,
     )
 )
 weak2 = lab.submit(
@@ -202,8 +202,8 @@ weak2 = lab.submit(
         gpus_per_node=2,
         micro_batch=2,
         global_batch=4,
-        iterations=60,
-        log_interval=10,
+        iterations=20,
+        log_interval=5,
     )
 )
 strong2.require()
@@ -281,15 +281,15 @@ print(
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 03.1** — Train with a global batch of 32 on all four devices of both nodes, for 20 iterations, so that
+# > **Exercise 03.1** — Train with a global batch of 32 on all four devices of both nodes, for 5 iterations, so that
 # > every device sees its whole share of the batch at once. Fill the gaps.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP wide = gpt.recipe(
-### GAP     "wide", nodes=..., gpus_per_node=2, micro_batch=..., global_batch=32, iterations=20
+### GAP     "wide", nodes=..., gpus_per_node=2, micro_batch=..., global_batch=32, iterations=5
 ### GAP )
-wide = gpt.recipe("wide", nodes=2, gpus_per_node=2, micro_batch=8, global_batch=32, iterations=20)
+wide = gpt.recipe("wide", nodes=2, gpus_per_node=2, micro_batch=8, global_batch=32, iterations=5)
 ### END SOLUTION
 wide_run = lab.submit(wide)
 wide_run.watch()
@@ -304,12 +304,12 @@ check.ex03_wide(wide_run)
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 03.2** — In a ring of *d* devices, an all-reduce makes every device send 2 (*d* − 1) / *d* times the size of
-# > what is reduced. How many **megabytes** (10⁶ bytes) does each device of the run `dp4` send in its 100 iterations?
+# > what is reduced. How many **megabytes** (10⁶ bytes) does each device of the run `dp4` send in its 40 iterations?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP megabytes_sent = ...
-megabytes_sent = 100 * 2 * (4 - 1) / 4 * 4 * run.log.parameter_count / 1e6
+megabytes_sent = 40 * 2 * (4 - 1) / 4 * 4 * run.log.parameter_count / 1e6
 ### END SOLUTION
 
 # %% id="ex2-check" tags=["check"]

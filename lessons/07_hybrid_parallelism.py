@@ -405,7 +405,7 @@ def four_devices(name, layout):
         mock_data=True,
         micro_batch=1,
         global_batch=samples,
-        iterations=4,
+        iterations=3,
         **layout,
     )
 

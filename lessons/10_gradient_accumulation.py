@@ -41,8 +41,8 @@ def sixteen(name, micro_batch):
         gpus_per_node=2,
         micro_batch=micro_batch,
         global_batch=16,
-        iterations=8,
-        memory=(6, 8),
+        iterations=5,
+        memory=(3, 5),
     )
 
 
@@ -186,7 +186,7 @@ def per_step(micro_batches, speed):
         gpus_per_node=2,
         micro_batch=1,
         global_batch=4 * micro_batches,
-        iterations=6,
+        iterations=4,
     )
 
 
@@ -277,7 +277,7 @@ variants = {
             gpus_per_node=1,
             sync=sync,
             micro_batches=4,
-            train_iters=6,
+            train_iters=4,
         )
     ).require()
     for sync in guess_sent
@@ -317,7 +317,7 @@ pd.DataFrame(
 # ## Exercises
 #
 # > **Exercise 10.1** — Suppose that only **2** samples fit into a device at once. Train the model with a global batch of **32** on all four
-# > devices of both nodes, for 5 iterations. Fill the gaps.
+# > devices of both nodes, for 3 iterations. Fill the gaps.
 
 # %% id="ex1-gap" tags=["exercise"]
 fits = gpt.recipe(
@@ -333,7 +333,7 @@ fits = gpt.recipe(
     micro_batch=2,
     global_batch=32,
     ### END SOLUTION
-    iterations=5,
+    iterations=3,
 )
 fits_run = lab.submit(fits)
 fits_run.watch()

@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.lab.records import Registry
+from course_lib.lab.workspace import Workspace
+
 CELL_TIMEOUT_S = 900
 ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -36,9 +39,10 @@ def run_lesson(path: Path, workspace: Path) -> Result:
         notebook,
         timeout=CELL_TIMEOUT_S,
         kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],  # else every kernel warns of its unencrypted port
         resources={"metadata": {"path": str(path.parent)}},
     )
-    jobs_before = _job_folders(workspace)
+    jobs_before = _jobs(workspace)
     started = time.monotonic()
     failure = ""
     with _environment(COURSE_WORKSPACE=str(workspace)):
@@ -49,7 +53,7 @@ def run_lesson(path: Path, workspace: Path) -> Result:
             failure = f"{_where(notebook)}: {last_line}"
     seconds = time.monotonic() - started
     _keep_executed(notebook, path, workspace)
-    return Result(path.stem, failure, seconds, len(_job_folders(workspace) - jobs_before))
+    return Result(path.stem, failure, seconds, _jobs(workspace) - jobs_before)
 
 
 def _where(notebook: object) -> str:
@@ -70,8 +74,9 @@ def _keep_executed(notebook: object, path: Path, workspace: Path) -> None:
     nbformat.write(notebook, folder / path.name)
 
 
-def _job_folders(workspace: Path) -> set[str]:
-    return {path.parent.name for path in workspace.glob("runs/*/job.sbatch")}
+def _jobs(workspace: Path) -> int:
+    """All that were submitted there; lessons delete most of their folders at the end."""
+    return len(Registry(Workspace(workspace)).all())
 
 
 @contextlib.contextmanager

@@ -1,0 +1,40 @@
+"""`course run`: the headless run of a notebook, with its table."""
+
+import nbformat
+import pytest
+from course_lib.teach import run as course_run
+
+BEGIN = "from course_lib import Lab, shell\nlab = Lab()"
+A_JOB_THAT_IS_CLEANED = """
+lab.submit(shell.recipe("gone", "true", nodes=1, gpus_per_node=1)).wait()
+lab.clean("gone", yes=True)
+"""
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    def write(*sources):
+        cells = [
+            nbformat.v4.new_code_cell(source, id=f"c{number}")
+            for number, source in enumerate(sources)
+        ]
+        path = tmp_path / "77_test.ipynb"
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+        return path
+
+    return write
+
+
+def test_jobs_are_counted_though_the_lesson_deleted_them(notebook, tmp_path):
+    path = notebook(BEGIN, A_JOB_THAT_IS_CLEANED)
+    result = course_run.run_lesson(path, tmp_path / "work")
+    assert (result.lesson, result.failure, result.jobs) == ("77_test", "", 1)
+
+
+def test_a_lesson_that_fails_names_its_cell(notebook, tmp_path):
+    path = notebook("1", "raise ValueError('three\\nlines')", "2")
+    result = course_run.run_lesson(path, tmp_path / "work")
+    assert result.failure == "cell c1: lines"
+    kept = nbformat.read(tmp_path / "work" / ".course" / "executed" / path.name, as_version=4)
+    assert kept.cells[1].outputs[0].output_type == "error"
+    assert "FAILED" in course_run.table([result])
