@@ -29,8 +29,8 @@ lab = Lab()
 # *channels*, routes along which data will flow. Set the variable `NCCL_DEBUG=INFO` in a job, and NCCL prints
 # what it found.
 #
-# The next job starts one process on each device and measures the roads between all of them, which you will
-# need later. It sets the variable too.
+# The next job sets the variable. It starts one process on each device and, since it is there anyway, measures
+# the roads between all of them with messages of up to 4 MiB (`4 << 20` bytes); you will need that later.
 
 # %% id="roads-run"
 roads_recipe = links.recipe(
@@ -43,7 +43,7 @@ print(f"the four processes talked through {roads.links.backend}")
 # %% [markdown] id="backend-idea"
 # If that says `nccl`, your devices are GPUs, and the log of this job holds NCCL's own lines. If it says
 # `gloo`, they are processors: gloo is the library that does the same work there, and it prints nothing about
-# its roads. In that case the course writes a log **as NCCL would print it** on a cluster that you describe.
+# its roads. Then the course writes a log **as NCCL would print it** on a cluster that you describe.
 # The first line of such a log says that it is simulated, and so does every picture made from it. The form of
 # the lines and the way the ranks are linked are those of real logs; the machine is imagined.
 
@@ -61,7 +61,7 @@ else:
 # !grep "Channel 00" {nccl_file} | cut -c 1-140
 
 # %% [markdown] id="line-explain"
-# Take one of the lines that end in `via …` apart:
+# Take one of the lines that end in `via …` apart. (Your nodes and numbers may be others.)
 #
 # | part | says |
 # |---|---|
@@ -95,14 +95,16 @@ show.topology(nccl)
 # %% id="picture-see"
 everyone = nccl.ranks[nccl.ranks["communicator"] == nccl.largest()]
 host = dict(zip(everyone["rank"], everyone["host"], strict=True))
-roads_taken = (
-    nccl.matrix()
-)  # from each rank (row) to each rank (column); empty where there is no link
+# From each rank (row) to each rank (column); empty where there is no link.
+roads_taken = nccl.matrix()
 pairs = {frozenset((a, b)) for a in roads_taken for b in roads_taken if roads_taken.loc[a, b]}
 crossing = [pair for pair in pairs if len({host.get(rank) for rank in pair}) == 2]
 print(f"you guessed {guess_lines} lines between the nodes, NCCL has {len(crossing)}")
 
 # %% [markdown] id="picture-explain"
+# *Boxes are nodes, circles are ranks. A line joins two ranks that NCCL has linked; its colour
+# is the road: see the key.*
+#
 # **Explain.** With two ranks on each of two nodes there are four pairs that could talk across, so the likely
 # thought is that all four do. NCCL does not link everyone with everyone. It builds two shapes, and links only
 # who is a neighbour in one of them:
@@ -112,8 +114,8 @@ print(f"you guessed {guess_lines} lines between the nodes, NCCL has {len(crossin
 # - a **tree**: sums flow up to one rank and the result flows down again. Good for small transfers, since the
 #   way from the leaves to the root is short.
 #
-# The log says both: the `Channel 00/02 :` line is the ring in order, the `Trees` lines give
-# `children->rank->parent`.
+# Two ranks may be neighbours in both shapes, so a line does not tell which of them it belongs to. The log does:
+# a line such as `Channel 00/02 :` is the ring in order, and the `Trees` lines give `children->rank->parent`.
 
 # %% id="rings"
 rings = nccl.rings[nccl.rings["communicator"] == nccl.largest()]
@@ -122,9 +124,12 @@ rings[["channel", "order"]].head(4)
 # %% [markdown] id="describe-idea"
 # ## Describe a cluster of your own
 #
-# Here are four clusters of four nodes with four devices each. Each differs from the one before in a word of
-# its description. Change the words as you like (`help(plan.nccl_log)` lists them) and look how the roads
-# change. The picture below shows the last one.
+# Here are four clusters of four nodes with four devices each. Each differs from the one before in one word of
+# its description.
+#
+# **Predict.** Which of the three changes (another network, GPUDirect, no NVLink) alters the roads inside a
+# node, and which those between nodes? Then read the table. Change the words as you like
+# (`help(plan.nccl_log)` lists them) and see what becomes of the roads.
 
 # %% id="describe"
 clusters = {
@@ -147,15 +152,17 @@ pd.DataFrame(rows)
 show.topology(read.nccl(path))
 
 # %% [markdown] id="describe-explain"
+# *The last of the four clusters. Look at the key: what is left here of the roads that a good cluster has?*
+#
 # **Explain.** Nothing in these logs is an error. A job whose log says `NET/Socket` on a cluster that has
 # InfiniBand runs to its end, with the right losses, and is many times slower than it could be; usually the
 # container lacks the adapter's library, or a variable such as `NCCL_IB_DISABLE` was left over from a test.
 # The same is true of `SHM` where you expected `P2P`, and of a missing `GDRDMA`. That is why people who train
 # on many nodes read these lines once at the start of every new set-up, and then no more.
 #
-# How much do the roads differ? These are clusters that models were trained on. The figures come from data
-# sheets, times the share of the label that large transfers reach in published measurements (0.80 inside a
-# node, 0.85 between):
+# How much do the roads differ? These are clusters that models were trained on, with the bandwidth of one device
+# in one direction. It is that of the data sheet, times the share of it that large transfers reach in published
+# measurements (0.80 inside a node, 0.85 between). The last column is the first road divided by the second:
 
 # %% id="published"
 known = [plan.CLUSTERS[name] for name in ("jean-zay-v100", "juwels-booster", "selene", "dgx-h100")]
@@ -172,15 +179,16 @@ pd.DataFrame(
 # %% [markdown] id="measure-idea"
 # ## Measure your own roads
 #
-# What a library *says* is one thing, how fast it is another. The job `roads` played ping-pong between every
-# pair of devices with messages from 1 KB to 4 MB. This is the rate of the largest message:
+# What a road is called is one thing, how fast it is another. The job `roads` played ping-pong between every
+# pair of devices with messages from 1 KiB to 4 MiB. This is the rate of the largest message, in GB (10⁹ bytes)
+# per second; each square is a pair of ranks, and dark is fast:
 
 # %% id="heat"
 show.link_heat(roads.links.bandwidth_gb_s)
 
 # %% [markdown] id="heat-explain"
-# Two squares on the diagonal stand out, unless your nodes are nothing but names: ranks 0 and 1 share a node,
-# 2 and 3 share the other. You have just found the topology without asking anyone.
+# Ranks 0 and 1 share a node, 2 and 3 share the other. If the pairs 0–1 and 2–3 stand out, you have just found
+# the topology without asking anyone. (Where the nodes share one network they do not; `sinfo` then adds a note.)
 #
 # Now one pair of each kind, over all sizes:
 
@@ -188,6 +196,8 @@ show.link_heat(roads.links.bandwidth_gb_s)
 show.link_curve(roads.links, pairs={"inside a node": (0, 1), "between the nodes": (1, 2)})
 
 # %% [markdown] id="curve-explain"
+# *Time of one message against its size. Points are what was measured; the lines are explained below.*
+#
 # Both axes are logarithmic. Each curve has two parts. Small messages all take about the same time, however
 # small they are: that is the **latency**, written α (alpha). Large messages take a time that grows in
 # proportion to their size: how many bytes pass per second is the **bandwidth**, written β (beta). The lines
@@ -195,10 +205,10 @@ show.link_curve(roads.links, pairs={"inside a node": (0, 1), "between the nodes"
 #
 # $$\text{time} = \alpha + \frac{\text{size}}{\beta}$$
 #
-# with α and β fitted to your measurements. The bend lies where both parts are equal, at a size of α·β. Below
-# it, sending less saves no time at all. Points of middle size may lie under their line: a network has buffers
-# that swallow the first few hundred KB at once, and only what comes after has to queue. The line is fitted to
-# the large messages, because gradients are large.
+# with α and β fitted to your measurements. The bend lies where both parts are equal, at a size of α·β: the last
+# column of the table below. Far below it, sending less saves hardly any time. Points of middle size may lie
+# under their line: a network has buffers that swallow the first few hundred KB at once, and only what comes
+# after has to queue. The line is fitted to the large messages, because gradients are large.
 
 # %% id="roads"
 table = roads.links.roads.copy()
@@ -208,7 +218,9 @@ table.round(3)
 # %% [markdown] id="time-idea"
 # ## How long do the gradients travel?
 #
-# The model of lesson 03 has as many gradients as parameters, each of 4 bytes. The planner counts them:
+# The model of lesson 03 has as many gradients as parameters, each of 4 bytes. The **planner**, `plan`, knows
+# models by their shape, and counts them without running anything. (The recipe is that of lesson 03 with few
+# steps, two of them recorded; it is run further down.)
 
 # %% id="bytes"
 dp4 = gpt.recipe(
@@ -226,8 +238,9 @@ print(f"{gradient_bytes / 1e6:.2f} MB of gradients on every device")
 
 # %% [markdown] id="ring-idea"
 # In a ring of *d* devices the gradients are cut into *d* pieces. In each step every device sends one piece to
-# its neighbour on the right and takes another from its neighbour on the left. After *d* − 1 steps every
-# device holds the finished sum of one piece; another *d* − 1 steps pass the sums round. Step through it:
+# its neighbour on the right and takes another from its neighbour on the left. After *d* − 1 steps every device
+# holds the finished sum of one piece; another *d* − 1 steps pass the sums round. Step through it, and count the
+# steps and what one device sends in each:
 
 # %% id="ring-story"
 show.moving.collective("all-reduce", ranks=4, algorithm="ring")
@@ -286,15 +299,15 @@ show.guess(
 # Your points lie near the formula if four processes can work at once. They lie above it where they cannot:
 # the formula was made from one pair that had the machine to itself, and a laptop with two cores has to share
 # them among four ranks, which also have to add. A model that is off in a known direction, for a known reason,
-# is worth having.
+# is still worth having.
 
 # %% [markdown] id="step-idea"
 # ## A slower road
 #
 # Now the whole training step. Run the model of lesson 03 for a few steps, with the profiler on all ranks,
-# once on the network as it is, and once with a road between the nodes that is four times slower. On the box
-# the lab can change the link; on a real cluster the link is what it is. There the second run goes over
-# ordinary sockets instead of the fast adapter, if there is one.
+# once on the network as it is, and once with a road between the nodes that is four times slower. Where the
+# course brings the cluster (the box), the lab can change the link. On a real cluster the link is what it is;
+# there the second run goes over ordinary sockets instead of the fast adapter, if there is one.
 
 # %% id="slow-lab"
 if lab.site.box:
@@ -337,6 +350,9 @@ print(f"all-reduce alone: you guessed {guess_all_reduce} times as long, measured
 print(f"training step:    you guessed {guess_step} times as long, measured {steps:.1f}")
 
 # %% [markdown] id="slow-explain"
+# *Time of a recorded step on each rank, over the fast road and over the slow one. Which part of the bars has
+# grown, and which has not?*
+#
 # **Explain.** The all-reduce slows down by nearly as much as the road: at this size latency hardly counts.
 # (It slows down less where something else was the limit before.) The training step has another part, the
 # arithmetic, which the network does not touch:
@@ -345,14 +361,13 @@ print(f"training step:    you guessed {guess_step} times as long, measured {step
 #
 # So the step slows down less than the road, and the more arithmetic there is for each exchange of gradients,
 # the less it notices. This program makes it easy to see, because it sends all gradients in one piece when the
-# backward pass is over, so that nothing hides behind anything. Larger programs begin to send while the
-# backward pass still works on the earlier layers.
+# backward pass is over (lesson 03), so that nothing hides behind anything.
 #
-# The losses of both runs are the same. A slow network costs time and money, never correctness, and so nobody
-# is warned.
+# What did the slow road do to the losses? Nothing, but see for yourself below. A slow network costs time and
+# money, never correctness, and so nobody is warned.
 #
 # (If both factors are close to 1, your link could not be changed: a real cluster whose ranks use no adapter
-# to begin with, or a machine that has no networks of its own for the nodes. `scontrol show node` says so.)
+# to begin with, or nodes that share one network, which `sinfo` says in a note.)
 
 # %% id="losses"
 same = fast_run.log.iterations["lm_loss"].equals(slow_run.log.iterations["lm_loss"])
@@ -455,10 +470,10 @@ lab_model_ms = ring_ms(4 * plan.parameters(plan.preset("lab")).total, 4, between
 check.ex04_milliseconds(lab_model_ms, roads)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# The model is about 67 times as large as the small one, so the time is too: at such sizes the latency has no
-# part in it. For comparison: the original of this lab, on 2 nodes with 2 V100 each, took 537 ms for a whole
-# iteration. If your number is larger than that, no device however fast could train this model over your road
-# at that pace.
+# The model is about 67 times as large as the small one, so the time is too: at such sizes the latency has
+# hardly any part in it. For comparison: the original of this lab, on 2 nodes with 2 V100 each, took 537 ms for
+# a whole iteration. If your number is larger than that, then with such a ring over your road no device, however
+# fast, could train this model at that pace.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **For the quick** — Up to which size is a tree faster than a ring? In a tree over *d* devices everything
@@ -476,7 +491,7 @@ check.ex04_milliseconds(lab_model_ms, roads)
 # - The gradients' size does not depend on the batch. More arithmetic for each exchange is what makes a slow
 #   road bearable.
 #
-# Where exactly a step loses its time, lesson 05 finds in a trace.
+# Lesson 05 finds in a trace where exactly a step loses its time.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
