@@ -26,7 +26,8 @@ lab = Lab()
 #
 # Both train the same small GPT on four devices. The second was given a flag that makes it slow; what the flag
 # does, you will find out. In both, the steps 8 and 9 are recorded on all four ranks: `profile=(8, 10)` names
-# the first step to record and the first not to. Two steps are enough. A record of everything would be large,
+# the first step to record and the first not to. (It counts from 0, as the flags of Megatron-LM do; in the log,
+# which counts from 1, these are iterations 9 and 10.) Two steps are enough. A record of everything would be large,
 # and the recording itself costs time.
 
 # %% id="record"
@@ -68,9 +69,9 @@ lab.tensorboard("scalars")
 
 # %% [markdown] id="board-explain"
 # The page is served by your own notebook server, for you alone. It shows what the figure above shows: the ill
-# run is slower from the start. (A step that is much longer than its neighbours in both runs is the one after
-# the recording, when the record is written to disk.) Curves tell *that* something is wrong, and since when. They
-# do not tell what.
+# run is slower from the start. (Steps that are longer than their neighbours in *both* runs are those around the
+# recording: preparing it, and writing the record to disk, take time too.) Curves tell *that* something is wrong,
+# and since when. They do not tell what.
 #
 # Have a look at the loss as well. If it differs, the two runs do not do the same work, and comparing their
 # speed would be pointless:
@@ -87,7 +88,7 @@ print("the losses are equal in every digit" if same else "the losses are equal u
 #
 # | part | the rank |
 # |---|---|
-# | compute | works: an operator runs (on a GPU: a kernel) |
+# | compute | works: an *operator* such as a product of matrices runs (on a GPU: a *kernel*, a program of the device) |
 # | exposed communication | is inside an all-reduce or another exchange, and computes nothing meanwhile |
 # | idle | neither: the program waits for something else, or Python is between two operators |
 #
@@ -107,13 +108,16 @@ share = 100 * sums["exposed_communication_us"] / sums["total_us"]
 print(f"you guessed {guess_percent} %, measured {share:.0f} %")
 
 # %% [markdown] id="breakdown-explain"
-# **Explain.** The likely thought is that a training program mostly trains. In small models on slow roads it
-# mostly waits: the gradients of lesson 04 have to travel whatever the model does with them. For comparison:
-# the original of this lab, a GPT of 12 × 768 on 2 nodes with 2 V100 each, spent 48.5 % of a step in
+# *Mean of the two recorded steps, one bar for each rank, with the share of each part.*
+#
+# **Explain.** The likely thought is that a training program mostly trains. How far that is true depends on how
+# much arithmetic there is between two exchanges, and on the road. A small model on a slow road mostly waits: the
+# gradients of lesson 04 have to travel, however few samples they were made from. For comparison: the original of
+# this lab, a GPT of 12 × 768 on 2 nodes with 2 V100 each, spent 48.5 % of a step in
 # communication and 41.7 % in kernels.
 #
-# TensorBoard's profiler tab does the same sums, with its own names for the parts, for one rank at a time.
-# Open it, choose the run `healthy` and the views *Overview* and *Trace*:
+# TensorBoard's profiler tab does the same sums, with its own names for the parts, for one rank at a time. Open
+# it, choose the run `healthy` and the views *Overview* and *Trace*. Below is its table for all ranks at once:
 
 # %% id="profiler-tab"
 lab.tensorboard("profiler")
@@ -123,10 +127,11 @@ columns = ["rank", "step", "total_us", "kernel_us", "communication_us", "cpu_us"
 healthy.profile.step_time[columns].round()
 
 # %% [markdown] id="profiler-explain"
-# `kernel_us` is time on a GPU, `cpu_us` time of operators on the processor; without a GPU the first is 0 and
-# the second is the work itself. `other_us` is what is left.
+# Times are in microseconds. `kernel_us` is time on a GPU, `cpu_us` time of operators on the processor; without a
+# GPU the first is 0 and the second is the work itself. `other_us` is what is left.
 #
-# Which operators does the work consist of?
+# Which operators does the work consist of? In the figure, the *self* time of an operator leaves out the operators
+# that it calls:
 
 # %% id="operators"
 show.operators(healthy.profile, top=8)
@@ -141,8 +146,8 @@ show.operators(healthy.profile, top=8)
 #
 # Now the same cut through the ill run.
 #
-# **Predict.** Before you look: it is slower, and you know that communication is the largest cost. Is its
-# network slower?
+# **Predict.** Before you look: every step of it is slower. You have just seen how much of a healthy step is
+# communication, and in lesson 04 what a slow road does. Is the network to blame?
 
 # %% id="ill-guess"
 guess_cause = "the network"  # or "the arithmetic", or "something else"
@@ -151,6 +156,8 @@ guess_cause = "the network"  # or "the arithmetic", or "something else"
 show.step_time({"healthy": healthy.profile.overlap, "ill": ill.profile.overlap})
 
 # %% [markdown] id="ill-explain"
+# *The same bars for both runs, rank by rank.*
+#
 # Compare the bars of the ill run with those of the healthy one. In three of the four ranks communication has
 # grown by a lot, and it is tempting to stop here and write to the people who run the network. But one rank is
 # different: its communication has *not* grown, and it is idle instead.
@@ -174,9 +181,9 @@ def waiting_ms(run):
 pd.concat({"healthy": waiting_ms(healthy), "ill": waiting_ms(ill)}, axis=1)
 
 # %% [markdown] id="waiting-explain"
-# **Who waits least, is waited for.** The transfer takes about as long in both runs, so the network is not to
-# blame. In the ill run three ranks wait, all for the same fourth. Whatever is wrong happens there, and before
-# the all-reduce.
+# **Who waits least, is waited for.** Look at what has grown from the healthy run to the ill one: the waiting, and
+# by far more than the transfer. So the network is not to blame. In the ill run three ranks wait, all for the
+# same fourth. Whatever is wrong happens there, and before the all-reduce.
 #
 # What did that rank do while the others waited? The program gives names to what it does (`forward 0`,
 # `backward 0`, `data`), and the profiler records these *ranges* too:
@@ -186,6 +193,13 @@ suspect = int(waiting_ms(ill)["waiting (ms)"].idxmin())
 print(f"everyone waits for rank {suspect}")
 show.timeline(ill.profile, step=int(ill.profile.overlap["step"].min()))
 
+# %% [markdown] id="suspect-caption"
+# *The first recorded step of the ill run, rank by rank. A range that lies inside another is drawn one row below
+# it. Compare the ranks from the left: what does the suspect do while the others are already computing, and what
+# do they do when it begins?*
+#
+# The same ranges as numbers:
+
 # %% id="ranges"
 ranges = ill.profile.ranges
 ranges = ranges[ranges["name"].isin(["data", "forward 0", "backward 0", "optimizer"])]
@@ -193,17 +207,19 @@ ranges = ranges[ranges["name"].isin(["data", "forward 0", "backward 0", "optimiz
 
 # %% [markdown] id="ranges-explain"
 # **Explain.** Each number is the time of both recorded steps, in milliseconds. Three ranks have their data at
-# once. One takes a few hundred milliseconds to get it: its disk is slow. (Read `code/planted.py`: the first
-# plant does nothing but wait on that rank, as for a disk.) The other ranks are as slow as it is, although
-# nothing is wrong with *them*, and their records alone would have accused the network.
+# once. One takes a few hundred milliseconds to get it: its disk is slow. (There is no such disk. The flag makes
+# that rank sleep before it reads; the program of it, `code/planted.py`, is better read after the exercises.) The
+# other ranks are as slow as it is, although nothing is wrong with *them*, and their records alone would have
+# accused the network.
 #
-# It is the most common kind of trouble in large runs, and it has a name, the **straggler**: a disk, a hot
-# device that has lowered its clock, another user's process on one node. With a thousand ranks, the slowest of
-# a thousand sets the pace.
+# This kind of trouble is common in large runs, and it has a name, the **straggler**: a disk, a hot device that
+# has lowered its clock, another user's process on one node. With a thousand ranks, the slowest of a thousand
+# sets the pace.
 #
 # The library draws such conclusions too. It prints evidence, not certainty; the last word is yours:
 
 # %% id="recommendations"
+print(f"you guessed: {guess_cause}. The evidence:")
 for each in ill.profile.recommendations:
     print(f"- {each.title}: {each.evidence}.")
 
@@ -211,8 +227,9 @@ for each in ill.profile.recommendations:
 # ## The cure, and the proof
 #
 # A bottleneck has been found when removing it makes the run as fast as you said it would. Take the waiting of
-# the other ranks out of the ill run's step, and you have a prediction of how long a step should take without
-# it. The cured run is there already: it is the healthy one.
+# the other ranks out of the ill run's step, put back what ranks wait for each other anyway, and you have a
+# prediction of how long a step should take without the plant. The cured run is there already: it is the healthy
+# one.
 
 
 # %% id="cure"
@@ -244,6 +261,9 @@ show.predicted({"a step, cured": should_be_ms}, {"a step, cured": recorded_ms(he
 show.memory(healthy.memory[0])
 
 # %% [markdown] id="memory-explain"
+# *Memory in use on rank 0 over the two recorded steps, by what it is used for. The bands behind are the phases of
+# a step.*
+#
 # **Explain.** Two steps, two humps. From the bottom:
 #
 # - **parameters**, **gradients** and the **optimizer**'s state are there all the time, however small the
@@ -263,13 +283,14 @@ peak = healthy.memory[0].peak_composition
 pd.DataFrame({"part": list(peak), "MB": [round(size / 1e6, 1) for size in peak.values()]})
 
 # %% [markdown] id="memory-numbers"
-# Three of the numbers you can check by hand. Parameters and gradients are 4 bytes each; the optimizer Adam
-# keeps two more numbers for each parameter:
+# Three of the numbers you can check by hand. Each parameter has 4 bytes, and so has its gradient; the optimizer
+# Adam keeps two more numbers, 8 bytes, for each parameter:
 
 # %% id="memory-check"
 parameters = healthy.log.parameter_count
 print(
-    f"parameters {4 * parameters / 1e6:.1f} MB, gradients {4 * parameters / 1e6:.1f} MB, optimizer {8 * parameters / 1e6:.1f} MB"
+    f"parameters {4 * parameters / 1e6:.1f} MB, gradients {4 * parameters / 1e6:.1f} MB, "
+    f"optimizer {8 * parameters / 1e6:.1f} MB"
 )
 
 # %% [markdown] id="memory-end"
@@ -316,8 +337,9 @@ check.ex05_second(second)
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 05.2** — Which operator is called far more often in `second` than in `healthy`, and how many
 # > times does **one rank** call it in **one step**? Give its name and the number. (The tables are
-# > `second.profile.operators` and `healthy.profile.operators`. `aten::item` asks a tensor for its value as a
-# > Python number; it stands for a whole family of calls here.)
+# > `second.profile.operators` and `healthy.profile.operators`, with one row for each rank and operator. Several
+# > names have grown together, since one operator calls another. Those that merely cut a tensor into pieces,
+# > such as `aten::slice`, are not the point: what is done with each piece?)
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -335,12 +357,12 @@ grown.head(5)
 check.ex05_operator(operator, calls_per_step, second, healthy)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# The second plant looks at the gradients in rows of 1024 numbers, sums each row, and asks for the sum with
-# `.item()`: a few thousand tiny operators where one would do. Each takes microseconds of work and costs as
-# much again to start. On a GPU it is worse: `.item()` makes the program wait until the device has finished
-# everything before, so that the device runs dry between any two. The cure is to ask once:
+# The second plant looks at the gradients in rows of 1024 numbers, sums each row, and asks for the sum as a
+# number of Python with `.item()`: a few thousand tiny operators where one would do. Each takes microseconds of
+# work and costs as much again to start. On a GPU it is worse: `.item()` makes the program wait until the device
+# has finished everything before, so that the device runs dry between any two. The cure is to ask once:
 # `gradients.sum().isfinite()` is one pass over the memory. Here all ranks are slow alike, so nobody waits for
-# anybody, and the share of communication even looks better than before. A good share is not the same as a
+# anybody, and the share of communication may even look better than before. A good share is not the same as a
 # fast step.
 
 # %% [markdown] id="ex3" tags=["exercise"]
@@ -357,8 +379,8 @@ waiting = waiting_ms(ill)["waiting (ms)"].drop(suspect).mean()
 check.ex05_waiting(waiting, ill)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# It is close to the 200 ms that the slow rank spends on its data, less what the others lose for reasons of
-# their own. Three ranks lose that much, in every step: for one slow disk, three quarters of the devices stand
+# It is near the 200 ms that the slow rank spends on its data, more or less what ranks wait for each other
+# anyway. Three ranks lose that much, in every step: for one slow disk, three quarters of the devices stand
 # still. At scale it is not three quarters but 999 of 1000.
 
 # %% [markdown] id="challenge" tags=["exercise"]
