@@ -39,14 +39,15 @@ MIB = 2**20
 # many samples are on their way at once.
 #
 # **Predict.** A device takes a micro-batch of 4 samples, 128 tokens each. At the moment when its memory is
-# fullest, which share of it is *not* parameters, gradients and optimizer state? And when in a step is
+# fullest, which share of it is *not* parameters, gradients and optimizer state? And where in a step is
 # that moment?
 
 # %% id="parts-guess"
 guess_percent = 10  # change it to your own guess
 
 # %% [markdown] id="parts-run"
-# `memory=(3, 5)` records every allocation of steps 4 and 5, on every rank.
+# `memory=(3, 5)` records every allocation of two steps, on every rank: of steps 3 and 4 counted from 0, which the
+# log calls iterations 4 and 5.
 
 # %% id="parts-submit"
 inside = lab.submit(gpt.recipe("inside", micro_batch=4, iterations=5, memory=(3, 5)))
@@ -76,11 +77,11 @@ print(f"you guessed {guess_percent} % for the rest, it is {100 * (1 - fixed / pa
 # %% [markdown] id="double-idea"
 # ## Double it until it breaks
 #
-# A device with 141 GiB would let you double for a long time. The recipe's `device_memory_gib` makes a device
+# A device with 80 GB would let you double for a long time. The recipe's `device_memory_gib` makes a device
 # behave as if it had less: a GPU's allocator refuses to go further, and on a device slot that is a
 # process on the processor, the operating system refuses. Both are real refusals, not simulated ones.
 #
-# Everything else is the job of lesson 03, pure data parallelism over two nodes; one device on each is enough
+# Everything else is as in lesson 03, pure data parallelism over two nodes; one device on each is enough
 # here, since all of them are filled alike.
 
 # %% id="double-recipe"
@@ -103,7 +104,7 @@ def wall(name, micro_batch, **more):
 print(*[line for line in str(lab.script(wall("wall-2", 2))).splitlines() if "MEMORY" in line])
 
 # %% [markdown] id="double-script"
-# This is the line of the job script that does it; the rest of the script you know. 160 MiB are 167772160 bytes.
+# This is the line of the job script that does it, in bytes: 160 × 2²⁰. The rest of the script you know.
 #
 # **Predict.** Doubling from 2 samples per device: at which micro-batch does a device with 160 MiB give up?
 # The measurement above contains what you need. (A factor of two off is a good guess.)
@@ -121,7 +122,7 @@ for micro_batch in (2, 4, 8, 16, 32, 64):
         break
 broken_at, broken = micro_batch, runs[micro_batch]
 completed = {batch: run for batch, run in runs.items() if run.ok}
-print(f"\nyou guessed {guess_breaks_at}")
+print(f"\nyou guessed {guess_breaks_at}, it gave up at {broken_at}")
 
 # %% [markdown] id="log-idea"
 # ## What is left of a run that broke
@@ -132,8 +133,8 @@ print(f"\nyou guessed {guess_breaks_at}")
 # !grep -c "elapsed time per iteration" {broken.log_file}
 
 # %% [markdown] id="log-first"
-# That is the number of finished steps. A run that is too large usually has none, and this is the typical sign: the
-# job ran for seconds, and its log has a world line but no iteration line. (A run that is *nearly* too large
+# That is the number of finished steps. A run that is too large usually has none, and this is the typical sign:
+# the job ran for seconds, and its log has a world line but no iteration line. (A run that is *nearly* too large
 # may finish one step and break in the second. Look at the table at the top: which kind of memory is not
 # there yet during the first step?)
 #
@@ -159,8 +160,8 @@ print(f"\nyou guessed {guess_breaks_at}")
 print(broken.tail(12))
 
 # %% [markdown] id="log-tail-explain"
-# Here is not a word about memory. The launcher on each node reports that a process of its own has ended with an
-# error and that it ended the others, and Slurm reports that the launchers failed. These are echoes. The cause is
+# Usually there is not a word about memory here. The launcher on a node reports that a process of its own has ended
+# with an error, and Slurm reports that launchers failed. These are echoes. The cause is
 # the *first* error, far above, and in a job on many devices a hundred lines of echo may follow it. This search
 # is worth automating:
 
@@ -170,9 +171,11 @@ print(broken.failure)
 # %% [markdown] id="tensor-idea"
 # ### Which tensor was it?
 #
-# The message gives a size and no name. But sizes are products of a few numbers that you know. Here a sample has 128
-# tokens, the model is 128 wide, its MLPs are four times as wide, it has 4 attention heads and a vocabulary of 8192 tokens, and
-# each number takes 4 bytes. So compute the sizes of the usual suspects and compare.
+# The message gives a size and no name. But sizes are products of a few numbers that you know. Here a sample has
+# 128 tokens, the model is 128 wide, its MLPs (the second half of every layer) are four times as wide inside,
+# it has 4 attention heads and a vocabulary of 8192 tokens, and each number takes 4 bytes. The **logits** are the
+# model's scores for the next token: one number for every word of the vocabulary, at every place of every sample.
+# So compute the sizes of the usual suspects and compare.
 
 # %% id="tensor-see"
 tokens = broken_at * 128  # each sample has 128 tokens
@@ -189,9 +192,8 @@ for name, numbers in suspects.items():
     print(f"{4 * numbers / MIB:8.2f} MiB  {name}{same}")
 
 # %% [markdown] id="tensor-explain"
-# **Explain.** *Logits* are the model's scores for the next token: one number for every word of the vocabulary, at
-# every place of every sample. In a model as narrow as this one they are by far the largest tensor,
-# and the loss wants all of them at once. If no line is marked on your machine, another allocation came first, such as
+# **Explain.** In a model as narrow as this one the logits are by far the largest tensor, and the loss wants all of
+# them at once. If no line is marked on your machine, another allocation came first, such as
 # a buffer of the allocator or of the network library.
 #
 # The tensor that breaks a run is the drop that makes the bucket overflow, not the water in it. Making the logits
@@ -201,9 +203,9 @@ for name, numbers in suspects.items():
 # %% [markdown] id="line-idea"
 # ## Where the wall stands
 #
-# Trying sizes until one breaks is expensive on a cluster where each try waits in a queue for hours. Memory is easier to
-# predict than that, because it has only two terms: a floor, and so much for each sample. Two points make a
-# line.
+# Trying sizes until one breaks is expensive on a cluster where each try waits in a queue for hours. Memory is
+# easier to predict than that, because it has only two terms: a floor, and so much for each sample. Two points
+# make a line.
 #
 # The runs above reported their memory after every step. Here are the reports of rank 0, from the largest that
 # completed:
@@ -216,10 +218,11 @@ reports[["iteration", "allocated_mib", "max_allocated_mib", "reserved_mib", "max
 # %% [markdown] id="line-report-explain"
 # *Allocated* is what tensors occupy. *Reserved* is what the allocator has taken from the device; freed pieces it
 # keeps for later, because asking the device is slow. The device's limit applies to what is reserved. (On a
-# processor, allocated is measured as the memory that the process really touched, which can be a little more.)
+# processor, allocated is the memory that the process has touched since it began. That includes pages of its
+# libraries, so it may be the larger of the two.)
 #
-# The first report is lower than the next ones. Of course: the optimizer's state did not exist yet. But is that
-# all?
+# The first report is usually lower than the next ones. Of course: when the first step was at its fullest, the
+# optimizer's state did not exist yet. But is that all?
 
 # %% id="growth"
 growth_mib = reports["reserved_mib"].diff().iloc[1]
@@ -249,7 +252,9 @@ for batch, run in completed.items():
     print(f"micro-batch {batch}: {peak_mib(run):.1f} MiB reserved")
 
 # %% [markdown] id="line-predict"
-# **Predict.** Draw a line through the two largest of these in your head: what is the largest micro-batch for 160 MiB?
+# **Predict.** Draw a line through the two largest of these in your head: what is the largest micro-batch for
+# 160 MiB? The next cell shows the same numbers as a table (with the speed of the runs, which is needed further
+# down), and the one after it draws the line.
 
 # %% id="line-guess"
 guess_largest = 10  # change it to your own guess
@@ -292,7 +297,7 @@ print(f"so {largest} samples should fit; you guessed {guess_largest}")
 # ### The same without any run
 #
 # The planner adds up the same parts from the shape of the model alone: bytes per parameter, what each layer keeps,
-# the logits. It needs no device. First against the trace from the beginning of this lesson:
+# the logits. It needs no device. First beside the trace from the beginning of this lesson:
 
 
 # %% id="plan-parts"
@@ -308,7 +313,8 @@ show.memory_parts(planned_parts(inside.recipe), inside.memory[0].peak_compositio
 # %% [markdown] id="plan-parts-caption"
 # *What the planner expects at the peak of the run `inside`, and what was traced there.*
 #
-# Tensor by tensor, memory can be computed. Now the two lines, the planner's and the measured one, and the wall:
+# Where the bars agree, memory can be computed, tensor by tensor. Now the two lines, the planner's and the measured
+# one, and the wall:
 
 
 # %% id="plan-see"
@@ -324,10 +330,10 @@ show.batches(table, MEMORY_MIB, {"line through two runs": measured, "planned": p
 # *Left: what a device had reserved at most, against the micro-batch, with the memory that it has. Right: how
 # fast the same runs were.*
 #
-# The planner counts tensors, and you have just seen that it counts them well. The measured line lies above because
-# it also has what nobody asked for by name: the pieces that fragmentation makes useless, buffers of the network
-# library, stacks of threads. On a large device that is some per cent, for which people leave a margin. On a device
-# as small as this one it is a large share, and two cheap runs know it better than any formula.
+# The planner counts tensors, and you have just seen how well. The measured line lies above because it also has
+# what nobody asked for by name: the pieces that fragmentation makes useless, buffers of the network library,
+# stacks of threads. On a large device that is some per cent, for which people leave a margin. On a device as
+# small as this one it is a large share, and two cheap runs know it better than any formula.
 
 # %% [markdown] id="check-idea"
 # ### Is it true?
@@ -339,17 +345,16 @@ at_the_wall = lab.submit(wall(f"wall-{largest}", largest))
 print(f"\nmicro-batch {largest}: {at_the_wall.wait()}")
 
 # %% [markdown] id="check-explain"
-# If it completed, two cheap runs told you how far you can go. If it did not, fragmentation took more than the margin,
-# which no line knows beforehand. In real life one goes further below the wall than here: a single longer document, or
-# an evaluation in between, would end a run of three weeks.
+# If it completed, two cheap runs have told you how far you can go. If it did not, fragmentation took more than
+# the margin, which no line knows beforehand. In real life one goes further below the wall than here: a single
+# longer document, or an evaluation in between, would end a run of three weeks.
 
 # %% [markdown] id="speed-idea"
 # ## Is a larger batch faster?
 #
-# The right half of the figure shows samples per second. So far, "fill the memory" sounded like good advice.
-#
-# **Predict.** From the smallest to the largest batch that completed: by what factor did the speed rise, and by what
-# factor the memory?
+# So far, "fill the memory" sounded like good advice. Go back to the figure, whose right half shows samples per
+# second, and estimate: from the smallest to the largest batch that completed, by what factor did the speed rise,
+# and by what factor the memory? Then let the cell work it out.
 
 # %% id="speed-see"
 done = table.dropna()
@@ -358,14 +363,14 @@ for name in ("micro_batch", "peak_mib", "samples_per_second"):
     print(f"{name:20} {first[name]:8.1f} -> {last[name]:8.1f}   × {last[name] / first[name]:.2f}")
 
 # %% [markdown] id="speed-explain"
-# **Explain.** Some costs of a step do not depend on the batch: sending the gradients, the optimizer, starting every
-# operation. A larger batch spreads them over more samples, so speed rises at first. The rest, the arithmetic,
-# grows with the batch. Once it makes up most of the step, speed hardly changes any more, however much memory you
-# add; on a noisy machine it may even seem to fall. A GPU gets there late, because a small batch leaves most of its
-# arithmetic units idle. A processor core gets there early.
+# **Explain.** Some costs of a step do not depend on the batch: sending the gradients, the optimizer, starting
+# every operation. A larger batch spreads them over more samples, so speed rises at first. The rest, the
+# arithmetic, grows with the batch. Once it makes up most of the step, speed hardly changes any more, however
+# much memory you add; on a noisy machine it may even seem to fall. A GPU gets there late, because a small batch
+# leaves most of its arithmetic units idle. A processor core gets there early.
 #
-# So the right batch is the smallest one on the flat part of the curve, not the largest one that fits. Whether a
-# larger batch also *learns* as well per sample is another question, which lesson 12 asks.
+# So, for speed, the right batch is the smallest one on the flat part of the curve, not the largest one that fits.
+# Whether a larger batch also *learns* as well per sample is another question, which lesson 12 asks.
 
 # %% [markdown] id="ways-out"
 # ## Ways round the wall
@@ -381,10 +386,10 @@ for name in ("micro_batch", "peak_mib", "samples_per_second"):
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 06.1** — Sequences become twice as long: 256 tokens instead of 128, on the same devices with 160 MiB.
-# > Which micro-batch is the largest that fits now? Prove it with two runs: one that completes and one that
-# > runs out of memory, with micro-batches that differ by **at most 2**. Predict before you submit; you have the
-# > line.
+# > **Exercise 06.1** — Sequences become twice as long: 256 tokens instead of 128, on the same devices with 160
+# > MiB. Which micro-batch is about the largest that fits now? Show it with two runs: one that completes and one
+# > that runs out of memory, with micro-batches that differ by **at most 2**. Predict before you submit; you have
+# > the line. (Each `tried(…)` is one job; try again with other numbers as often as you need.)
 
 
 # %% id="ex1-gap" tags=["exercise"]
@@ -413,16 +418,17 @@ while (breaks := tried(samples + 1)).ok:
 check.ex06_longer(fits, breaks)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# The prediction comes first, and the loops only go on where it was wrong. A sample with twice as many tokens leaves twice as much behind: nearly everything in the memory of a layer, and the
-# logits, has one row per token. So the slope of the line doubles and the floor stays, and half as many samples fit.
-# (Nearly: programs that store the weights of attention keep tokens × tokens of them. This program's attention works
-# on small blocks and never stores them.)
+# The prediction comes first, and the loops only go on where it was wrong. A sample with twice as many tokens
+# leaves twice as much behind: nearly everything in the memory of a layer, and the logits, has one row per token.
+# So the slope of the line doubles and the floor stays, and half as many samples fit. (Nearly: programs that
+# store the weights of attention keep tokens × tokens of them. This program's attention works on small blocks and
+# never stores them.)
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 06.2** — A piece of detective work. The lab after which this course is modelled trained a GPT with 32
-# > attention heads, width 768, sequences of 1024 tokens and a vocabulary of 50257 on V100 GPUs with 16 GB, all in
-# > `float32`, with a program that does store the attention weights (heads × tokens × tokens for each sample, one
-# > tensor in each layer). Its published log ends with
+# > **Exercise 06.2** — A piece of detective work. The lab after which this course is modelled trained a GPT with
+# > 32 attention heads, width 768, sequences of 1024 tokens and a vocabulary of 50257 on V100 GPUs with 16 GB,
+# > all in `float32`, with a program that does store the attention weights (heads × tokens × tokens for each
+# > sample, one tensor in each layer). Its published log ends with
 # >
 # > `CUDA out of memory. Tried to allocate 512.00 MiB (GPU 0; 15.78 GiB total capacity; …)`
 # >
@@ -440,23 +446,25 @@ published_micro_batch = 512 * MIB // weights_of_one_sample
 check.ex06_published(published_micro_batch)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# The attention weights of one sample are 32 × 1024 × 1024 numbers of 4 bytes: exactly 128 MiB. The refused tensor is four
-# times that. With micro-batch 32 one such tensor would have 4 GiB, and the message would say so. The logits are
-# no candidate: they have 50257 columns (50304 after padding), and no whole number of samples makes 512 MiB of them.
-# So the text is right, and the script must have been changed later. One number in a log can settle such a question.
+# The attention weights of one sample are 32 × 1024 × 1024 numbers of 4 bytes: exactly 128 MiB. The refused
+# tensor is four times that. With micro-batch 32 one such tensor would have 4 GiB, and the message would say so.
+# The logits are no candidate: they have 50257 columns (50304 after padding), and no whole number of samples
+# makes 512 MiB of them. So the text is right, and the script must have been changed later. One number in a log
+# can settle such a question.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **For the quick** — Both devices hold the same optimizer state. `wall("…", micro_batch, zero=1)` splits it
-# > between them, so that each keeps a half. By how many MiB does the floor sink, and how many more samples fit? Work
-# > it out, then find out whether the allocator agrees. (Lesson 11 goes on from there.)
+# > between them, so that each keeps a half. By how many MiB does the floor sink, and how many more samples fit?
+# > Work it out, then find out whether the allocator agrees. (Lesson 11 goes on from there.)
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Memory = a floor of 16 bytes per parameter (in `float32` with Adam) + so much for every sample that is on its way.
+# - Memory = a floor of 16 bytes per parameter (in `float32` with Adam) + so much for every sample that is on its
+#   way.
 # - It is fullest at the turn from forward to backward, and the first step is not yet the fullest.
-# - No iteration line, and `out of memory` somewhere far above the end of the log: that is what the wall looks like. The size
-#   in the message is that of one tensor, and mostly you can tell which.
+# - No iteration line, and `out of memory` somewhere far above the end of the log: that is what the wall looks
+#   like. The size in the message is that of one tensor, and mostly you can tell which.
 # - Two small runs give a line, and the line gives the largest batch. Take a little less.
 # - The best batch is where speed stops rising, not where memory ends.
 

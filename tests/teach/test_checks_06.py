@@ -44,7 +44,7 @@ def test_one_run_below_the_wall_and_one_behind_it_pass(pair, capsys):
         ({"fits": 6, "breaks": 4, "fits_log": OUT_OF_MEMORY, "breaks_log": ""}, "swap 6 and 4"),
         ({"fits": 2}, "They are 2 and 6"),
         ({"breaks_log": "srun: error: no such program\n"}, "It failed for another reason"),
-        ({"seq_length": 128, "max_position_embeddings": 128}, "It had 128. `longer`"),
+        ({"seq_length": 128, "max_position_embeddings": 128}, "It had 128. Take tried"),
         ({"device_memory_gib": 0}, "It had no limit"),
         ({"device_memory_gib": 1}, "It had 1024 MiB"),
         ({"nodes": 1}, "It had 1. Take wall"),

@@ -40,8 +40,7 @@ def _same_question(check: Checklist, run: Any, name: str) -> None:
     check.that(
         flags.get("--seq-length") == str(TOKENS),
         f"`{name}` had sequences of {TOKENS} tokens",
-        hint=f"It had {flags.get('--seq-length', 'none')}. `longer` has to reach the recipe: "
-        "wall(…, **longer).",
+        hint=f"It had {flags.get('--seq-length', 'none')}. Take tried(…), which asks for {TOKENS}.",
     )
     check.that(
         run.recipe.devices == DEVICES,
