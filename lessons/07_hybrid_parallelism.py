@@ -1,17 +1,17 @@
 # %% [markdown] id="title"
 # # 07 Tensor and pipeline parallelism, and both together
 #
-# In lesson 03 every device held the whole model. That ends on the day when the model no longer fits
-# (lesson 06). Then the model itself has to be cut, and there are two ways to do it: across every
-# layer, or between the layers. Both are used together in every large training run, which is what
-# *hybrid* means. Each has a price, and this lesson makes you measure it.
+# In lesson 03 every device held the whole model. That ends on the day when the model no longer fits (lesson 06).
+# Then the model itself has to be cut, and there are two ways to do it: across every layer, or between the
+# layers. Large training runs use both together, which is what *hybrid* means. Each has a price, and this lesson
+# makes you measure it.
 #
 # | | |
 # |---|---|
 # | You will be able to | say what tensor and pipeline parallelism send, and how often; predict, draw and measure the bubble of a pipeline; lay ranks out on a grid; choose the layout that suits a link |
 # | Minutes | 45 |
 # | Devices | 2 nodes with 2 devices each |
-# | Before | lesson 03 |
+# | Before | lessons 03 and 06 |
 
 # %% id="begin"
 import numpy as np
@@ -40,11 +40,11 @@ print(f"you guessed {guess_exchanges} exchanges forward; count the frames with a
 show.moving.tensor_parallel_mlp(ranks=2)
 
 # %% [markdown] id="tensor-caption"
-# *The same perceptron on two ranks, step by step. Upper row of each rank: forward. Lower row: backward.
+# *Such an MLP on two ranks, step by step. Upper row of each rank: forward. Lower row: backward.
 # Arrows are the only moments at which data travel.*
 #
-# **Once** forward, and once backward. The diagram works with real matrices; here is the forward half
-# again, small enough to be read:
+# **Once** forward, and once backward. Is the sum of the two halves really the whole result? Try it with numbers,
+# forward, for both ways of cutting `A`:
 
 # %% id="tensor-check"
 random = np.random.default_rng(0)
@@ -68,7 +68,7 @@ print(
 
 # %% [markdown] id="tensor-explain"
 # **Explain.** Guessing two is natural: two products, two exchanges. But an activation function acts on
-# every number alone, so *columns* may stay apart until the very end. Cut the other way, each device has
+# every number alone, so *columns* may stay apart until the very end. Cut `A` the other way, and each device has
 # only a summand of every number, and the activation of a sum is not the sum of the activations: the
 # summands would have to be added before it, and once more after `B`.
 #
@@ -100,13 +100,14 @@ show.schedule("naive", stages=4, micro_batches=1)
 show.moving.pipeline(stages=4, micro_batches=4, schedule="gpipe")
 
 # %% [markdown] id="bubble-formula"
-# *Left in each frame: what every stage does at that moment, and of how many micro-batches it holds the results. Right: what it
-# has done so far.*
+# *Left in each frame: what every stage does at that moment, and of how many micro-batches it holds the results.
+# Right: what it has done so far.*
 #
 # Now the bubble can be counted. Take the time that one stage needs for one micro-batch, forward and backward, as
-# the unit. With *p* stages and *m* micro-batches each stage works for *m* units. The last stage cannot begin before
-# the first micro-batch has passed the *p* − 1 stages before it, and the first cannot end before the last gradient has
-# come back through the same stages. Both delays together are *p* − 1 units, so a step lasts *m* + *p* − 1 units:
+# the unit. With *p* stages and *m* micro-batches each stage works for *m* units. The last stage cannot begin
+# before the first micro-batch has passed the *p* − 1 stages before it, and the first cannot end before the last
+# gradient has come back through the same stages. Both delays together are *p* − 1 units, so a step lasts *m* +
+# *p* − 1 units:
 #
 # - idle share of the **whole time**: (*p* − 1) / (*m* + *p* − 1)
 # - idle time **relative to the work**: (*p* − 1) / *m*
@@ -127,10 +128,11 @@ def bubble_percent(stages, micro_batches, chunks=1):
 
 # %% [markdown] id="bubble-run-idea"
 # Three jobs measure it: two stages on the two devices of one node. The model is made for this
-# measurement: eight layers, and a vocabulary of only 512 tokens, so that both stages take equally long. (The
+# measurement: eight layers, and a vocabulary of only 512 tokens, so that both stages take about equally long. (The
 # matrix that turns the last layer's output into a guess for every token of the vocabulary belongs to the last
 # stage; with a large vocabulary and few layers it would make that stage much longer. The data are random
-# tokens: nothing can be learned from them, but the arithmetic takes as long.)
+# tokens: nothing can be learned from them, but the arithmetic takes as long.) The program orders
+# its passes a little differently from the last diagram, as you will see further down; the bubble is the same.
 
 # %% id="bubble-run"
 deep = plan.Model("deep", layers=8, hidden=128, heads=4, sequence=128, vocabulary=512, tied=False)
@@ -192,8 +194,8 @@ show.pipeline_measured(pipes[8].memory, step=quickest[8][0])
 # %% [markdown] id="bubble-explain"
 # *The quickest recorded step with eight micro-batches, as it really was. Numbers are micro-batches.*
 #
-# **Explain.** If you guessed 25 % for two micro-batches, you halved the 50 %. But the bubble does not shrink
-# because micro-batches share it; it keeps its length, and the work around it grows: 1/2, 1/3, … 1/9.
+# **Explain.** If you guessed 25 % for two micro-batches, you halved the 50 %. But micro-batches do not share the
+# bubble. It keeps its length, and the work around it grows: 1/2, 1/3, … 1/9.
 #
 # The measurement will not agree to the last digit, and each difference has a cause that you can look for in
 # the second figure. Messages take time, so a stage may wait a little before *every* micro-batch, and the
@@ -204,9 +206,8 @@ show.pipeline_measured(pipes[8].memory, step=quickest[8][0])
 # %% [markdown] id="flat-idea"
 # ## What the waiting looks like in memory
 #
-# Memory has a shape, too. In forward, layer after layer leaves its results behind, because backward will
-# need them: the **activations**. In backward they go, in the opposite order. On one device that makes a hump: up, then
-# straight down.
+# Memory has a shape, too. On one device the **activations** make a hump, up in forward and straight down in
+# backward (lesson 06).
 #
 # **Predict.** Two stages, *one* micro-batch. One of the two stages has a flat part in its curve, between
 # rising and falling. Which?
@@ -222,24 +223,26 @@ show.memory_ranks(pipes[1].memory)
 # *Memory of the two stages over the recorded steps of the run with one micro-batch. Pale blue background: forward;
 # pale orange: backward; pink: waiting for a message.*
 #
-# **Explain.** It is **stage 0**. It has done its forward pass, keeps what that left behind, and can do nothing until
-# the gradient comes back from stage 1, which meanwhile does its own forward *and* backward. The flat part is the bubble,
-# seen from the side: as long as the work of all later stages, and full of activations that nobody may throw away.
-# Stage 1 turns round at once. It does wait, but before its forward pass, with empty hands.
+# **Explain.** It is **stage 0**. It has done its forward pass, keeps what that left behind, and can do nothing
+# until the gradient comes back from stage 1, which meanwhile does its own forward *and* backward. The flat part
+# is the bubble, seen from the side: as long as the work of all later stages, and full of activations that nobody
+# may throw away. Stage 1 turns round at once. It does wait, but before its forward pass, with empty hands.
 #
-# That is worth remembering when you place things: the *first* stage needs the most memory for activations.
+# So the *first* stage holds its activations longest. With several micro-batches on their way it also holds the
+# most of them, as the next section shows.
 
 # %% [markdown] id="schedule-idea"
 # ## Three ways to order the same work
 #
-# With *m* micro-batches in flight, stage 0 keeps *m* times those activations. That is the price of a
-# small bubble, unless the order of work changes.
+# If all *m* micro-batches go forward before the first comes back, stage 0 keeps *m* times those activations. That
+# is the price of a small bubble, unless the order of work changes.
 #
 # - **GPipe**: all forward passes, then all backward passes. Stage 0 keeps all *m* micro-batches.
-# - **1F1B**: as soon as a backward pass can run, it does; one forward, one backward, in turn. The bubble is as long
-#   as before, but a stage keeps at most as many micro-batches as there are stages from it to the end.
-# - **Interleaved**: every device holds two (or more) thin *chunks* of layers, for example layers 0–1 and 4–5. The pipeline fills
-#   in half the time, so the bubble is halved, and twice as many messages travel.
+# - **1F1B** (yours so far): as soon as a backward pass can run, it does; one forward, one backward, in turn. The
+#   bubble is as long as before, but a stage keeps at most as many micro-batches as there are stages from it to
+#   the end.
+# - **Interleaved**: every device holds two (or more) thin *chunks* of layers, here layers 0–1 and 4–5 on the
+#   first one. The pipeline fills in half the time, so the bubble is halved, and twice as many messages travel.
 
 # %% id="schedule-gpipe"
 show.schedule("gpipe", stages=4, micro_batches=8)
@@ -287,25 +290,28 @@ pd.DataFrame(rows)
 
 # %% [markdown] id="schedule-explain"
 # **Explain.** Stage 0 of two keeps two micro-batches under 1F1B, whatever *m* is, and all eight under GPipe: a
-# factor of about four, a little less because not everything at the peak belongs to a micro-batch. Nothing is lost for
-# it: on paper both have the same bubble, and what your two measurements differ by is what else your processors
-# had to do in those milliseconds. That is why nobody uses GPipe's order any more,
-# and why its picture is in every textbook: it is the easier one to understand.
+# factor of about four, a little less because not everything at the peak belongs to a micro-batch. And 1F1B pays
+# nothing for it: on paper both have the same bubble. (If your two measurements differ, your processors had
+# something else to do in those milliseconds.) That is why hardly anybody uses GPipe's order any more. Its
+# picture is in every textbook because it is the easier one to understand.
 #
-# Whether the interleaved order is faster *here* depends on your machine. Its bubble is smaller on paper; its passes are half as
-# long, and each one waits for a message. Where messages are cheap compared to the work of a chunk, it wins. Where
-# stages take a few milliseconds, as with this model, the waiting may eat up what the shorter bubble saved.
+# The interleaved order keeps somewhat more than 1F1B, since more chunks are filled before the first backward pass.
+#
+# Whether the interleaved order is faster *here* depends on your machine. Its bubble is smaller on paper; its
+# passes are half as long, and each one waits for a message. Where messages are cheap compared to the work of a
+# chunk, it wins. Where stages take a few milliseconds, as with this model, the waiting may eat up what the
+# shorter bubble saved.
 
 # %% [markdown] id="grid-idea"
 # ## Both at once: the grid of ranks
 #
-# Tensor, pipeline and data parallelism multiply: 2 × 2 × 2 needs eight devices. Each rank then has a place on a grid
-# with three axes, and belongs to three groups: those with whom it shares every matrix, those before and after it in
-# the pipeline, and those who hold the same part of the model and see other samples. Which ranks these are
-# follows from an order such as `tp-dp-pp`: the first axis varies fastest as ranks are counted.
+# Tensor, pipeline and data parallelism multiply: 2 × 2 × 2 needs eight devices. Each rank then has a place on a
+# grid with three axes, and belongs to three groups: those with whom it shares every matrix, those before and
+# after it in the pipeline, and those who hold the same part of the model and see other samples. Which ranks
+# these are follows from an order such as `tp-dp-pp`: the first axis varies fastest as ranks are counted.
 #
-# **Predict.** Eight ranks on two nodes with four devices each, order `tp-dp-pp`. With which rank does rank 3 share its matrices,
-# and to which does it send its activations?
+# **Predict.** Eight ranks on two nodes with four devices each, order `tp-dp-pp`. With which rank does rank 3
+# share its matrices, and to which does it send its activations?
 
 # %% id="grid-guess"
 guess_tensor, guess_next_stage = 2, 5  # change them to your own guesses
@@ -325,11 +331,13 @@ show.ranks(
 # %% [markdown] id="grid-explain"
 # *Each panel shows all ranks, one row for each node; ranks of one colour belong to the same group.*
 #
-# **Explain.** Rank 3 shares its matrices with rank 2 and sends to rank 7. The neighbours in the first axis are
+# **Explain.** Rank 3 shares its matrices with rank 2 and sends to rank 7. Neighbours in the first axis are
 # neighbours in number, and so they sit on the same node. The last axis jumps furthest: here its groups cross from
-# node to node. (If you expected 4 or 5, you took the next number for the next stage.)
+# node to node. (If you expected 4, you took the next number for the next stage; if 5, you left out the data axis,
+# which lies between.)
 #
-# On your four devices there are two ways to combine tensor 2 with pipeline 2:
+# On your four devices there are two ways to combine tensor 2 with pipeline 2. (The program's orders name a fourth
+# axis, `cp`, context parallelism, which lesson 13 is about. Its size is 1 here, as is that of `dp`.)
 
 # %% id="grid-four"
 inside = plan.Layout(tensor=2, pipeline=2, order="tp-cp-dp-pp")
@@ -343,17 +351,19 @@ show.ranks(
 )
 
 # %% [markdown] id="link-idea"
-# *Left, the two ranks that share every matrix sit on one node and the pipeline crosses the link. Right, the opposite.*
+# *Left, the two ranks that share every matrix sit on one node and the pipeline crosses the link. Right, the
+# opposite.*
 #
 # ## Which layout suits which link
 #
 # The arithmetic is the same in both, and so is the number of messages. What differs is *which* of them
-# cross the link between the nodes. Count what goes through it in one direction, per step of eight samples, if what one layer
-# hands to the next is *R* bytes for each sample:
+# cross the link between the nodes. What one layer hands to the next is *R* bytes for each sample. Count what
+# crosses the link in one direction (as much again goes the other way), per step of eight samples:
 #
-# - **tensor inside** the nodes, pipeline between them: both tensor ranks of stage 0 send their *R* bytes once per sample.
-# - **tensor between** the nodes, pipeline inside them: four all-reduces in each of eight layers, one more for the embedding and one for the
-#   loss. In an all-reduce of two, each sends the whole size once.
+# - **tensor inside** the nodes, pipeline between them: both tensor ranks of stage 0 send their *R* bytes once
+#   per sample.
+# - **tensor between** the nodes, pipeline inside them: four all-reduces in each of eight layers, one more for
+#   the embedding and one for the loss. In an all-reduce of two, each sends the whole size once.
 # - **data only**, for comparison: one all-reduce of all gradients in a ring of four. Each sends 1.5 times
 #   their size (lesson 03), once per step, however many samples there were.
 
@@ -443,23 +453,25 @@ else:
 figure
 
 # %% [markdown] id="link-explain"
-# *For each layout: the time that its megabytes need on the slow link if nothing else took any, and the step as it was.*
+# *For each layout: the time that its megabytes need on the slow link if nothing else took any, and the step as
+# it was. (On a real cluster: the time of each iteration of the six runs.)*
 #
-# **Explain.** The likely wrong thought is that a layout is fast or slow by itself. On the fast link the three may come out
-# in any order, because there the arithmetic decides, and how busy your processors are. On the slow link no step can be
-# shorter than its megabytes need. Where the two bars are about equal, the devices do little but wait for the link; where the measured bar is
-# much longer, the link has time to spare.
+# **Explain.** The likely wrong thought is that a layout is fast or slow by itself. On the fast link the three
+# may come out in any order, because there the arithmetic decides, and how busy your processors are. On the slow
+# link no step can be shorter than its megabytes need. Where the two bars are about equal, the devices do little
+# but wait for the link; where the measured bar is much longer, the link has time to spare.
 #
-# Tensor parallelism between the nodes sends the most, and the next product cannot begin before each message has arrived.
-# The pipeline's few messages travel while the next micro-batch is computed. *Data only* lies between the
-# two, and its volume is the only one that does not grow with the batch.
+# Tensor parallelism between the nodes sends the most, and the next product cannot begin before each message has
+# arrived. The pipeline's few messages travel while the next micro-batch is computed. In megabytes *data only*
+# lies between the two, and its volume is the only one that does not grow with the batch.
 #
-# Hence the rule that every large run follows: **tensor parallelism inside a node, where links are fastest; pipeline
-# parallelism between nodes; data parallelism outermost**, with as many samples per step as learning can stand.
-# Published for comparison: a model of one trillion parameters on 3072 A100 devices, eight in a node, was trained with tensor 8,
-# pipeline 64 and data 6, and reached 52 % of the devices' peak (Narayanan and others, 2021, arXiv 2104.04473).
+# Hence the rule that most large runs follow: **tensor parallelism inside a node, where links are fastest;
+# pipeline parallelism between nodes; data parallelism outermost**, with as many samples per step as learning can
+# stand. Published for comparison: a model of one trillion parameters on 3072 A100 devices, eight in a node, was
+# trained with tensor 8, pipeline 64 and data 6, and reached 52 % of the devices' peak (Narayanan and others,
+# 2021, arXiv 2104.04473).
 #
-# And all six runs trained *one* model. How it is cut changes where a number is computed, not what comes out:
+# And all six runs trained the *same* model. How it is cut changes where a number is computed, not what comes out:
 
 # %% id="link-same"
 losses = pd.DataFrame({key: run.log.iterations["lm_loss"] for key, run in runs.items()})
@@ -470,10 +482,10 @@ print(f"the six runs differ from each other by {spread:.6f} at most")
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 07.1** — Below is what a batch script starts, with gaps. Fill them so that the model is trained with tensor 2 ×
-# > pipeline 2 on the four devices of **both** nodes, tensor parallelism **inside** the nodes, and so that every step sends
-# > **four** micro-batches of 2 samples through the pipeline. (The heading and the set-up lines are added by the library, as
-# > `lab.script(hybrid)` shows once the gaps are filled.)
+# > **Exercise 07.1** — Below is what a batch script starts, with gaps. Fill them so that the model is trained
+# > with tensor 2 × pipeline 2 on the four devices of **both** nodes, tensor parallelism **inside** the nodes,
+# > and so that every step sends **four** micro-batches of 2 samples through the pipeline. (The heading and the
+# > set-up lines are added by the library, as `lab.script(hybrid)` shows once the gaps are filled.)
 
 # %% id="ex1-gap" tags=["exercise"]
 commands = r"""
@@ -523,23 +535,23 @@ hybrid_run.watch()
 check.ex07_hybrid(hybrid_run)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# Two processes on each of two nodes make a world of four, and 2 × 2 uses it up: the data-parallel size is 1. So the
-# global batch is the micro-batch times the number of micro-batches, 2 × 4 = 8; four devices do *not* mean four times as many
-# samples here. The order `tp-cp-dp-pp` puts tensor first, so that ranks 0 and 1, which share a node, share every matrix.
-# The log says what became of it:
+# Two processes on each of two nodes make a world of four, and 2 × 2 uses it up: the data-parallel size is 1. So
+# the global batch is the micro-batch times the number of micro-batches, 2 × 4 = 8; four devices do *not* mean
+# four times as many samples here. The order `tp-cp-dp-pp` puts tensor first, so that ranks 0 and 1, which share
+# a node, share every matrix. The log says what became of it:
 
 # %% id="ex1-world" tags=["solution"]
 # !grep -E "using world size|number of micro-batches" {hybrid_run.log_file}
 show.memory_ranks(hybrid_run.memory)
 
 # %% [markdown] id="ex1-memory" tags=["solution"]
-# *Memory of the four ranks.* Ranks 0 and 1 are the two halves of stage 0 and have the same curve, and so have 2 and 3. Up to two
-# micro-batches pile up on stage 0, one on stage 1: that is 1F1B. How much of the background is pink tells how much of the time
-# goes into exchanging and waiting.
+# *Memory of the four ranks.* Ranks 0 and 1 are the two halves of stage 0 and have the same curve, and so have 2
+# and 3. Up to two micro-batches pile up on stage 0, one on stage 1: that is 1F1B. How much of the background is
+# pink tells how much of the time goes into exchanging and waiting.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 07.2** — A pipeline of **eight** stages runs with 1F1B. What is the smallest number of micro-batches with which at
-# > most 10 % of the whole time is bubble?
+# > **Exercise 07.2** — A pipeline of **eight** stages runs with 1F1B. What is the smallest number of
+# > micro-batches with which at most 10 % of the whole time is bubble?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -551,9 +563,9 @@ micro_batches_needed = 63
 check.ex07_bubble(micro_batches_needed)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# 7 / (*m* + 7) is to be at most 1/10, so *m* + 7 is at least 70: 63 micro-batches. The other bubble, relative to the work, would ask for
-# 7 / *m* ≤ 1/10, which is 70. Interleaved with two chunks needs half as many, 32. This is why deep pipelines
-# need large batches, and why they are the last kind of parallelism that one reaches for.
+# 7 / (*m* + 7) is to be at most 1/10, so *m* + 7 is at least 70: 63 micro-batches. The other bubble, relative to
+# the work, would ask for 7 / *m* ≤ 1/10, which is 70. Interleaved with two chunks needs half as many, 32. This
+# is why deep pipelines need large batches, and why they are the last kind of parallelism that one reaches for.
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 07.3** — Look at the table of megabytes once more. With eight samples per step, *tensor inside*
@@ -571,22 +583,24 @@ crossing_batch = 4 * int(np.ceil(1.5 * gradients_mb / (2 * rows_mb) / 4))
 check.ex07_crossing(crossing_batch, data_only)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# The pipeline sends 2 *R* for every sample, data parallelism 1.5 times the gradients once per step. The two are equal where the
-# number of samples is 1.5 × gradients / 2 *R*; rounded up to a multiple of four. Beyond it, copying the
-# whole model is the cheapest way to use a slow link, provided that it fits into one device.
+# The pipeline sends 2 *R* for every sample, data parallelism 1.5 times the gradients once per step. The two are
+# equal where the number of samples is 1.5 × gradients / (2 *R*); rounded up to a multiple of four. Beyond it,
+# copying the whole model is the cheapest way to use a slow link, provided that it fits into one device.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **For the quick** — There is an order of work with hardly any bubble, `schedule="zero-bubble"`: it cuts the backward pass in two, and
-# > moves the half that nobody waits for into the gaps. Draw it with `show.schedule`, run it like the others in the table,
-# > and find out what it costs. Then give the model its real vocabulary back (`model="tiny"`): which stage becomes the long
-# > one, and which bubble does the formula not know of?
+# > **For the quick** — There is an order of work with a much shorter bubble, `schedule="zero-bubble"` (some is
+# > left in spite of the name): it cuts the backward pass in two, and moves the half that nobody waits for into
+# > the gaps. Draw it with `show.schedule`, run it like the others in the table, and find out what it costs. Then
+# > give the model its real vocabulary back (`model="tiny"`): which stage becomes the long one, and which bubble
+# > does the formula not know of?
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Tensor parallelism cuts every matrix: four all-reduces per layer, each of them waited for. Keep it inside a node.
-# - Pipeline parallelism deals out layers: few messages, but a bubble of (*p* − 1) / (*m* + *p* − 1) of the time. Ask which of the
-#   two bubbles a number means.
+# - Tensor parallelism cuts every matrix: four all-reduces per layer, each of them waited for. Keep it inside a
+#   node.
+# - Pipeline parallelism deals out layers: few messages, but a bubble of (*p* − 1) / (*m* + *p* − 1) of the time.
+#   Ask which of the two bubbles a number means.
 # - 1F1B has GPipe's bubble with far less memory; interleaving shortens the bubble and sends more.
 # - The flat part in a memory curve is a stage that waits with its hands full.
 # - World size = tensor × pipeline × data (× context), and ranks that exchange most get neighbouring numbers.
