@@ -385,7 +385,8 @@ check.ex05_waiting(waiting, ill)
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **For the quick** — Record the run with `zero=1` instead of plain data parallelism
-# > (`gpt.recipe(…, zero=1)`). Which collectives replace the all-reduce, and how does the memory of the optimizer change?
+# > (`gpt.recipe(…, zero=1)`). Which collectives replace the all-reduce, and how does the memory of the optimizer
+# > change?
 
 # %% [markdown] id="home"
 # ## To take home

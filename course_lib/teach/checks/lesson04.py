@@ -139,8 +139,8 @@ def ex04_milliseconds(answer: object, roads: Any) -> None:
             "it is what the formula gives for your road between the nodes",
             hint=found[0]
             if found
-            else f"You answered {given:g}. The model has {parameters:,} parameters; call ring_ms "
-            "with its size in bytes, 4 devices and the road `between`.",
+            else f"You answered {given:g}. The model has {parameters:,} parameters. How many bytes "
+            "are its gradients, and which road does every step of the ring wait for?",
         )
 
 

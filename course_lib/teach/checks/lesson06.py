@@ -79,7 +79,7 @@ def _one_breaks(check: Checklist, breaks: Any, high: int) -> None:
         breaks.ok,
         "`breaks` did not complete",
         hint=f"Micro-batch {high} fits too, so the wall stands further out. Its log says how much "
-        "was reserved: run.log.memory['max_reserved_mib'].",
+        "was reserved: breaks.log.memory['max_reserved_mib'].",
     )
     check.that(
         _ran_out(breaks),
