@@ -12,7 +12,7 @@
 # | Devices | 2 nodes with 2 devices each: those of your cluster, or those that the course brings |
 # | Before | you have trained a model on one device; you need not have seen a cluster |
 #
-# Cells that begin with `!` are commands of the shell. Everything that they do you can also type into
+# Lines that begin with `!` are commands of the shell. Everything that they do you can also type into
 # a terminal (*File → New → Terminal*, then `course shell`).
 
 # %% id="begin"
@@ -40,19 +40,19 @@ lab
 # | column | says |
 # |---|---|
 # | `PARTITION` | the name of a queue; the one with a `*` is used if you name none |
-# | `AVAIL` | whether it takes jobs |
+# | `AVAIL` | `up`: it takes jobs and starts them |
 # | `TIMELIMIT` | how long one job may run there, `days-hours:minutes:seconds` |
 # | `NODES`, `NODELIST` | how many machines, and which; `node[1-2]` is short for `node1,node2` |
 # | `STATE` | `idle`: nobody uses it; `alloc`: all of it is taken; `mix`: a part is; `down`, `drain`: out of service |
 #
-# A node is one machine. What is in it? `scontrol show node` tells everything; four of its fields
-# matter here.
+# A node is one machine. What is in it? `scontrol show node` tells everything about each; a table of
+# what matters here is another view of `sinfo`:
 
 # %% id="nodes"
 # !sinfo --Node --format="%N %c %m %G %t" | column -t
 
 # %% [markdown] id="nodes-explain"
-# The columns are the node's name, its processors (`CPUS`), its memory in MB, its *generic resources*
+# The columns are the node's name, its processors (`CPUS`), its memory in MiB, its *generic resources*
 # (`GRES`), which is where Slurm keeps count of GPUs, and its state.
 #
 # In this course a GPU, or whatever stands in for one, is called a **device slot**. On a laptop without
@@ -63,8 +63,9 @@ lab
 # ## The first job
 #
 # A job is a shell script with a heading. The lines of the heading begin with `#SBATCH` and say what
-# the job needs; the shell takes them for comments. The library writes such scripts for you, and always
-# shows you what it will hand in.
+# the job needs; the shell takes them for comments. The library writes such scripts for you, and
+# `lab.script` shows you what it will hand in. A few lines in the middle are there for every job (lesson
+# 03 reads them one by one); the two at the end are this job's own.
 
 # %% id="first-script"
 hello = shell.recipe(
@@ -79,8 +80,8 @@ srun bash -c 'echo "task $SLURM_PROCID runs on $(hostname)"'
 lab.script(hello)
 
 # %% [markdown] id="first-predict"
-# **Predict.** The script asks for two nodes and two *tasks* on each. It has two commands: a plain
-# `echo`, and one that stands behind `srun`. How many lines will the two commands print together?
+# **Predict.** The script asks for two nodes and two *tasks*, that is, processes, on each. It has two
+# commands: a plain `echo`, and one that stands behind `srun`. How many lines will the two print together?
 
 # %% id="first-guess"
 guess_lines = 4  # change it to your own guess
@@ -95,7 +96,7 @@ printed_lines = [line for line in first.text.splitlines() if " runs on " in line
 print(f"you guessed {guess_lines} lines, the job printed {len(printed_lines)}")
 
 # %% [markdown] id="first-explain"
-# **Explain.** The likely wrong thought is that a job on two nodes runs its script on both. It does
+# **Explain.** If you counted six, you thought that a job on two nodes runs its script on both. It does
 # not. The *script* runs once, on the first node of the job. The other nodes are reserved and do
 # nothing until the script itself starts something there. That is what `srun` does: it starts the
 # command behind it once per **task**, and tells each copy its number in `SLURM_PROCID`. So there is one
@@ -114,8 +115,9 @@ print(f"you guessed {guess_lines} lines, the job printed {len(printed_lines)}")
 # %% [markdown] id="queue-idea"
 # ## The queue
 #
-# So far you had the cluster to yourself. Now three jobs want all of it at the same time. Each asks for
-# both nodes with both devices of each, and sleeps for some seconds.
+# What happens if the cluster is full? Now three jobs want two whole nodes each, at the same time: both
+# devices of both, for some seconds of sleep. (A cluster with more nodes or devices may start them side
+# by side; then the tables below show that.)
 
 # %% id="queue-run"
 sleepers = [
@@ -129,11 +131,11 @@ sleepers = [
 # %% [markdown] id="queue-explain"
 # `ST` is the state: `R` runs, `PD` is pending. The last column says on which nodes a job runs, or, in
 # brackets, why it does not run yet. `(Resources)`: it is the next in line and waits for nodes to become
-# free. `(Priority)`: another job stands before it. `(None)`: Slurm has not looked at it yet. (If the table is
-# empty you were slow, and they are done.)
+# free. `(Priority)`: another job stands before it. `(None)`: Slurm has not looked at it yet. (If the
+# table is empty you were slow, and they are done.)
 #
-# Nothing of this needs you. Close the notebook, shut the laptop's lid, come back tomorrow: jobs belong
-# to the queue, not to the window from which they came.
+# Nothing of this needs you. Close the notebook, come back tomorrow: jobs belong to the queue, not to
+# the window from which they came. (Only the box sleeps when your laptop does.)
 
 # %% id="queue-wait"
 for sleeper in sleepers:
@@ -141,8 +143,9 @@ for sleeper in sleepers:
 lab.runs()
 
 # %% [markdown] id="accounting"
-# A job that is over disappears from `squeue`. Slurm's memory of it is asked with `sacct`. Look at when
-# each of the three began: the second when the first was over, the third when the second was.
+# A job that is over disappears from `squeue`. Slurm's memory of it is asked with `sacct` (`-X`: one row
+# for each job, without one for each of its steps). Look at when each of the three began. Where one of
+# them fills the cluster, the second waits until the first is over, and the third until the second is.
 
 # %% id="sacct"
 ids = ",".join(str(sleeper.job_id) for sleeper in sleepers)
@@ -164,9 +167,10 @@ print(long_one.wait())
 print(long_one.text)
 
 # %% [markdown] id="cancel-explain"
-# The library called `scancel` with the job's number. Slurm sent every process of the job a signal, and
-# wrote into the log who ended it and when. It cancels only what the course submitted: `lab.cancel` knows
-# your own runs and nothing else.
+# `lab.cancel` called `scancel` with the job's number. Slurm sent every process of the job a signal, and
+# a line in the log says that the job was cancelled, and when. (Was it still waiting? Then it never had
+# a log.) `lab.cancel` knows the runs of this course and nothing else, so no other job of yours can be
+# hit by it.
 
 # %% [markdown] id="error-idea"
 # ## An error on purpose
@@ -185,8 +189,9 @@ print(typo.text)
 #
 # 1. **The state.** `FAILED` means that the script ended with an exit code other than 0. Other endings have
 #    other names: `TIMEOUT`, `OUT_OF_MEMORY`, `CANCELLED`, `NODE_FAIL`.
-# 2. **The exit code.** `0` is success. Everything else is the program's own word for what went wrong, except
-#    a few that the shell and Slurm give.
+# 2. **The exit code.** `0` is success. Everything else is the program's own word for what went wrong,
+#    except a few that the shell and Slurm give. (`sacct` puts a colon behind it, and the number of the
+#    signal that ended the job, if one did.)
 # 3. **The log, from its first error on.** Later errors are often only the echo of the first.
 #
 # Some mistakes do not even get as far as the queue. Slurm refuses what can never run:
@@ -194,14 +199,19 @@ print(typo.text)
 # %% id="refused"
 # !sbatch --nodes=5000 --wrap="hostname"; echo "exit code $?"
 
+# %% [markdown] id="refused-explain"
+# That answer came at once, with a reason and an exit code, and nothing was queued. The reason says that
+# the cluster has no such thing; which of your options asked for it, you have to find yourself.
+
 # %% [markdown] id="link-idea"
 # ## What lies between the nodes
 #
-# A node's devices exchange data through the node's own memory. Two nodes exchange data over a **link**.
-# How different are these two roads? The next job starts one process per device slot and sends messages
-# of growing size between all pairs.
+# A node's devices exchange data inside the node. Two nodes exchange data over a **link**. How different
+# are these two roads? The next job starts one process per device slot and sends messages of growing size
+# between all pairs. Its table has the **latency** of each road, the time that the smallest message takes,
+# and its **bandwidth**, the bytes that follow per second once they flow (1 GB/s is 10⁹ bytes per second).
 #
-# **Predict.** How many times faster is the road inside a node than the link between the nodes?
+# **Predict.** How many times more bandwidth has the road inside a node than the link between the nodes?
 
 # %% id="link-guess"
 guess_ratio = 2  # change it to your own guess
@@ -216,9 +226,12 @@ measured = roads.links.roads.set_index("road")["bandwidth_gb_s"]
 show.guess(guess_ratio, measured["inside a node"] / measured["between the nodes"], unit="times")
 
 # %% [markdown] id="link-explain"
-# **Explain.** Latency is the time that the smallest message takes; bandwidth is how many bytes follow per
-# second once they flow. Inside a node both are good, because "sending" means copying from one place in
-# memory to another. Between nodes every byte goes through the network.
+# **Explain.** Inside a node, sending means copying from one place in memory to another, at most a few
+# centimetres away. Between nodes every byte goes through the network, which is narrower.
+#
+# If your ratio is near 1, there was only one road: in *flat mode*, which `sinfo` mentions at the top of
+# this lesson, both nodes of the box share the network of your machine. Keep in mind that on a real
+# cluster the two roads differ.
 #
 # Most of what you will do in this course follows from this one table. Training on many devices is
 # arithmetic that waits for data from elsewhere, and where "elsewhere" is decides how long it waits.
@@ -226,14 +239,14 @@ show.guess(guess_ratio, measured["inside a node"] / measured["between the nodes"
 # %% [markdown] id="differs"
 # ## What is different on a big cluster
 #
-# | here | there |
+# | in the box | on a big cluster |
 # |---|---|
 # | you are alone | you wait, sometimes for days; ask for what you need and no more |
 # | two nodes | thousands; some of them broken at any time |
 # | jobs cost nothing | device-hours are counted against your *account* (`--account`) |
 # | your files are everywhere | home, project and scratch differ in size, speed and life time |
 # | programs are there | `module load` or a container brings them |
-# | compute nodes have no internet | the same: fetch data before the job |
+# | the sample text is there | compute nodes often have no internet: fetch data before the job |
 #
 # What a site wants is written down once, in `site.toml`; `course site list` shows the presets, and
 # `course doctor` tells what is still missing. No cell changes.
@@ -243,7 +256,8 @@ show.guess(guess_ratio, measured["inside a node"] / measured["between the nodes"
 #
 # > **Exercise 00.1** — Make a job that starts **three** tasks on each of two nodes and lets every task print
 # > its number *within its node*, as a line `local 0`, `local 1` or `local 2`. Fill the gaps, and repair the
-# > command: the variable in it counts over the whole job. (Slurm calls the other one `SLURM_LOCALID`.)
+# > command: the variable in it counts over the whole job. (Which one does not? A job with the command
+# > `srun bash -c 'env | grep ^SLURM_ | sort'` shows all that Slurm tells a task.)
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -300,9 +314,9 @@ check.ex00_exit_code(exit_code, typo)
 # - The script runs once, on the first node. `srun` starts tasks, on all of them.
 # - `squeue` shows what waits and runs, and why it waits. `sacct` shows what is over.
 # - State, exit code, first error in the log: in this order.
-# - The road between nodes is much slower than the road inside one.
+# - The road between nodes is another one than the road inside a node, and slower. Measure both.
 #
-# Lesson 03 sends a training program over that road. What you have solved so far:
+# Lesson 03 sends a training program over these roads. What you have solved so far:
 
 # %% id="progress"
 progress()

@@ -24,11 +24,13 @@ lab = Lab()
 # The program that your jobs start is `code/pretrain_gpt.py`. It trains a GPT: text goes in as a row of
 # *tokens* (numbers for pieces of words), and at every place the network guesses which token comes next.
 # How badly it guesses is the **loss**. A network that knows nothing spreads its guess over the whole
-# vocabulary, and its loss is the logarithm of the vocabulary's size.
+# vocabulary, and its loss is the logarithm of the vocabulary's size: ln 8192 ≈ 9.0 for the 8192 pieces
+# here. Your run will begin near this number.
 #
 # The model here is a small sister of those that you read about, with 4 layers of width 128, so that a run takes
-# seconds even without GPUs. (`model="lab"` takes the one that the original of this lab trained on four V100 GPUs: 12
-# layers of width 768.) A **recipe** says what to run and on how much of the cluster:
+# seconds even without GPUs. (`model="lab"` has 12 layers of width 768; it is the model of a published lab that
+# trained on 2 nodes with 2 V100 GPUs each. This course follows that lab, and sets its numbers beside yours.) A
+# **recipe** says what to run and on how much of the cluster:
 
 # %% id="recipe"
 dp4 = gpt.recipe(
@@ -68,19 +70,21 @@ lab.script(dp4)
 # |---|---|
 # | `#SBATCH --nodes … --ntasks-per-node=1` | two machines, and **one** task on each. The task is not the training process but a *launcher*, `torchrun`, which starts one process per device. |
 # | `set -eo pipefail` and the `trap` | a job that goes on after an error produces the wrong error. The trap writes down the exit code when the script ends, however it ends. |
-# | `OMP_NUM_THREADS` | every process would otherwise start as many threads as the node has cores, and all of them would fight for the same cores. |
+# | `OMP_NUM_THREADS` | with how many threads a process computes. Left alone, each takes one for every core of the node, and the processes fight for the same cores; `torchrun`, left alone, gives each only one. |
 # | `scontrol show hostnames "$SLURM_JOB_NODELIST"` | Slurm writes `node[1-2]`; the processes need names one by one. The first becomes the meeting point. |
 # | `MASTER_PORT` from the job's number | two jobs on one node must not wait at the same door. |
 # | `srun … torchrun` | `srun` carries the launcher to both nodes. Without it, the second node would be reserved, paid for, and idle. |
 # | `--rdzv-backend=c10d --rdzv-endpoint` | the *rendezvous*: launchers meet there, count themselves, and agree on who is which rank. |
-# | the rest | arguments of the program, with the names that Megatron-LM uses. |
+# | the rest | arguments of the program, with the names that Megatron-LM uses, a widely used program for training large models. |
 #
-# A **rank** is the number of a training process, from 0 to the *world size* minus one. Ranks 0 and 1 live on the
-# first node, 2 and 3 on the second; within its node each also has a *local rank*, 0 or 1, and takes the
+# A **rank** is the number of a training process, from 0 to the *world size* minus one. Ranks 0 and 1 live on one
+# node, 2 and 3 on the other; within its node each also has a *local rank*, 0 or 1, and takes the
 # device with that number.
 
 # %% [markdown] id="run-idea"
 # ## Run it
+#
+# `watch` follows the job through the queue and shows where its training stands, until it is over.
 
 # %% id="run"
 run = lab.submit(dp4)
@@ -112,14 +116,14 @@ run.watch()
 # %% [markdown] id="iterations-explain"
 # | field | says |
 # |---|---|
-# | `iteration 40/ 40` | steps of the optimizer so far |
+# | `iteration 40/ 40` | steps of the optimizer so far, of how many |
 # | `consumed samples` | samples that the run has seen, on all devices together |
 # | `elapsed time per iteration (ms)` | mean over the iterations since the last line |
 # | `learning rate` | how far a step goes; here it falls evenly to zero |
 # | `global batch size` | samples per step |
 # | `lm loss` | the loss, averaged over all devices |
 # | `loss scale` | 1.0: no scaling. Lesson 08 needs it. |
-# | `grad norm` | length of the gradient before clipping |
+# | `grad norm` | length of the gradient, before it is cut to at most 1 (*clipping*) |
 # | `number of skipped`, `nan iterations` | steps that were thrown away; anything but 0 needs a reason |
 #
 # The same as data:
@@ -140,8 +144,8 @@ print(f"you guessed {guess_samples} samples; the run saw {seen} = 40 iterations 
 # ## Is it the same model?
 #
 # Each device computed gradients from *its* two samples. Before the optimizer moves anything, the four gradients
-# are averaged: an **all-reduce**. All four copies then take the same step, so they stay equal without ever being
-# compared.
+# are averaged by an **all-reduce**: every device hands in its numbers, and every device gets the result for all.
+# All four copies then take the same step, so they stay equal without ever being compared.
 #
 # **Predict.** One device with micro batch 8 sees the same eight samples per step. Will its losses be the same,
 # nearly the same, or different?
@@ -161,18 +165,20 @@ show.loss(run1, run)
 
 # %% id="same-numbers"
 difference = (run.log.iterations["lm_loss"] - run1.log.iterations["lm_loss"]).abs()
-print(f"largest difference of the two losses: {difference.max():.1e}")
+print(f"you guessed: {guess_same}; largest difference of the two losses: {difference.max():.1e}")
 
 # %% [markdown] id="same-explain"
-# The curves lie on top of each other, and the numbers agree in all digits but the last ones. Mathematically the mean
-# of four means of two samples *is* the mean of eight. The last digits differ because computers round after every
-# addition, and the two runs add in a different order. So the exact answer is: the same model, with other rounding.
+# **Explain.** The curves lie on top of each other, and the numbers agree in all digits but the last ones. If
+# you guessed "different", you may have thought of four devices that each learn something else. But the mean
+# of four means of two samples *is* the mean of eight. If you guessed "the same", you trusted computers too
+# much: they round after every addition, and the two runs add in a different order. It is the same model, with
+# other rounding.
 
 # %% [markdown] id="nodes-idea"
 # ## One node against two
 #
 # Now a question of money. Two devices on one node, four devices on two nodes: how much faster do four learn?
-# There are two honest ways to ask.
+# There are two honest ways to ask. Both compare samples per second.
 #
 # - **Strong scaling** keeps the global batch and spreads it over more devices. Each has less to do per step.
 # - **Weak scaling** keeps the micro batch of each device, so the global batch grows with the devices.
@@ -224,25 +230,30 @@ print(f"strong scaling: you guessed {guess_strong}, measured {strong:.2f}")
 print(f"weak scaling:   you guessed {guess_weak}, measured {weak:.2f}")
 
 # %% [markdown] id="nodes-explain"
-# **Explain.** Two things keep the factors from 2. Within one node the devices talk through memory; the run on two nodes
-# sends its gradients over the link between them, and every step waits for that. And the volume that is sent does not
-# shrink with the batch: there are as many gradients as parameters, whether a device saw one sample or a hundred. So
-# the *more* work a device has per step, the smaller the share of waiting. That is why weak scaling nearly always looks
-# better than strong scaling, and why you should ask which of the two a paper shows.
+# *The figure: samples per second in each logged interval. The first interval has what happens only once.*
+#
+# **Explain.** Two things keep the factors from 2. Within one node the devices talk through memory; the run on
+# two nodes sends its gradients over the link between them, and every step waits for that. And the volume that
+# is sent does not shrink with the batch: there are as many gradients as parameters, whether a device saw one
+# sample or a hundred. So the *more* work a device has per step, the smaller the share of waiting. That is why
+# weak scaling nearly always looks better than strong scaling, and why you should ask which of the two a paper
+# shows.
 #
 # One thing is special if your devices are processes on a laptop: more of them than the processor has cores cannot
 # compute faster at all. Then even perfect communication leaves the factor near 1, and what you see is an honest
 # statement about your laptop.
 #
-# Published for comparison: the original of this lab, GPT of 12 × 768 on 2 nodes with 2 V100 each, took 537 ms per
-# iteration at global batch 8.
+# Published for comparison: the lab that this course follows took 537 ms per iteration, with 12 layers of
+# width 768 and global batch 8 on 2 nodes with 2 V100 each.
 
 # %% [markdown] id="time-idea"
 # ## Where the time goes
 #
-# How much of a step is arithmetic, how much is waiting? The profiler of PyTorch writes down what each process does
-# and when. Lesson 05 reads its traces in detail; here one figure is enough. The run is the same as before, but steps
-# 10 and 11 are recorded on every rank.
+# How much of a step is arithmetic, how much is waiting? The profiler of PyTorch writes down what each process
+# does and when. Lesson 05 reads its traces in detail; here one figure is enough. The run is `dp4` once more,
+# only shorter, and two of its steps are recorded on every rank.
+#
+# **Predict.** Before you run it, say a number: which share of a step do your devices spend on sending?
 
 # %% id="time-run"
 traced = lab.submit(
@@ -261,13 +272,21 @@ traced.require()
 show.step_time(traced.profile.overlap)
 
 # %% [markdown] id="time-explain"
-# *Exposed* communication is the part during which nothing is computed. In this program that is nearly all of it: the
-# gradients are sent in one piece when the backward pass is over. Larger programs begin earlier. As soon as the gradients of
-# the last layers are there, their all-reduce starts, and the first layers compute meanwhile. Hiding communication behind
-# arithmetic is half of the art in this course.
+# **Explain.** One bar for each rank, in parts of a step. *Exposed* communication is the part during which
+# nothing is computed. In this program that is nearly all of it: the gradients are sent in one piece when the
+# backward pass is over. Part of it is not sending but waiting: an all-reduce ends when the slowest rank has
+# joined, and the bars of the others show that as communication too.
 #
-# How long *should* the all-reduce take? That needs two numbers, the size of the gradients and the speed of the roads.
-# You know the first:
+# Other programs begin earlier. As soon as the gradients of the last layers are there, their all-reduce starts, and
+# the first layers compute meanwhile. Hiding communication behind arithmetic is half of the art in this course.
+#
+# ![Seven pictures of one step on three ranks: same weights and other data; forward; backward of layer 3; backward of layer 2 while the gradients of layer 3 are averaged; backward of layer 1 while those of layer 2 are averaged; the average of layer 1; the optimizer's step, after which all ranks have the same weights again](../images/ddp_step.png)
+#
+# *A step that hides its communication: three ranks, a model of three layers. From picture 4 on, arrows
+# average one layer while the next is computed; only the last all-reduce is exposed.*
+#
+# How long *should* the all-reduce take? That needs two numbers, the size of the gradients and the speed of
+# the roads. You know the first:
 
 # %% id="bytes"
 parameters = run.log.parameter_count
@@ -281,8 +300,8 @@ print(
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 03.1** — Train with a global batch of 32 on all four devices of both nodes, for 5 iterations, so that
-# > every device sees its whole share of the batch at once. Fill the gaps.
+# > **Exercise 03.1** — Train with a global batch of 32 on all four devices of both nodes, for 5 iterations,
+# > so that every device sees its whole share of the batch at once. Fill the gaps.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -298,13 +317,16 @@ wide_run.watch()
 check.ex03_wide(wide_run)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# Four copies share 32 samples, so each passes 8 through the model at once. With micro batch 2 the recipe would be
-# accepted too: 2 × 4 is 8, and the program would go through the model four times before each step. That is gradient
-# accumulation, the subject of lesson 10; the log then says `number of micro-batches to constant 4`.
+# Four copies share 32 samples, so each passes 8 through the model at once. With micro batch 2 the recipe
+# would be accepted too: 2 × 4 is 8, and the program would go through the model four times before each step.
+# That is gradient accumulation, the subject of lesson 10; the log then says
+# `number of micro-batches to constant 4`.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 03.2** — In a ring of *d* devices, an all-reduce makes every device send 2 (*d* − 1) / *d* times the size of
-# > what is reduced. How many **megabytes** (10⁶ bytes) does each device of the run `dp4` send in its 40 iterations?
+# > **Exercise 03.2** — The usual way to all-reduce is a *ring*: each device sends only to its neighbour, one
+# > piece after the other (lesson 04 shows it move). With *d* devices every one of them sends 2 (*d* − 1) /
+# > *d* times the size of what is reduced. How many **megabytes** (10⁶ bytes) does each device of the run
+# > `dp4` send in its 40 iterations?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -316,13 +338,14 @@ megabytes_sent = 40 * 2 * (4 - 1) / 4 * 4 * run.log.parameter_count / 1e6
 check.ex03_megabytes(megabytes_sent, run)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# Per iteration every device sends 1.5 times its 4 bytes per parameter. The factor goes towards 2 as *d* grows, and no
-# further: with a thousand devices each one still sends twice the gradients. What grows is the number of steps, and
-# with it the time that the slowest link is waited for.
+# Per iteration every device sends 1.5 times its 4 bytes per parameter. The factor goes towards 2 as *d*
+# grows, and no further: with a thousand devices each one still sends twice the gradients. What grows is the
+# number of steps round the ring, and with it the time that the slowest link is waited for.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **For the quick** — Find the smallest micro batch with which four devices on two nodes reach at least 80 % of
-# > twice the speed of two devices on one node. Which of the two scalings are you measuring?
+# > **For the quick** — Find the smallest micro batch with which four devices on two nodes reach at least 80 %
+# > of twice the speed of two devices on one node, or show that on your machine there is none, and say why.
+# > Which of the two scalings are you measuring?
 
 # %% [markdown] id="home"
 # ## To take home

@@ -9,8 +9,8 @@
 # |---|---|
 # | You will be able to | say what a layer leaves behind for the backward pass, in bytes; choose between the ways to recompute it; predict peak and price of each; find the recomputation in a trace |
 # | Minutes | 35 |
-# | Devices | 1 device |
-# | Before | lesson 03; lesson 06 if you want to know why memory ends |
+# | Devices | 1 device (the challenge: 2 nodes with one each) |
+# | Before | lessons 03 and 05; lesson 06 if you want to know why memory ends |
 #
 # One word first. *Checkpoint* is also the name of a model that is saved to disk. Here it has nothing to do with
 # files: the few values that a device still keeps are the checkpoints from which it computes the rest again. Newer
@@ -30,7 +30,8 @@ lab = Lab()
 # when its layer has computed forward, and may go when the same layer has computed backward. The first layer's
 # activations live longest: they are made first and needed last.
 #
-# The model of this lesson has many thin layers. So it computes quickly and keeps a lot.
+# The model of this lesson has many thin layers, and long sequences for its size. So it computes quickly and keeps
+# a lot.
 
 # %% id="hump-recipe"
 deep = gpt.model("tiny").but(name="deep", layers=16, hidden=64, sequence=256)
@@ -40,7 +41,7 @@ keep.watch()
 
 # %% [markdown] id="hump-guess-idea"
 # `memory=(6, 7)` has the program write down every block of memory that it takes and gives back in one step, the
-# seventh.
+# seventh; `profile=(6, 7)` records the same step for the section on traces.
 #
 # **Predict.** Let us measure in *widths*. One width is one number of the model's hidden size (64 here) for every
 # token that the device has in hand; the input of a layer is one width. How many widths does one layer keep for its
@@ -53,10 +54,12 @@ guess_widths = 4  # change it to your own guess
 show.memory(keep.memory[0])
 
 # %% [markdown] id="hump-read"
-# The flat part at the bottom lives as long as the run: parameters, their gradients, and two numbers per parameter for
-# the optimizer. On top of it stands the hump. It rises through the whole forward pass, layer by layer, and falls through
-# the backward pass. The block with a flat top belongs to no layer: these are the *logits*, one number per token for
-# each of the 8192 words of the vocabulary. Take them off, divide the rest by the layers, and you have your answer:
+# The flat part at the bottom lives as long as the run: parameters, their gradients, and two numbers per
+# parameter for the optimizer. On top of it stands the hump. It rises through the whole forward pass, layer by
+# layer, and falls through the backward pass. The block with a flat top belongs to no layer: these are the
+# *logits*, one number per token for each of the 8192 pieces of the vocabulary. Take them off, divide the rest
+# by the layers, and you have your answer. (The formula in the figure counts what the backward pass of a layer
+# needs; it follows below.)
 
 # %% id="hump-count"
 tokens = 2 * deep.sequence  # micro batch × sequence
@@ -83,15 +86,17 @@ show.guess(guess_widths, widths, prediction=16, unit="widths", what="kept by one
 # The measured number is a little larger: embedding and last norm are counted in, and some numbers per token that
 # are too few for this table.
 #
-# And the T × T scores of attention? They are not there. The attention that the program uses is *fused*: it works
-# through the scores in small blocks and never holds them all. Remember this for later.
+# And the *scores* of attention, one number for each pair of the *T* tokens of a sequence, *T* × *T* in each
+# head? They are not there. The attention that the program uses is *fused*: it works through the scores in
+# small blocks and never holds them all. Remember this for later.
 
 # %% [markdown] id="forget-idea"
 # ## Forget, and compute again
 #
-# Fifteen of the sixteen widths follow from the first one. So let each layer keep its input alone, and forget the rest as
-# soon as its forward pass is over. When the backward pass arrives at this layer, the layer first computes **forward
-# once more**, from the input that it kept; then everything is there again, and backward goes on as usual.
+# Fifteen of the sixteen widths follow from the first one. So let each layer keep its input alone, and forget
+# the rest as soon as its forward pass is over. When the backward pass arrives at this layer, the layer first
+# computes **forward once more**, from the input that it kept; then everything is there again, and backward
+# goes on as usual.
 #
 # In the recipe this is one word, and in the script three flags of Megatron-LM:
 
@@ -100,7 +105,8 @@ forget_recipe = gpt.recipe("forget", **common, profile=(6, 7), recompute="full")
 print([word for word in forget_recipe.arguments if "recompute" in word])
 
 # %% [markdown] id="forget-guess-idea"
-# **Predict.** The peak of the run `keep` is known. To which share of it will the peak fall?
+# **Predict.** The peak of the run `keep` is known: its highest point in the figure above. To how many percent
+# of it will the peak fall?
 
 # %% id="forget-guess"
 guess_percent = 25  # change it to your own guess
@@ -140,24 +146,28 @@ by_plan = 100 * peak_mib(forget_recipe) / peak_mib(keep.recipe)
 show.guess(guess_percent, share, prediction=by_plan, unit="%", what="peak, of that of keep")
 
 # %% [markdown] id="forget-explain"
-# **Explain.** The figure lays the two traces on top of each other, each from its own beginning. Where `keep` climbs
-# a mountain, `forget` rises a little: one width per layer instead of sixteen. Then, in the backward pass, come the
-# teeth of a saw. Each tooth is one layer: its activations come back, are used, and are gone before the
-# next layer's come.
+# **Explain.** The figure lays the two traces on top of each other, each from its own beginning. Where `keep`
+# climbs a mountain, `forget` rises a little: one width per layer instead of sixteen. Then, in the backward
+# pass, come the teeth of a saw. Each tooth is one layer: its activations come back, are used, and are gone
+# before the next layer's come.
 #
-# If your guess was a sixteenth, you forgot what recomputation cannot touch: the flat part at the bottom,
-# and the logits. Their block is as high as before, and the peak is now under its roof. Who has cut one part of a peak
-# should look which part is the highest now.
+# If your guess was a sixteenth, 6 %, you forgot what recomputation cannot touch: the flat part at the bottom,
+# and the logits. Their block is as high as before, and the peak of the whole step is now where they are.
+# Whoever has cut one part of a peak should look which part is the highest now.
 #
-# Published for comparison: in the original of this lab, 12 layers of width 768 on V100 GPUs with 16 GB, the peak fell
-# from about 10 GB to about 3 GB. That program kept the scores of attention, and had dropout. What would the planner
-# have said?
+# Published for comparison: in the lab that this course follows, 12 layers of width 768 on V100 GPUs with 16
+# GB, the peak fell from about 10 GB to about 3 GB. That program kept the scores of attention, and had dropout
+# (it throws random activations away, and must remember which). What would the planner have said?
 
 # %% id="lab-plan"
 for recompute in ("none", "full"):
     layout = plan.Layout(data=4, micro_batch=2, precision="fp32", recompute=recompute, flash=False)
     there = plan.predict(gpt.model("lab"), layout, plan.cluster("V100-16GB", 4), "megatron-2021")
     print(f"recompute {recompute}: {there.allocated_gib:4.1f} GiB allocated")
+
+# %% [markdown] id="lab-plan-explain"
+# Near to both, although the planner has never seen that program run: it counts. (The published values are
+# read off a graph, in GB; 1 GB is 0.93 GiB.)
 
 # %% [markdown] id="same-idea"
 # ### Is it the same model?
@@ -169,16 +179,16 @@ difference = (keep.log.iterations["lm_loss"] - forget.log.iterations["lm_loss"])
 print(f"largest difference of the losses in {len(keep.log.iterations)} iterations: {difference:g}")
 
 # %% [markdown] id="same-explain"
-# The same operations on the same numbers give the same result, usually to the last digit; if your device adds in an
-# order that changes, the last digits differ, as they do between two runs of the same recipe. There is one trap: a layer
-# with *dropout* throws dice. Whoever recomputes it must throw the same dice again, so programs store the state of the
-# random numbers with the checkpoint. This model has no dropout.
+# The same operations on the same numbers give the same result, usually to the last digit; if your device adds
+# in an order that changes, the last digits differ, as they do between two runs of the same recipe. There is
+# one trap: a layer with *dropout* throws dice, and whoever recomputes it must throw the same dice again. So
+# programs store the state of the random numbers with the checkpoint. This model has no dropout.
 
 # %% [markdown] id="price-idea"
 # ## The price
 #
-# Counted in matrix products, a backward pass costs twice a forward pass: one product for the gradient of the weights,
-# one for the gradient of the input. So a step is 1 + 2 = 3 parts, and with recomputation 1 + 1 + 2 = 4.
+# Counted in matrix products, a backward pass costs twice a forward pass: one product for the gradient of the
+# weights, one for the gradient of the input. So a step is 3 parts (1 + 2), and with recomputation 4 (1 + 1 + 2).
 #
 # **Predict.** By which factor do the iterations of `forget` last longer?
 
@@ -206,23 +216,24 @@ show.guess(
 )
 
 # %% [markdown] id="price-explain"
-# **Explain.** The formula's answer is below 4/3, since not everything is recomputed. The product with the
-# vocabulary at the end of the model is computed once, and in a small model it is a large part of the whole. In a large
-# one it hardly counts, and 4/3 is right.
+# **Explain.** If your guess was 1.33, you counted as above; the formula's answer is lower, since not
+# everything is recomputed. The product with the vocabulary at the end of the model is computed once, and in a
+# small model it is a large part of the whole. In a large one it hardly counts, and 4/3 is right.
 #
 # Your measurement may lie on either side. Below, if a step does much that is no matrix product (optimizer,
-# communication, waiting), or if your machine's speed changed between the two runs. Above, if the device is kept busy
-# less by arithmetic than by starting thousands of small operations, all of which are started once more.
+# communication, waiting), or if your machine's speed changed between the two runs. Above, if the device is
+# kept busy less by arithmetic than by starting thousands of small operations, all of which are started once
+# more.
 #
-# Published for comparison, A100 GPUs, models of 22 and 175 billion parameters: full recomputation took 1.42 s and
-# 18.13 s per iteration; the cheaper way that you will meet below, together with sequence parallelism, took 1.10 s and
-# 13.75 s (arXiv 2205.05198, Table 5).
+# Published for comparison, 8 and 64 A100 GPUs, models of 22 and 175 billion parameters: full recomputation
+# took 1.42 s and 18.13 s per iteration; the cheaper way that you will meet below, together with sequence
+# parallelism (tensor ranks share the norms too), took 1.10 s and 13.75 s (arXiv 2205.05198, Table 5).
 
 # %% [markdown] id="trace-idea"
 # ## Find it in the trace
 #
-# Both runs also recorded a *profile* of the same step. The program names what it does at every moment, and puts what runs
-# forward during the backward pass under the name `recompute`:
+# Both runs also recorded a *profile* of the same step. The program names what it does at every moment, and
+# puts what runs forward during the backward pass under the name `recompute`:
 
 # %% id="trace-see"
 show.timeline(forget.profile)
@@ -236,22 +247,24 @@ print(f"the layers of `keep`, once forward: {forward_ms:.1f} ms")
 again[["phase", "step", "begin_us", "end_us", "peak_bytes"]].head(4)
 
 # %% [markdown] id="trace-explain"
-# One recomputation for each layer, spread over the backward pass: the *last* layer's comes first, because backward
-# begins at the end of the model. Their times together are about one more forward pass of the layers. And the column
-# `peak_bytes` falls from row to row: each tooth of the saw starts from a lower ground, as one input after the other is
-# given back.
+# One recomputation for each layer, spread over the backward pass: the *last* layer's comes first, because
+# backward begins at the end of the model. Their times together are about one more forward pass of the layers.
+# And the column `peak_bytes` falls from row to row: each tooth of the saw starts from a lower ground, as one
+# input after the other is given back.
 #
-# (Recording costs time, and small operations suffer most. Trust the order and the proportions of a profile more
-# than its milliseconds. On a GPU these ranges show when the work was *started*; the device does it a little later.)
+# (Recording costs time, and small operations suffer most. Trust the order and the proportions of a profile
+# more than its milliseconds. On a GPU these ranges show when the work was *started*; the device does it a
+# little later.)
 
 # %% [markdown] id="groups-idea"
 # ## How much to forget at once
 #
-# Layers need not be forgotten one by one. With `recompute_layers=4` (and the method *uniform*, which is the default)
-# four layers make a group: only the input of the group is kept, four times fewer than before, and the whole group is
-# computed again when its turn comes.
+# Layers need not be forgotten one by one. With `recompute_layers=4` (and the method *uniform*, which is the
+# default) four layers make a group: only the input of the group is kept, four times fewer than before, and
+# the whole group is computed again when its turn comes.
 #
-# **Predict.** The model has 16 layers. With which size of group, 1, 2, 4, 8 or 16, is the peak lowest?
+# **Predict.** The model has 16 layers. With which size of group, 1, 2, 4, 8 or 16, is the peak lowest? Ask the
+# planner for all five, then run the last.
 
 # %% id="groups-guess"
 guess_group = 16  # change it to your own guess
@@ -263,6 +276,7 @@ def groups_of(layers):
 
 
 planned_mib = {f"groups of {n}": peak_mib(groups_of(n)) for n in (1, 2, 4, 8, 16)}
+print(f"you guessed groups of {guess_group}")
 pd.Series(planned_mib, name="planned peak (MiB)").round(1).to_frame()
 
 # %% id="groups-run"
@@ -274,23 +288,25 @@ show.predicted(planned_mib, measured_mib, unit="MiB", what="peak")
 show.memory_compare({"keep": keep.memory, "1": forget.memory, "16": groups16.memory})
 
 # %% [markdown] id="groups-explain"
-# **Explain.** "Fewer inputs are kept, so larger groups are better" is half of the truth. There are two moments at which
-# memory can be highest.
+# *The figure lays the traces of three runs on top of each other: all kept, groups of 1, one group of 16.*
 #
-# - At the end of the **forward** pass the block of the logits stands on the inputs that are kept. Larger groups lower it,
-#   by very little.
-# - In the **backward** pass a group comes back *as a whole*: all its layers, sixteen widths each, before the first of them is
-#   needed. Larger groups raise this, by a lot.
+# **Explain.** "Fewer inputs are kept, so larger groups are better" is half of the truth. There are two
+# moments at which memory can be highest.
 #
-# The peak is the higher one of the two. In this small model the logits weigh as much as eight layers. So groups of up to
-# eight are hidden behind them, and one group of sixteen is not: its forward pass keeps nothing at all, and at the
-# beginning of the backward pass everything is there again, at the full price. Megatron-LM takes such a value without
-# complaint.
+# - At the end of the **forward** pass the block of the logits stands on the inputs that are kept. Larger
+#   groups lower it, by very little.
+# - In the **backward** pass a group comes back *as a whole*: all its layers, sixteen widths each, before the
+#   first of them is needed. Larger groups raise this, by a lot.
 #
-# In a large model the layers weigh more than the logits, and the second moment decides. *L* layers in groups of *n* need
-# *L/n* widths for the inputs and 16 *n* for the group that has come back. The sum is least for *n* near the root of *L*/16:
-# two or three, for 96 layers. You may have heard of the root of *L*; that holds if a layer keeps no more than its
-# input, as in the networks for which the method was invented.
+# The peak is the higher one of the two. In this small model the logits weigh as much as eight layers. So
+# groups of up to eight hide behind them, and one group of sixteen does not: its forward pass keeps one input,
+# and at the beginning of the backward pass all sixteen layers are there again. It pays the full price and
+# gives back about half. Megatron-LM takes such a value without complaint.
+#
+# In a large model the layers weigh more than the logits, and the second moment decides. *L* layers in groups
+# of *n* need *L/n* widths for the inputs and 16 *n* for the group that has come back. The sum is least for
+# *n* near the root of *L*/16: two or three, for 96 layers. You may have heard of the root of *L*; that holds
+# if a layer keeps no more than its input, as in the networks for which the method was invented.
 
 # %% [markdown] id="half-idea"
 # ## Forget only as much as you must
@@ -299,11 +315,12 @@ show.memory_compare({"keep": keep.memory, "1": forget.memory, "16": groups16.mem
 #
 # - the method **block** recomputes only the first *n* layers of the model (of each pipeline stage, if there are
 #   several), each from its own input, and lets the others keep everything;
-# - the granularity **selective** goes into the layer: it forgets only what the attention keeps inside, which is
-#   large and quickly computed.
+# - the granularity **selective** goes into the layer: it forgets only what attention keeps between its first
+#   and its last matrix, and computes only that again.
 #
-# **Predict.** The run `half` recomputes 8 of the 16 layers, the run `selective` the inside of attention in all of them.
-# How much of the memory that full recomputation gives back will each give back?
+# **Predict.** The run `half` recomputes 8 of the 16 layers, the run `selective` the inside of attention in
+# all of them. Of the memory that full recomputation gives back, how many percent will each of the two give
+# back?
 
 # %% id="half-guess"
 guess_half_percent, guess_selective_percent = 50, 50  # change them to your own guesses
@@ -319,6 +336,7 @@ selective = lab.submit(selective_recipe).require()
 # %% id="half-see"
 ways = {"none": keep, "selective": selective, "block, 8 of 16": half, "uniform, all": forget}
 saved_by_all = peak_mib(keep) - peak_mib(forget)
+print(f"you guessed {guess_half_percent} % for half, {guess_selective_percent} % for selective")
 pd.DataFrame(
     {
         name: {
@@ -333,40 +351,42 @@ pd.DataFrame(
 ).T.round(2)
 
 # %% [markdown] id="half-explain"
-# **Explain.** *Block* is a dial: each layer that is recomputed gives back fifteen widths and costs one forward pass of
-# this layer. Half of the layers, half of the memory, half of the price. (In your times the half of a small
-# difference may drown in the noise; the column of FLOPs does not.)
+# **Explain.** *Block* is a dial: each layer that is recomputed gives back fifteen widths and costs one
+# forward pass of this layer. Half of the layers, half of the memory, half of the price. (In your times the
+# half of a small difference may drown in the noise; the column of FLOPs does not.)
 #
-# *Selective* gives back next to nothing, and that is worth understanding. It was made for an attention that stores its
-# scores: T × T numbers for each head, more than everything else in the layer when sequences are long, and cheap to
-# compute again. Fused attention took its place: it never stores the scores, and computes them again itself. What
-# selective recomputation drops here is nearly nothing, and it still pays for one more pass through attention. Ask the
-# planner how it would be without the fusion:
+# *Selective* gives back next to nothing, and that is worth understanding. It was made for an attention that
+# stores its scores: *T* × *T* numbers for each head, more than everything else in the layer when sequences
+# are long, and cheap to compute again. Fused attention took its place: it never stores the scores, and
+# computes them again itself. What selective recomputation drops here is nearly nothing, and it still pays for
+# one more pass through attention. Ask the planner what the activations of this model would be without the
+# fusion:
 
 
 # %% id="unfused"
-def activations_mb(recompute, fused):
+def activations_mib(recompute, fused):
     layout = gpt.layout(keep.recipe).but(recompute=recompute, flash=fused)
     return plan.predict(deep, layout, plan.box(), "course").fullest.activations / 2**20
 
 
 pd.DataFrame(
     {
-        name: {way: activations_mb(way, fused) for way in ("none", "selective", "full")}
+        name: {way: activations_mib(way, fused) for way in ("none", "selective", "full")}
         for name, fused in (("fused (MiB)", True), ("scores stored (MiB)", False))
     }
 ).round(1)
 
 # %% [markdown] id="unfused-explain"
-# That is what the published table above compares: attention with stored scores, made bearable at a few percent of
-# the time. An option that was excellent advice for one program is useless in the next one. Look into the trace before you
-# follow advice, also ours.
+# Where the scores are stored, selective recomputation gives a large part back, and it computes little again.
+# That is what the published times above show. An option that is excellent advice for one program is useless
+# in the next one. Look into the trace before you follow advice, also ours.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 09.1** — A device has room for three quarters of what `keep` needs. Recompute **as few layers as
-# > possible**, each by itself, so that the peak stays within the room. Let the planner find the number, then run it.
+# > **Exercise 09.1** — A device has room for three quarters of what `keep` needs. Recompute **as few layers
+# > as possible**, each by itself, so that the peak stays within the room. Find the number with
+# > `peak_mib(recipe)`, which asks the planner, then run it.
 
 # %% id="ex1-room" tags=["exercise"]
 room_mib = 0.75 * peak_mib(keep)
@@ -395,12 +415,13 @@ fits_run.watch()
 check.ex09_fits(fits_run, keep, room_mib)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# Each recomputed layer gives back 15 widths. Uniform recomputation would fit too, and pay the price of all 16 layers
-# for the quarter that was missing. On a cluster this is the usual way to work: keep as much as fits, recompute the rest.
+# Each recomputed layer gives back 15 widths. Uniform recomputation would fit too, and pay the price of all 16
+# layers for the quarter that was missing. On a cluster this is the usual way to work: keep as much as fits,
+# recompute the rest.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 09.2** — How many **MiB** (2²⁰ bytes) of layer inputs does the run `forget` keep at the end of its forward
-# > pass, for all of its layers together?
+# > **Exercise 09.2** — How many **MiB** (2²⁰ bytes) of layer inputs does the run `forget` keep at the end of
+# > its forward pass, for all of its layers together?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -412,8 +433,8 @@ kept_mib = deep.layers * width_bytes / 2**20
 check.ex09_inputs(kept_mib, forget)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# 16 layers, 2 × 256 tokens, 64 numbers of 4 bytes. The traces say the same in another way: one group of 16 keeps one input
-# instead of sixteen, and the peak of its forward pass is lower by the other fifteen:
+# 16 layers, 2 × 256 tokens, 64 numbers of 4 bytes. The traces say the same in another way: one group of 16
+# keeps one input instead of sixteen, and the peak of its forward pass is lower by the other fifteen:
 
 # %% id="ex2-look" tags=["solution"]
 forward_mib = {
@@ -424,24 +445,25 @@ fifteen_mib = forward_mib["forget"] - forward_mib["groups16"]
 print(f"fifteen inputs: {fifteen_mib:.2f} MiB, sixteen: {fifteen_mib / 15 * 16:.2f} MiB")
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **For the quick** — Run `keep` and `forget` once more on two nodes with one device each, once with `tensor=2` and
-# > once with pure data parallelism. In which of the two does recomputation cost more time than its FLOPs, and
-# > what is being repeated there besides arithmetic? `show.step_time(run.profile.overlap)` knows.
+# > **For the quick** — Run `keep` and `forget` once more on two nodes with one device each, once with
+# > `tensor=2` and once with pure data parallelism. In which of the two does recomputation cost more time than
+# > its FLOPs, and what is being repeated there besides arithmetic? `show.step_time(run.profile.overlap)`
+# > knows. (Lesson 07 has more on `tensor=2`.)
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - A transformer layer keeps sixteen times its input for the backward pass (with fused attention). Recomputation keeps
-#   the one and computes the fifteen again.
+# - A transformer layer keeps sixteen times its input for the backward pass (with fused attention).
+#   Recomputation keeps the one and computes the fifteen again.
 # - The price is one more forward pass of the layers: at most a third more arithmetic. The result is the same.
-# - Small groups. One large group pays everything and gains little.
+# - Small groups. One large group costs the same and gives back less.
 # - *Block* recomputes as many layers as it must. *Selective* helps only where the scores of attention are stored.
 # - When one part of the peak has gone, look which part is the highest now.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The runs `keep` and `forget` may stay for lesson 14; the others can go.
+# The runs `keep` and `forget` stay for the challenge and for a second look; the others can go.
 
 # %% id="clean"
 lab.clean("groups16", "half", "selective", "fits", yes=True)

@@ -1,17 +1,17 @@
 # %% [markdown] id="title"
 # # 10 Gradient accumulation
 #
-# Large models like large batches, and large batches do not fit. The way out is older than any cluster: look at
-# the batch in small portions, add up what each of them says about the gradients, and take one step at the end. It costs no new
-# mathematics, very little memory, and it saves communication, if one line is in the right place. If that line
-# is in the wrong place nothing crashes, and that is the second half of this lesson.
+# Large models like large batches, and large batches do not fit. The way out is older than any cluster: look
+# at the batch in small portions, add up what each of them says about the gradients, and take one step at the
+# end. It costs no new mathematics, very little memory, and it saves communication, if one line is in the
+# right place. If that line is in the wrong place nothing crashes, and that is the second half of this lesson.
 #
 # | | |
 # |---|---|
 # | You will be able to | choose micro-batches for a batch that does not fit; find them in a log and in a memory trace; say what accumulation saves on a slow link; recognise three wrong uses of `no_sync` by what they send |
 # | Minutes | 35 |
 # | Devices | 2 nodes with 2 devices each |
-# | Before | lesson 03; lesson 06 for the memory wall |
+# | Before | lessons 03 and 05; lesson 06 for the memory wall |
 
 # %% id="begin"
 import numpy as np
@@ -30,11 +30,13 @@ lab = Lab()
 # begins with `zero_grad`.) A portion that passes at once is a **micro-batch**, and
 #
 # **global batch = micro batch × number of micro-batches × data-parallel size.**
+#
+# (The *micro batch* of lesson 03 is the size of such a portion.)
 
 
 # %% id="two-recipes"
 def sixteen(name, micro_batch):
-    """16 samples per step on four devices; two steps near the end are recorded."""
+    """16 samples per step on four devices; the last two of five steps are recorded."""
     return gpt.recipe(
         name,
         nodes=2,
@@ -49,10 +51,10 @@ def sixteen(name, micro_batch):
 lab.script(sixteen("four-by-one", micro_batch=1))
 
 # %% [markdown] id="two-predict"
-# Nothing in the script says how many micro-batches there are. The program divides: 16 / (1 × 4).
+# Nothing in the script says how many micro-batches there are. The program divides: 16 / (1 × 4) = 4.
 #
-# **Predict.** Compared with four samples at once, how many times smaller will be, on each device, (a) the memory for activations,
-# (b) the memory for gradients?
+# **Predict.** Compared with four samples at once, how many times smaller will these be on each device: (a)
+# the memory for activations, (b) the memory for gradients?
 
 # %% id="two-guess"
 guess_activations, guess_gradients = 2, 4  # change them to your own guesses
@@ -66,8 +68,6 @@ in_four = lab.submit(sixteen("four-by-one", micro_batch=1)).require()
 
 # %% id="two-grep"
 # !grep "number of micro-batches" {at_once.log_file} {in_four.log_file} | sed "s/.*out.log://"
-# > setting number of micro-batches to constant 1
-# > setting number of micro-batches to constant 4
 
 # %% [markdown] id="humps-idea"
 # ## Four humps
@@ -81,8 +81,9 @@ show.memory(at_once.memory[0])
 show.memory(in_four.memory[0])
 
 # %% [markdown] id="humps-caption"
-# *The recorded steps of rank 0. Above: four samples at once. Below: the same four samples, one by one. Pale blue background:
-# forward; pale orange: backward; pink: gradients travel; green: the optimizer. The scales differ.*
+# *The two recorded steps of rank 0. Above: four samples at once. Below: the same four samples, one by one.
+# Pale blue background: forward; pale orange: backward; pink: gradients travel; green: the optimizer. The
+# scales differ.*
 
 # %% id="humps-see"
 peak_once, peak_four = (run.memory[0].peak_composition for run in (at_once, in_four))
@@ -93,10 +94,11 @@ for name, guess in (("activations", guess_activations), ("gradients", guess_grad
 parts.round(1)
 
 # %% [markdown] id="humps-explain"
-# **Explain.** Four humps in each step, each about a quarter as high. What does *not* change is the layer below: parameters, optimizer
-# state, and gradients. Gradients are as many as parameters, whether they come from one sample or from a thousand, and they
-# stay until the optimizer has used them. If you guessed a factor for (b), you thought of one set per
-# micro-batch; but they are added up in place, and that is the whole trick.
+# **Explain.** Four humps in each step, each about a quarter as high. What does *not* change is the flat part
+# below: parameters, optimizer state, and gradients. Gradients are as many as parameters, whether they come
+# from one sample or from a thousand, and they stay until the optimizer has used them. If your guess for (b)
+# was not 1, you thought that a quarter of the samples has a quarter of the gradients; but each micro-batch
+# has all of them, and they are added up in place.
 #
 # After the fourth hump comes the only communication of the step, and then the optimizer. Both happen once per
 # step, not once per micro-batch.
@@ -104,7 +106,8 @@ parts.round(1)
 # %% [markdown] id="same-idea"
 # ## The same steps?
 #
-# **Predict.** The two runs saw the same samples in each step. How far are their losses apart after eight steps?
+# **Predict.** The two runs saw the same samples in each step. How far apart are their losses, in five steps,
+# at most?
 
 # %% id="same-guess"
 guess_difference = 0.01  # change it to your own guess
@@ -121,10 +124,12 @@ print(
 # %% [markdown] id="same-explain"
 # *Two curves, of which the second covers the first.*
 #
-# **Explain.** The mean over four samples is the mean of four single values, so the gradients are the same but for rounding.
-# There is one way to spoil this: to forget that mean. A loop that calls `backward` on four losses without dividing
-# each by four gets gradients that are four times too large. Adam hides it, because it divides by the gradients' own size;
-# clipping hides it as well. What changes silently is how strongly weight decay and the clipping threshold act.
+# **Explain.** As in lesson 03: the mean over four samples is the mean of four single values, so the gradients
+# are the same but for rounding. There is one way to spoil this: to forget that mean. A loop that calls
+# `backward` on four losses without dividing each by four gets gradients that are four times too large. Adam
+# hides it, because it divides by the gradients' own size; clipping hides it as well. What changes silently is
+# when clipping begins, and how much a weight decay counts that is added to the gradients. Only plain SGD shows
+# it: its steps become four times as long.
 #
 # (The model must not look across samples, of course. Batch normalisation does, and then micro-batches are not the
 # same as a batch. Transformers use layer normalisation, which looks at one token at a time.)
@@ -132,8 +137,9 @@ print(
 # %% [markdown] id="precision-idea"
 # ## What the sum is kept in
 #
-# With 16-bit gradients there is one more thing to get right. A number with 11 significant bits has a next larger neighbour; add
-# less than half of the way to it, and nothing happens.
+# Models are often trained with numbers of 16 bits (lesson 08), and then there is one more thing to get right.
+# A float16 has 11 significant bits, so its next larger neighbour is some way off. Add less than half of this
+# way, and nothing happens.
 #
 # **Predict.** 8192 times 0.001, added one by one in 16 bits. What comes out?
 
@@ -141,6 +147,7 @@ print(
 guess_sum = 8.2  # change it to your own guess
 
 # %% id="precision-see"
+print(f"you guessed {guess_sum}")
 for kind in (np.float16, np.float32):
     total = kind(0)
     for _ in range(8192):
@@ -148,9 +155,10 @@ for kind in (np.float16, np.float32):
     print(f"{kind.__name__}: {float(total):.3f}")
 
 # %% [markdown] id="precision-explain"
-# **Explain.** At 4 the neighbours are 0.004 apart, and 0.001 is lost every time. bfloat16 has even fewer bits (8 instead of 11) and stops
-# sooner. Gradients of many micro-batches are just such a sum. Therefore each part of a step has its own precision
-# (lesson 08 measures what it brings):
+# **Explain.** 8192 × 0.001 is 8.192, as float32 says. In float16 the sum gets stuck at 4, where the
+# neighbours are 0.004 apart and 0.001 is lost every time. bfloat16 has even fewer significant bits (8) and
+# stops sooner. Gradients of many micro-batches are just such a sum. Therefore each part of a step has its own
+# precision:
 #
 # | part of the step | precision with `--bf16` |
 # |---|---|
@@ -162,10 +170,12 @@ for kind in (np.float16, np.float32):
 # %% [markdown] id="link-idea"
 # ## What it saves on a slow link
 #
-# The gradients travel once per step. With four micro-batches per step a device computes four times as long in between.
+# The gradients travel once per step. With four micro-batches per step a device computes four times as long in
+# between. On the box the link between the nodes can be given any bandwidth, so here are two: 1 Gbit/s, as so
+# far, and a fifth of it.
 #
-# **Predict.** On a link of 0.2 Gbit/s every device takes one sample per micro-batch. How many times more samples per second
-# will the four devices see with four micro-batches per step than with one?
+# **Predict.** Every device takes one sample per micro-batch. On the slowest link, how many times more samples
+# per second will the four devices see with four micro-batches per step than with one?
 
 # %% id="link-guess"
 guess_factor = 4.0  # change it to your own guess
@@ -225,22 +235,25 @@ show.throughput(*runs.values())
 # %% [markdown] id="link-explain"
 # *Samples per second in every step; m4 are the runs with four micro-batches.*
 #
-# **Explain.** A step takes *m · c + s*: *m* micro-batches of *c* milliseconds, and one exchange of *s*. Four
-# micro-batches cost less than four steps by 3 *s*. The factor would be 4 only if computing took no time at all; it is near 1 if
-# sending takes none. So accumulation pays where the link is slow compared with the device, and it cannot
-# do more than remove the waiting: once *m · c* is much larger than *s*, more micro-batches bring nothing.
+# **Explain.** A step takes *m · c + s*: *m* micro-batches of *c* milliseconds, and one exchange of *s*. One
+# step with four micro-batches sees as many samples as four steps with one, and takes 3 *s* less. The factor
+# would be 4 only if computing took no time at all; it is near 1 if sending takes none. So accumulation pays
+# where the link is slow compared with the device, and it cannot do more than remove the waiting: once *m · c*
+# is much larger than *s*, more micro-batches bring nothing. (In flat mode the box cannot slow its link. Then
+# both rows show the same road.)
 #
-# It is not free in another respect: fewer steps are made with the same samples. Whether a step with four times the batch
-# brings four times as far is a question of learning, not of links, and the answer ends at some batch size for every
-# model. Published for comparison: a benchmark of a GPT with 13 billion parameters on 8 nodes with 4 A100 each takes 256
-# micro-batches per step; there they also fill a pipeline (lesson 07).
+# It is not free in another respect: fewer steps are made with the same samples. Whether a step with four
+# times the batch brings you as far as four steps is a question of learning, not of links, and for every model
+# there is a batch size from which on it does not. Published for comparison: a benchmark of a GPT with 13
+# billion parameters on 8 nodes with 4 A100 each takes 256 micro-batches per step; there they also fill a
+# pipeline (lesson 07).
 
 # %% [markdown] id="sync-idea"
 # ## Where a wrong `no_sync` hurts
 #
-# `pretrain_gpt.py` sends all gradients after the last micro-batch. PyTorch's own `DistributedDataParallel` is built otherwise:
-# to hide the sending behind the arithmetic, it starts to send *while backward runs*. It cannot know
-# that more micro-batches will follow. You have to tell it, with a context called `no_sync`:
+# `pretrain_gpt.py` sends all gradients after the last micro-batch. PyTorch's own `DistributedDataParallel` is
+# built otherwise: to hide the sending behind the arithmetic, it starts to send *while backward runs*. It
+# cannot know that more micro-batches will follow. You have to tell it, with a context called `no_sync`:
 #
 # ```python
 # for number, (x, y) in enumerate(micro_batches):
@@ -251,7 +264,9 @@ show.throughput(*runs.values())
 # optimizer.step()
 # ```
 #
-# `code/accumulate_ddp.py` has this loop and three wrong ones, for a small perceptron on two nodes:
+# (A micro-batch that is not the last runs inside `no_sync`; `nullcontext()` does nothing.)
+# `code/accumulate_ddp.py` has this loop and three other ones, for a small perceptron on two nodes with one
+# device each:
 #
 # | `--sync` | what is written |
 # |---|---|
@@ -260,8 +275,8 @@ show.throughput(*runs.values())
 # | `backward` | only `loss.backward()` stands inside `no_sync`, the forward pass outside |
 # | `never` | `no_sync` around *all* micro-batches, the last one too |
 #
-# **Predict.** Four micro-batches per step. How many times does each variant send its gradients in a step? And which of them
-# trains something else than the first?
+# **Predict.** Four micro-batches per step. How many times does each variant send its gradients in a step? And
+# which of them trains something else than the first?
 
 # %% id="sync-guess"
 guess_sent = {"last": 1, "every": 4, "backward": 1, "never": 0}  # change it to your own guess
@@ -299,25 +314,31 @@ pd.DataFrame(
 )
 
 # %% [markdown] id="sync-explain"
-# **Explain.** Three variants have the same loss but for rounding, and their copies of the model stay equal: they are *right*. They
-# only differ in what they send.
+# *Gradients sent: how many times all gradients, in each step. Copies differ by: the largest difference
+# between the two ranks' parameters, of those that were compared.*
 #
-# - **every** averages sums that were averaged already; the result is the same, and the gradients travelled four times.
-# - **backward** is the treacherous one. It looks right, it *is* right, and it saves nothing: DDP decides in the *forward* pass whether
-#   the coming backward pass will send. Whoever guessed 1 here read the name of the context, not its documentation.
-# - **never** sends nothing at all, so it is the fastest wherever sending costs anything, and its loss falls as well. But it trains
-#   two models, each on half of the samples, and a program would save the one of rank 0 at the end. No error, no warning; only the last column gives it away. It is the mistake of lesson 03, world
+# **Explain.** Three variants have the same loss but for rounding, and their copies of the model stay equal:
+# they are *right*. They only differ in what they send.
+#
+# - **every** averages sums that were averaged already; the result is the same, and the gradients travelled
+#   four times.
+# - **backward** is the treacherous one. It looks right, its result *is* right, and it saves nothing: DDP
+#   decides in the *forward* pass whether the coming backward pass will send. Whoever guesses 1 here has read
+#   the name of the context, not its documentation.
+# - **never** sends nothing at all, so its steps wait for nobody, and its loss falls as well. But it trains two
+#   models, each on half of the samples, and a program would save the one of rank 0 at the end. No error, no
+#   warning; only the last column gives it away. It is the mistake of lesson 03, world
 #   size 1 where you expected 4, in another dress.
 #
-# How would you notice in a program of your own? Time one step with and without accumulation: if the step with four micro-batches takes
-# four times as long on a slow link, you send each time. And compare one parameter over the ranks now and
-# then: that costs a few bytes.
+# How would you notice in a program of your own? Time one step with and without accumulation: if the step with
+# four micro-batches takes four times as long on a slow link, you send each time. And compare one parameter
+# over the ranks now and then: that costs a few bytes.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 10.1** — Suppose that only **2** samples fit into a device at once. Train the model with a global batch of **32** on all four
-# > devices of both nodes, for 3 iterations. Fill the gaps.
+# > **Exercise 10.1** — Suppose that only **2** samples fit into a device at once. Train the model with a
+# > global batch of **32** on all four devices of both nodes, for 3 iterations. Fill the gaps.
 
 # %% id="ex1-gap" tags=["exercise"]
 fits = gpt.recipe(
@@ -342,13 +363,15 @@ fits_run.watch()
 check.ex10_fits(fits_run)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# 32 = 2 × 4 × 4: two samples per micro-batch, four devices, hence four micro-batches. The number of micro-batches is never
-# asked for; it follows. A global batch of 30 would be refused, because 30 is not a multiple of 2 × 4.
+# 32 = 2 × 4 × 4: two samples per micro-batch, four devices, hence four micro-batches. The number of
+# micro-batches is never asked for; it follows. A global batch of 30 would be refused, because 30 is not a
+# multiple of 2 × 4.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 10.2** — A colleague trains the model of `all-at-once` with DDP on **16** devices, accumulates **8** micro-batches per
-# > step, and has forgotten `no_sync`. How many **megabytes** (10⁶ bytes) does each device send *needlessly* in every step? (Gradients are
-# > float32; the ring of lesson 03 sends 2 (*d* − 1) / *d* times what it reduces.)
+# > **Exercise 10.2** — A colleague trains the model of `all-at-once` with DDP on **16** devices, accumulates
+# > **8** micro-batches per step, and has forgotten `no_sync`. How many **megabytes** (10⁶ bytes) does each
+# > device send *needlessly* in every step? (Gradients are float32; the ring of lesson 03 sends 2 (*d* − 1) /
+# > *d* times what it reduces.)
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -364,18 +387,19 @@ check.ex10_needless(needless_mb, at_once)
 # number does not depend on the micro-batch: there are as many gradients after one sample as after a hundred.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **For the quick** — From your table: how long does one micro-batch take (*c*), and how long the exchange (*s*), on the slow link? From how
-# > many micro-batches on is less than a tenth of a step spent on it? Submit that run, and see whether you were right.
+# > **For the quick** — From your table: how long does one micro-batch take (*c*), and how long the exchange
+# > (*s*), on the slowest link? From how many micro-batches on is less than a tenth of a step spent on the
+# > exchange? Submit that run, and see whether you were right.
 
 # %% [markdown] id="home"
 # ## To take home
 #
 # - Global batch = micro batch × micro-batches × data-parallel size. The log says how many there are.
-# - Accumulation divides the activations, and nothing else. Gradients, parameters and optimizer state stay.
+# - Accumulation makes the activations smaller, and nothing else. Gradients, parameters and optimizer state stay.
 # - The result is the same as with one large batch, if each loss is divided by the number of micro-batches.
 # - The sum is kept in float32.
-# - Gradients need to travel once per step. With DDP, `no_sync` goes around forward *and* backward of all micro-batches but
-#   the last.
+# - Gradients need to travel once per step. With DDP, `no_sync` goes around forward *and* backward of all
+#   micro-batches but the last.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up

@@ -31,9 +31,10 @@ lab = Lab()
 # %% [markdown] id="asked-idea"
 # ## What is asked
 #
-# The benchmark comes in two sizes: 175 B, which counts, and 13 B, which is for trying things out. Some of
-# their parameters belong to the question and are **fixed**. The others are **free**: finding good values for
-# them *is* the work.
+# The benchmark comes in two sizes: 175 B, which counts, and 13 B, which is for trying things out (B: billion
+# parameters of the model). Some of the settings belong to the question and are **fixed**. The others are
+# **free**: finding good values for them *is* the work. It was published with results of JUWELS Booster, a
+# cluster whose nodes have 4 A100 GPUs each.
 
 # %% id="asked-rules"
 bench.rules()
@@ -52,8 +53,8 @@ bench.rules()
 # ## Does it fit?
 #
 # Before speed comes size. Training in 16 bits with Adam keeps for each parameter: the parameter (2 bytes), its
-# gradient (here 4), and in float32 the master copy and two moments (12). Together 18 bytes, before the
-# first activation.
+# gradient (4, if it is summed in float32), and in float32 the master copy and two moments (12). Together 18
+# bytes (lesson 08), before the first activation.
 #
 # **Predict.** How many devices with 40 GiB does it take just to *hold* this for 175 billion parameters?
 
@@ -64,11 +65,12 @@ guess_devices = 16  # change it to your own guess
 large = plan.preset("175b")
 state_gib = 18 * plan.parameters(large).total / 2**30
 print(f"{plan.parameters(large).total:,} parameters × 18 bytes = {state_gib:,.0f} GiB")
-print(f"you guessed {guess_devices} devices of 40 GiB; it takes {state_gib / 40:.0f}")
+print(f"you guessed {guess_devices} devices of 40 GiB; it fills {state_gib / 40:.1f} of them")
 
 # %% [markdown] id="state-explain"
-# So the model cannot exist on one device, nor on one node; "first get it to run on one GPU" is no plan here. It must be
-# cut from the first line on. And copies of it (data parallelism) only begin where one copy has found its place.
+# So the model cannot exist on one device, nor on one node; "first get it to run on one GPU" is no plan here.
+# It must be cut from the first line on. And copies of it (data parallelism) only begin where one copy has
+# found its place.
 
 # %% [markdown] id="layout-idea"
 # ## A layout that divides
@@ -97,7 +99,8 @@ except ValueError as refusal:
 # You have learned that tensor parallelism belongs inside a node, where links are fast. The published
 # layout has tensor 8, on nodes with **four** devices.
 #
-# **Predict.** Why would somebody who knows the rule break it? Then look at what tensor 4 would need:
+# **Predict.** Why would somebody who knows the rule break it? Then look at what tensor 4 would need. (The
+# number of devices and the 16 micro-batches per data rank stay, so the global batch follows from the layout.)
 
 # %% id="layout-tensor-see"
 rows = {}
@@ -114,15 +117,18 @@ for tensor, pipeline in ((4, 8), (4, 16), (4, 32), (8, 4), (8, 8), (8, 16)):
 pd.DataFrame(rows).T
 
 # %% [markdown] id="layout-tensor-explain"
-# Because of memory. Tensor 4 × pipeline 8 would be faster, but each device would hold a thirty-second of the model, and that is
-# more than 40 GiB. Tensor 4 fits with 32 stages only; then three data ranks are left, and with 16 micro-batches such a long
-# pipeline waits more than it works. *The rule "tensor inside the node" is about speed, and memory comes first.*
+# **Explain.** Because of memory. Tensor 4 × pipeline 8 would be faster, but each device would hold a
+# thirty-second of the model, and that is more than 40 GiB. (Tensor 4 × pipeline 16 cuts the parameters of the
+# layers as finely as 8 × 8, but shares activations and the table of words among half as many.) Tensor 4 fits
+# with 32 stages only; then three data ranks are left, and with 16 micro-batches such a long pipeline waits more
+# than it works. *The rule "tensor inside the node" is about speed, and memory comes first.*
 
 # %% [markdown] id="plan-idea"
 # ## How fast will it be?
 #
-# **Predict.** 384 devices of type A100 have a peak of 312 TFLOP/s each. A token costs 6 FLOPs per parameter. Which
-# share of the peak do you expect, and how many seconds for 20 million tokens?
+# **Predict.** 384 devices of type A100 have a peak of 312 TFLOP/s each. A token costs 6 FLOPs per parameter
+# (lesson 14). Which share of the peak do you expect? The cell tells how many seconds this means for 20
+# million tokens.
 
 # %% id="plan-guess"
 guess_share = 0.5  # change it to your own guess
@@ -149,23 +155,26 @@ table.round(3)
 # | part | what it is |
 # |---|---|
 # | `matmul`, `attention`, `memory` | the device at work: products, the attention kernel, everything that only moves data |
-# | `tensor` | sums over the tensor group, four per layer and pass; here they cross between two nodes |
+# | `tensor` | sums over the tensor group: for each layer two forward and two backward; here they cross between two nodes |
 # | `bubble` | stages that wait at the beginning and the end of a step |
 # | `pipeline`, `data` | what stages send each other, and the gradients that data ranks sum |
 # | `straggler` | all wait for the slowest of so many |
+# | `launch`, `optimizer`, `loop` | starting operations, the step itself, and what comes around it |
+# | `context`, `recompute`, `sharing` | 0 in this layout |
 #
-# If your guess was far too short, you may have taken the *peak* for what is *achieved* (lesson 14). With 16
-# micro-batches on 8 stages a device idles for 7 / 16 of the time that it works (lesson 07). The `bubble` alone takes a quarter of the
-# iteration, and a large matrix product never reaches the peak either.
+# **Explain.** If your guess was far too short, you may have taken the *peak* for what is *achieved* (lesson
+# 14). With 16 micro-batches on 8 stages a device idles for 7 / 16 of the time that it works (lesson 07): see
+# the share of `bubble`. And a large matrix product never reaches the peak either.
 #
-# Plan and measurement differ, and they would even if the planner were perfect: the log of the published run has
-# intervals of ten iterations between 5.32 and 5.62 s (and 7.23 s for the first), one and the same job, after
-# another.
+# Plan and measurement differ, and they would even if the planner were perfect: in the log of the published
+# run the mean over ten iterations lies between 5.32 and 5.62 s (the first ten: 7.23 s), one and the same job.
 
 # %% [markdown] id="search-idea"
 # ## Is there a better layout?
 #
-# The free parameters span some hundreds of layouts. For 13 B on 8 nodes, all of them:
+# The free parameters span some hundreds of layouts. For 13 B on 8 nodes, the planner tries them all.
+#
+# **Predict.** How many of them does it hold to be faster than the published one: none, a handful, half?
 
 # %% id="search-run"
 small = bench.case("13")
@@ -174,8 +183,12 @@ found = plan.search(small.model, where, small.layout.global_batch, stack="megatr
 show.layouts(found)
 
 # %% [markdown] id="search-caption"
-# *Each point is a layout: how full the fullest device gets, and how long an iteration takes. Crosses do not fit. Along the
-# orange line one can still trade memory for time; everything above it is worse in both.*
+# *Each point is a layout: how full the fullest device gets, and how long an iteration takes. Crosses do not
+# fit. Along the line of diamonds one can still trade memory for time; every other layout that fits is beaten
+# by one of them.*
+#
+# The fastest six (*virtual*: how many pieces of the model each stage holds, lesson 07), and then the
+# published one:
 
 # %% id="search-table"
 columns = ["tensor", "pipeline", "data", "virtual", "micro_batch", "iteration_s", "device_gib"]
@@ -188,10 +201,10 @@ print(f"the published layout: {reference_13.estimate.seconds:.2f} s planned,")
 print(f"{bench.published('13').iteration_s:.2f} s measured; planned faster: {ahead} layouts")
 
 # %% [markdown] id="search-explain"
-# Several layouts are planned to be faster than the published one. Are they? By a few per cent nobody can say: the planner's
-# error is larger than their difference. What a search is good for is the other end: of all these layouts it
-# leaves a handful worth an hour of 32 devices, and spares you the rest. (Held against published groups of
-# measured layouts, the planner's favourite is among the measured best three in more than four of five.)
+# **Explain.** Are those layouts really faster? By a few per cent nobody can say: the planner's error is
+# larger than the difference. What a search is good for is the other end: of all these layouts it leaves a
+# handful worth an hour of 32 devices, and spares you the rest. (Held against published groups of measured
+# layouts, the planner's favourite is among the measured best three in more than four of five.)
 
 # %% [markdown] id="scale-idea"
 # ## More nodes
@@ -222,15 +235,16 @@ print(
 rates.round(0)
 
 # %% [markdown] id="scale-explain"
-# More than twice as fast on twice the nodes, then much less than twice. The planner, which lets the batch grow with
-# the nodes, says twice in both steps. No formula in it can bring out a factor of 2.5: at 48 nodes something else
-# held the run back, and at 192 something new. (A hint stands in the published table: the largest run had few iterations.)
-# That is what a plan is for as well: it tells you *which measurement to distrust, or to understand*.
+# **Explain.** More than twice as fast on twice the nodes, then much less than twice. With 16 micro-batches
+# for each data rank every device has the same work in all three runs, so the planner says about twice in both
+# steps. No formula in it can bring out a factor of 2.5: at 48 nodes something else held the run back, and at
+# 192 something new. That is what a plan is for as well: it tells you *which measurement to distrust, or to
+# understand*.
 
 # %% [markdown] id="job-idea"
 # ## The job
 #
-# The same recipe as in lesson 03, only larger. JUWELS Booster is among the sites that the course knows. Its preset
+# The same script as in lesson 03, only larger. JUWELS Booster is among the sites that the course knows. Its preset
 # names the partition for developing, which lends four nodes; the big one is called `booster`.
 
 # %% id="job-script"
@@ -238,7 +252,8 @@ script = bench.script("175", "juwels-booster", partition="booster", account="you
 script
 
 # %% [markdown] id="job-differ-idea"
-# The job of 13 B on 8 nodes is the same text but for these lines. (With `-`: only in that of 175 B; with `+`: only in that of 13 B.)
+# The job of 13 B on 8 nodes is the same text but for these lines. (With `-`: only in that of 175 B; with `+`:
+# only in that of 13 B.)
 
 # %% id="job-differ"
 script_13 = bench.script("13", "juwels-booster", partition="booster", account="your-budget")
@@ -250,12 +265,13 @@ print(*[line for line in lines if line[0] in "+-"], sep="\n")
 # |---|---|
 # | `module load …` | the environment is activated in the job, on all nodes, not inherited from the shell from which you submit |
 # | `MASTER_ADDR=…i`, `--local-addr`, `--rdzv-conf` | the fast network knows the nodes by other names; all launchers must agree on the same one |
-# | `--max-restarts=0` | a failed launcher ends the job, instead of trying again while 95 others wait |
-# | `--tee=3` | both output streams of each process go to the log, each line behind `[default3]:`, the process it came from |
+# | `--max-restarts=0` | a process that fails ends the job, instead of letting all 96 launchers start once more |
+# | `--tee=3` | both output streams of each process go to the log, each line behind `[default3]:`, with the local rank of the process it came from |
 # | `CUDA_DEVICE_MAX_CONNECTIONS=1` | keeps communication in its place between the kernels, which sequence parallelism needs |
 #
-# Megatron-LM itself, to which the same flags can be given, adds one thing: it compiles helpers when they are first used. If 384
-# processes do that in one shared folder, some of them read half-written files. So its job builds them once, before the launch:
+# Megatron-LM itself, to which the same flags can be given, adds one thing: it compiles helpers when they are
+# first used. If 384 processes do that in one shared folder, some of them read half-written files. So its job
+# builds them once, before the launch:
 
 # %% id="job-build"
 with_megatron = bench.script(
@@ -267,10 +283,11 @@ print(*[line for line in str(with_megatron).splitlines() if "compile_helpers" in
 # %% [markdown] id="data-idea"
 # ## Text becomes tokens
 #
-# A training job must not wait for text. So the text is turned into token numbers once, beforehand, and kept in two
-# files: `.bin` has the numbers, one after the other, `.idx` says where each document begins. The benchmark's sample
-# is 790 documents, 10 MB, cut with GPT-2's tokenizer. Yours are a hundred documents of the course's sample text, cut with a
-# tokenizer of the same kind; the step is the same, and it is a job like any other:
+# A training job must not wait for text. So the text is turned into token numbers once, beforehand, and kept
+# in two files: `.bin` has the numbers, one after the other, `.idx` says where each document begins. The
+# benchmark's sample is 790 documents, 10 MB, cut with GPT-2's tokenizer. Yours are a hundred documents of the
+# course's sample text, cut with a tokenizer of the same kind; the step is the same, and it is a job like any
+# other:
 
 # %% id="data-run"
 data = shlex.quote(lab.site.data)
@@ -289,8 +306,8 @@ tokens.require()
 # !tail -n 1 {tokens.log_file}
 
 # %% [markdown] id="data-read-idea"
-# The format is simple enough to be read by hand. After nine letters that name it come the version, a code for the type of the
-# numbers, how many sequences there are, and their lengths:
+# The format is simple enough to be read by hand. After nine bytes that name it come the version, a code for
+# the type of the numbers, how many sequences and documents there are, and the length of each sequence:
 
 # %% id="data-read"
 prefix = tokens.folder / "mine_text_document"
@@ -306,17 +323,17 @@ print(f"{sequences} documents with {lengths.sum():,} tokens, {len(numbers):,} in
 print("the first:", *[words[number] for number in numbers[:12].tolist()])
 
 # %% [markdown] id="data-explain"
-# Two bytes per token are enough because the vocabulary has fewer than 65 536 entries. (The odd `Ġ` is how a byte-level
-# tokenizer writes a space.) Where a sequence of 2048 tokens ends, no document need end: documents are laid end to end and
-# cut, with a token between them that says so. Therefore the loader needs no text, no tokenizer and no thought: sample
-# 17 is a stretch of this file.
+# Two bytes per token are enough because the vocabulary has fewer than 65 536 entries. (The odd `Ġ` is how a
+# byte-level tokenizer writes a space.) A sample of 2048 tokens need not end where a document ends: documents
+# are laid end to end, with a token between them that says so, and the whole is cut into samples. Therefore
+# the loader needs no text, no tokenizer and no thought: sample 17 is a stretch of this file.
 
 # %% [markdown] id="run-idea"
 # ## Run it
 #
-# The command `course bench --tag 175` prints what you saw above. With `--tag box` it runs: a model of a size for your
-# devices, in a layout with the same traits (tensor inside the node, pipeline across, several micro-batches), through the same
-# log, with the same two divisions. From a notebook:
+# The command `course bench --tag 175` prints what you saw above. With `--tag box` it runs: a model of a
+# size for your devices, in a layout with the same traits (tensor inside the node, pipeline across, several
+# micro-batches), through the same log, with the same two divisions. From a notebook:
 
 # %% id="run-box"
 mine = bench.run(lab, "box")
@@ -326,11 +343,12 @@ mine
 bench.table([bench.published("13"), bench.plan("13"), published, planned, mine])
 
 # %% [markdown] id="run-explain"
-# One column decides, and it is the one that says least by itself: your model is nearly a hundred thousand times smaller than 175 B.
-# Rates of different models cannot be compared, which is why the rules fix layers, width and heads.
+# **Explain.** If your devices look like the fastest in the table, read its first column: your model is nearly
+# a hundred thousand times smaller than 175 B. Rates of different models cannot be compared, which is why the
+# rules fix layers, width and heads.
 #
-# What would make your number larger? In the log of your run lie the seconds of each iteration. The result is their mean
-# *without the first*, in which memory is taken and connections are made:
+# Where does your number come from? The log of your run has the time of each iteration. The result is made of
+# their mean *without the first*, in which memory is taken and connections are made:
 
 # %% id="run-log"
 show.throughput(mine.run, unit="ms")
@@ -338,20 +356,24 @@ show.throughput(mine.run, unit="ms")
 # %% [markdown] id="jube-idea"
 # ## So that others can repeat it
 #
-# A benchmark that is run by hand is run differently each time. JUBE, a tool from Jülich, keeps parameters, steps and the
-# patterns that find the result in one file; each run gets a folder of its own. The course writes such a file from the same case:
+# A benchmark that is run by hand is run differently each time. JUBE, a tool from Jülich, keeps parameters,
+# steps and the patterns that find the result in one file; each run gets a folder of its own. The course
+# writes such a file from the same case:
 
 # %% id="jube-file"
 print(bench.jube("box"))
 
 # %% [markdown] id="jube-explain"
-# Write `2,4` for the value of a parameter, and JUBE runs both. With JUBE installed, `course bench --tag box --jube > box.xml`,
-# `jube run box.xml` and `jube result -a gpt-box_runs` end in the table that you know.
+# The file has four parts: parameters, a step that runs, patterns that find numbers in its output, and a
+# table. Write `2,4` for the value of a parameter, and JUBE runs both. With JUBE installed (it does not come
+# with the course), `course bench --tag box --jube > box.xml`, `jube run box.xml` and
+# `jube result -a gpt-box_runs` end in the table that you know.
 
 # %% [markdown] id="wrong-idea"
 # ## What goes wrong
 #
-# At 96 nodes, the usual first result is no result. These are known:
+# At 96 nodes, the usual first result is no result. These failures are known (NCCL is the library that moves
+# data between GPUs):
 
 # %% id="wrong-table"
 bench.failures().style.hide(axis="index").set_properties(
@@ -359,15 +381,16 @@ bench.failures().style.hide(axis="index").set_properties(
 )
 
 # %% [markdown] id="wrong-explain"
-# Look at the third and the fourth together. The advice against one hang *is the cause* of another, with a newer library. Advice
-# from the web has a version, as has everything else: note the versions of PyTorch, NCCL and the driver with each result. The
-# rules of the benchmark demand it.
+# Look at the third and the fourth together. The advice against one hang *is the cause* of another, with a
+# newer library. Advice from the web has a version, as has everything else: note the versions of PyTorch, NCCL
+# and the driver with each result.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
 # > **Exercise 15.1** — For a week you get 64 of the 96 nodes. Lay the 175 B model out on them so that it fits
-# > into 40 GiB, with micro batch 1 and the same global batch of 96. (`bench.plan(case).estimate` says whether it fits.)
+# > into 40 GiB, with micro batch 1 and the same global batch of 96. (*accumulation* is the number of
+# > micro-batches of each data rank. `bench.plan(week).estimate.verdict` says whether a layout fits.)
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -379,14 +402,14 @@ week = bench.case("175").but(nodes=64, tensor=8, pipeline=16, accumulation=48)
 check.ex15_week(week)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# 64 × 4 = 256 devices. Tensor 8 × pipeline 16 = 128 leaves two data ranks, so each must take 48 of the 96 samples. Tensor 8 ×
-# pipeline 8 with accumulation 24 divides as well and is planned to fit, but tightly: four data ranks instead of six share the optimizer
-# state, so each has more of it. With tensor 4 no pipeline that divides fits. More micro-batches per step also make the bubble
-# smaller: (16 − 1) / 48 instead of (8 − 1) / 16.
+# 64 × 4 = 256 devices. Tensor 8 × pipeline 16 = 128 leaves two data ranks, so each must take 48 of the 96
+# samples. Tensor 8 × pipeline 8 with accumulation 24 divides as well and is planned to fit, but tightly: four
+# data ranks instead of six share the optimizer state, so each has more of it. With tensor 4 no pipeline that
+# divides fits. More micro-batches per step also make the bubble smaller: 15/48 of the work instead of 7/16.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 15.2** — Another machine runs the 175 B model in the reference layout and logs 5.2 s per iteration. What
-# > does it report, in seconds?
+# > **Exercise 15.2** — Another machine runs the 175 B model in the reference layout and logs 5.2 s per
+# > iteration. What does it report, in seconds?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -398,12 +421,13 @@ report_s = 20e6 / (96 * 2048 / 5.2)
 check.ex15_report(report_s)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# 96 sequences of 2048 tokens in 5.2 s are 37 809 tokens per second. The 16 micro-batches and the six data ranks are in the 96
-# already: the global batch counts over everything.
+# 96 sequences of 2048 tokens in 5.2 s are 37 809 tokens per second. The 16 micro-batches and the six data
+# ranks are in the 96 already: the global batch counts over everything.
 
 # %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 15.3** — Run the model of the box in another layout: pure tensor parallelism over all four devices, with the same
-# > global batch of 4 samples. Which of the two layouts reports the shorter time on your machine?
+# > **Exercise 15.3** — Run the model of the box in another layout: pure tensor parallelism over all four
+# > devices, with the same global batch of 4 samples. Which of the two layouts reports the shorter time on
+# > your machine?
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -416,19 +440,24 @@ bench.table([mine, other])
 check.ex15_other(other)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# With tensor 4 every layer of every micro-batch sums over all devices, across the nodes: many small messages, each of which waits for the
-# slow link's latency. With pipeline 2 across the nodes only the hidden states of a micro-batch cross, once in each direction. Between real nodes
-# the second wins clearly. Where both nodes share one laptop the link is short and processors are few, and the difference may be small or turn round.
+# With tensor 4 every layer of every micro-batch sums over all devices, across the nodes: many small messages,
+# each of which waits for the slow link's latency. With pipeline 2 across the nodes only the hidden states of
+# a micro-batch cross, once in each direction. Between real nodes one expects the second to win clearly. Where
+# both nodes share the processors of one laptop, the difference may be small or turn round.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **For the quick** — A vendor offers 16 nodes with 8 × H100 (`machine="dgx-h100"`). Find the free parameters with which the planner lets
-# > 175 B report in the shortest time there, and say how sure you are that it passes the limit of 560 s.
+# > **For the quick** — A vendor offers 16 nodes with 8 H100 each. Find the free parameters with which the
+# > planner lets 175 B report in the shortest time there, and say how sure you are that it passes the limit of
+# > 560 s. (A case counts nodes of four devices, so these are 32 of them:
+# > `bench.plan(reference.but(nodes=32, …), machine="dgx-h100")`.)
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Time to report = 20 million tokens ÷ (global batch × sequence ÷ seconds per iteration). Nothing in it says how hard the devices worked.
-# - Memory decides which layouts exist, speed which of them is best. 18 bytes per parameter come before the first activation.
+# - Time to report = 20 million tokens ÷ (global batch × sequence ÷ seconds per iteration). Nothing in it says
+#   how hard the devices worked.
+# - Memory decides which layouts exist, speed which of them is best. 18 bytes per parameter come before the
+#   first activation.
 # - Four divisions: devices, heads, layers, batch.
 # - A plan has an interval. Use it to choose what to measure, and to see which measurement needs an explanation.
 # - Fixed parameters make results comparable, versions make them repeatable.
