@@ -34,7 +34,7 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
 fi
 
 say "2/5 installing the pinned packages (the first time this takes some minutes, mostly torch)"
-pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check)
+pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile)
 torch_pin=$(grep '^torch==' requirements.lock)
 case "${TORCH_WHEELS:-}" in
     '') ;;
@@ -42,6 +42,9 @@ case "${TORCH_WHEELS:-}" in
     *) "${pip[@]}" --no-deps --no-index --find-links "$TORCH_WHEELS" "$torch_pin" ;;
 esac
 "${pip[@]}" --requirement requirements.lock
+# By all cores, where pip would take one; not left to the first import, as users of a hub may not
+# write here. Some packages bring files for other versions of Python, which fail.
+.venv/bin/python -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 || true
 
 say "3/5 installing the course itself"
 "${pip[@]}" --no-deps --no-build-isolation --editable .
