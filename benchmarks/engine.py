@@ -184,7 +184,11 @@ def measure(
         clock = max(times.clock for times in answers)
         found.setdefault(name, []).append(Times(clock, processor))
 
-    with Worlds() as program, Worlds() as plain, Worlds() as tuned:
+    with (
+        Worlds(keep_groups=True) as program,
+        Worlds(keep_groups=True) as plain,
+        Worlds(keep_groups=True) as tuned,
+    ):
         for _ in range(asked.rounds):
             note("plain, one process", plain(1).run(plain_step, *work))
             note("tuned plain, one process", tuned(1).run(plain_step, *work, True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import multiprocessing
 import os
 import signal
@@ -18,8 +19,19 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = [str(ROOT / name) for name in ("code", "benchmarks", "tests/code")]
 
 
-def serve(rank: int, size: int, port_file: str, pipe: Connection) -> None:
-    """A rank: joins the group, then calls what it is sent until the pipe closes."""
+def leave_groups() -> None:
+    """Ends all groups but the world. Those of gloo have threads that wake many times a second, also
+    when nobody uses the group any more: hundreds of them slowed all that ran beside."""
+    import torch.distributed as dist
+
+    for group in list(dist.distributed_c10d._world.pg_map):
+        if group is not dist.group.WORLD:
+            dist.destroy_process_group(group)
+    gc.collect()
+
+
+def serve(rank: int, size: int, port_file: str, keep_groups: bool, pipe: Connection) -> None:
+    """A rank: joins the world, then calls what it is sent until the pipe closes."""
     sys.path[:0] = FOLDERS
     import torch
     import torch.distributed as dist
@@ -35,21 +47,23 @@ def serve(rank: int, size: int, port_file: str, pipe: Connection) -> None:
         except EOFError:
             os._exit(0)
         try:
-            pipe.send((True, function(*arguments)))
+            answer = (True, function(*arguments))
         except BaseException:
-            pipe.send((False, traceback.format_exc()))
+            answer = (False, traceback.format_exc())
+        if answer[0] and not keep_groups:
+            leave_groups()
+        pipe.send(answer)
 
 
 class World:
-    def __init__(self, size: int, store: Path) -> None:
+    def __init__(self, size: int, store: Path, keep_groups: bool) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["torch", "torch.distributed", "torch.distributed.fsdp"])
         self.pipes, self.processes, self.broken = [], [], False
         for rank in range(size):
             ours, theirs = context.Pipe()
-            process = context.Process(
-                target=serve, args=(rank, size, str(store), theirs), daemon=True
-            )
+            arguments = (rank, size, str(store), keep_groups, theirs)
+            process = context.Process(target=serve, args=arguments, daemon=True)
             process.start()
             theirs.close()
             self.pipes.append(ours)
@@ -93,7 +107,10 @@ class World:
 
 
 class Worlds:
-    def __init__(self) -> None:
+    """`keep_groups`: functions leave objects behind that the next calls go on with."""
+
+    def __init__(self, keep_groups: bool = False) -> None:
+        self.keep_groups = keep_groups
         self.made: dict[int, World] = {}
         self.count = 0
 
@@ -111,5 +128,6 @@ class Worlds:
     def __call__(self, size: int) -> World:
         if size not in self.made or self.made[size].broken:
             self.count += 1
-            self.made[size] = World(size, Path(self.folder.name) / f"store{self.count}")
+            store = Path(self.folder.name) / f"store{self.count}"
+            self.made[size] = World(size, store, self.keep_groups)
         return self.made[size]

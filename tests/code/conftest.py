@@ -12,9 +12,9 @@ for folder in ("code", "benchmarks", "tests/code"):
     sys.path.insert(0, str(REPOSITORY / folder))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def worlds():
-    """`worlds(4)` is a process group of four ranks that lives until the tests end."""
+    """`worlds(4)` is a process group of four ranks that lives until the module's tests end."""
     from worlds import Worlds
 
     with Worlds() as made:
