@@ -346,7 +346,7 @@ def observed(run):
 on_cpu = probe.memory[0].device == "cpu"
 gpus = plan.cluster("A100-40GB").but(nodes=2, devices_per_node=2)
 cluster = plan.box(processors=os.cpu_count()) if on_cpu else gpus
-cluster = plan.with_links(cluster, roads.links.fits, roads.links.ranks)
+cluster = plan.with_links(cluster, roads.links)
 here = plan.calibrate(cluster, plan.STACKS["course"], [observed(probe), observed(probe8)])
 pd.Series(here.factors, name="factor").round(2).to_frame()
 

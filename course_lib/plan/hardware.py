@@ -86,8 +86,8 @@ class Cluster:
     all-reduce in a node moves bytes because the switch adds (NVLink SHARP). `stall_ms`: what a sick
     network adds to each message between pipeline stages. `processors`: how many all ranks share,
     where devices are not processors of their own (the box); 0 means that they are. `turn_us`: how
-    long a rank waits for its turn on them at each step of a collective, where they are fewer than
-    the ranks.
+    long a rank waits for its turn on them at each step of a collective, where each has a rank or
+    more: whatever else runs there comes between.
     """
 
     name: str
@@ -114,8 +114,8 @@ class Cluster:
         return min((tier.share for tier in self.tiers if nodes > tier.nodes), default=1.0)
 
     def crowded(self, ranks: int) -> Cluster:
-        """As so many ranks find it: where processors are fewer, each message waits for a turn."""
-        if not 0 < self.processors < ranks or not self.turn_us:
+        """As so many ranks find it: where no processor is left over, messages wait for a turn."""
+        if not 0 < self.processors <= ranks or not self.turn_us:
             return self
         within, across = (
             replace(link, latency_us=link.latency_us + self.turn_us)

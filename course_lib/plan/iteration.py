@@ -60,7 +60,7 @@ def _stages(
 ) -> list[float]:
     """Seconds of each stage for one micro-batch; enters the busiest one's parts."""
     layer, head = layer_passes(s), head_passes(s)
-    again = _recompute(layer[0], model, layout)
+    again = _recompute(layer[0], model, layout, stack)
     layers = layers_of_stages(model, layout.pipeline, stack.stage_rule)
     last = head_rank(model, layout.pipeline, stack.stage_rule)
     one = layer[0].total + layer[1].total + again
@@ -103,9 +103,10 @@ def _sharing(layout: Layout, cluster: Cluster, stage_s: list[float], idle: float
     return max(0.0, work + shared - busiest - idle)
 
 
-def _recompute(forward: Pass, model: Model, layout: Layout) -> float:
+def _recompute(forward: Pass, model: Model, layout: Layout, stack: Stack) -> float:
     if layout.recompute == "selective":
-        return 0.0 if layout.flash else forward.attention
+        # The course's program recomputes attention whichever kernel it has.
+        return 0.0 if layout.flash and not stack.counted else forward.attention
     return forward.total * recomputed_layers(model, layout) / model.layers
 
 

@@ -154,17 +154,26 @@ def _tensor(s: Setting) -> float:
     group = group_of(s.layout, s.cluster, "tp")
     if group.nodes == 1 and not s.layout.sequence_parallel:
         return 2 * all_reduce_s(s.cluster, group, size)
-    return 4 * all_gather_s(s.cluster, group, size)
+    pairs = 2.0
+    if s.layout.sequence_parallel and s.stack.counted:
+        pairs *= (s.stack.gather_slowness + s.stack.scatter_slowness) / 2
+    return 2 * pairs * all_gather_s(s.cluster, group, size)
 
 
-def _context(s: Setting, attention: float) -> float:
-    """Ring attention passes keys and values on while it works on those it has."""
+def _context(s: Setting, attention: tuple[float, float]) -> tuple[float, float]:
+    """Forward and backward. Ring attention passes keys and values on while it works on those it
+    has; other programs gather all of them first."""
     if s.layout.context == 1:
-        return 0.0
+        return 0.0, 0.0
     size = 2.0 * s.tokens * s.model.kv_width / s.layout.tensor * s.element_bytes
-    crosses = group_of(s.layout, s.cluster, "cp").nodes > 1
+    group = group_of(s.layout, s.cluster, "cp")
+    if s.stack.gathers_keys:
+        gather = all_gather_s(s.cluster, group, size * s.layout.context)
+        return gather, s.stack.scatter_slowness * gather
+    one = send_s(s.cluster, group.nodes > 1, size)
     steps = s.layout.context - 1
-    return steps * max(0.0, send_s(s.cluster, crosses, size) - attention / s.layout.context)
+    forward, backward = (steps * max(0.0, one - a / s.layout.context) for a in attention)
+    return forward, backward
 
 
 def _host(s: Setting) -> tuple[float, float]:
@@ -188,6 +197,7 @@ def layer_passes(s: Setting) -> tuple[Pass, Pass]:
     """Forward and backward of one layer, recomputation apart."""
     products = _products(s, _matrices(s.model, s.layout.tensor))
     attention, memory, host = _attention(s), _memory_bound(s), _host(s)
+    context = _context(s, (attention[0], attention[1] / 2))
     tensor = _tensor(s)
     return (
         Pass(
@@ -195,7 +205,7 @@ def layer_passes(s: Setting) -> tuple[Pass, Pass]:
             attention[0],
             memory[0],
             tensor,
-            _context(s, attention[0]),
+            context[0],
             host[0],
             s.sharpness,
         ),
@@ -204,7 +214,7 @@ def layer_passes(s: Setting) -> tuple[Pass, Pass]:
             attention[1],
             memory[1],
             tensor * (1 - s.stack.tensor_overlap),
-            2 * _context(s, attention[1] / 2),
+            context[1] if s.stack.gathers_keys else 2 * context[1],
             host[1],
             s.sharpness,
         ),

@@ -130,7 +130,7 @@ def box(
     """The course's embedded cluster. Its speeds differ from machine to machine: these are round
     figures of an ordinary processor, to be replaced by `calibrate` and `with_links`."""
     rank = Device(
-        "box rank", device_memory_gib, 10.0, fp32_tflops=0.15, fp16_tflops=0.15,
+        "box rank", device_memory_gib, 10.0, fp32_tflops=0.15, fp16_tflops=0.1,
         bf16_tflops=0.15, family="box", lasting_share=0.8,
     )  # fmt: skip
     return Cluster(

@@ -161,8 +161,8 @@ def layer_activations(model: Model, layout: Layout, stack: Stack) -> float:
     widths = 2 * model.query_width + 2 * model.kv_width + stack.copied_widths * model.hidden
     widths += model.ffn * (3 if model.activation == "swiglu" else 2)
     if layout.context > 1 and stack.gathers_keys:
-        # Keys and values of the whole sequence, once gathered and once put into order.
-        widths += 4 * model.kv_width * layout.context
+        # Keys and values of the whole sequence, and the pieces that the output is put together of.
+        widths += 2 * model.kv_width * layout.context + model.query_width
     split = (tokens * widths * element + (1 - whole_share) * path) / layout.tensor
     return whole_share * path + split + _scores(model, layout, stack, tokens)
 

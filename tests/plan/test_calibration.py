@@ -116,9 +116,10 @@ def test_a_burst_that_a_shaped_link_lets_pass_is_not_taken_for_bandwidth():
     assert with_links(box(processors=4), table, RANKS).turn_us == box().turn_us
 
 
-def test_ranks_wait_for_a_turn_only_where_processors_are_fewer():
+def test_ranks_wait_for_a_turn_where_no_processor_is_left_over():
     crowd = box(processors=2).but(turn_us=500)
-    assert crowd.crowded(2) == crowd
+    assert crowd.crowded(1) == crowd
+    assert crowd.crowded(2).within.latency_us == crowd.within.latency_us + 500
     assert crowd.crowded(4).across.latency_us == crowd.across.latency_us + 500
 
 

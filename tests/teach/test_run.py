@@ -2,6 +2,7 @@
 
 import nbformat
 import pytest
+
 from course_lib.teach import run as course_run
 
 BEGIN = "from course_lib import Lab, shell\nlab = Lab()"
