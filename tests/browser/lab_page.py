@@ -14,7 +14,7 @@ SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false"},
 }
 """Of a learner who likes whole pages: all cells are in the page, not only those in view."""
-PATIENCE_MS = 270_000
+PATIENCE_MS = 500_000
 READY = ".jp-NotebookPanel-toolbar [data-status=idle]"
 KERNEL_IS_THERE = "| Idle"
 """In the status bar; the notebook's own sign says idle before there is a kernel too."""
