@@ -47,7 +47,7 @@ def ex10_fits(run: Any) -> None:
             micro == MICRO_BATCH,
             "no smaller portions than necessary",
             hint=f"With micro-batches of {micro} each device goes through the model {count} times; "
-            f"{MICRO_BATCH} samples fit, so half of that is enough.",
+            f"{MICRO_BATCH} samples fit at once, so fewer passes would do.",
         )
 
 
