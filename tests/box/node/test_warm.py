@@ -244,7 +244,7 @@ def test_torchrun_and_its_workers_train_with_ddp(warm_box):
     )
     found = sorted(line for line in text.splitlines() if line.startswith("rank"))
     nodes = ["node1", "node1", "node2", "node2"]
-    assert found == [f"rank {r} {n} [[1.5, 1.5]] True" for r, n in enumerate(nodes)]
+    assert found == [f"rank {r} {n} [[1.5, 1.5]] True" for r, n in enumerate(nodes)], text
     assert "rendezvous" not in text
     assert "exit barrier" not in text
 

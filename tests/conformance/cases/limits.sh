@@ -49,7 +49,7 @@ echo "step ended with $?"
 X
 for name in plain trapped step deaf deafstep warned warnedstep; do t sbatch -t 1 -J $name $name.sh; done
 t sbatch -t 5 -J steplimit steplimit.sh
-t squeue -h -o '%j %l'
+t squeue -h -o '%j %l' -S j # unsorted, the order depends on which started first
 ended
 states
 for one in "${ids[@]}"; do sorted "slurm-$one.out"; done
