@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import ctypes
 import os
 import re
@@ -176,14 +177,21 @@ def out_of_memory_line(error: BaseException) -> str | None:
 
 
 def run_and_exit(main: Callable[[], int]) -> None:
-    """Ends the process with the program's result, or at once with the reason of its failure."""
+    """Ends the process with the program's result, or at once with the reason of its failure.
+
+    The end is not the interpreter's own: a thread of gloo that lets go of a tensor meanwhile would
+    end the process with "terminate called without an active exception", after all work was done.
+    """
     try:
         code = main()
     except Exception as error:
         fail(error)
     if dist.is_initialized():
         dist.destroy_process_group()
-    sys.exit(code)
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def fail(error: BaseException) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from collectives import ALGORITHMS, GROUPS, NODE_OF, library
-from device import environment_of_rank, start
+from device import environment_of_rank, run_and_exit, start
 from links_report import print_sweep
 
 STEP = 4  # each size is four times the one before
@@ -225,7 +225,7 @@ def exactly(args: argparse.Namespace, device: torch.device) -> Row:
     return {"size_bytes": tensor.nbytes, "algorithm": args.algorithm, "times_us": micros}
 
 
-def main() -> None:
+def main() -> int:
     args = arguments()
     device = start(args)
     ranks = meet(device)
@@ -246,8 +246,8 @@ def main() -> None:
             print("one rank has nobody to talk to; start two or more to measure links")
         print(f"written to {write(ranks, args, rows, repeated)}", flush=True)
     dist.barrier()
-    dist.destroy_process_group()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    run_and_exit(main)
