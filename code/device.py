@@ -179,7 +179,7 @@ def out_of_memory_line(error: BaseException) -> str | None:
 def run_and_exit(main: Callable[[], int]) -> None:
     """Ends the process with the program's result, or at once with the reason of its failure.
 
-    The end is not the interpreter's own: a thread of gloo that lets go of a tensor meanwhile would
+    The end is not the interpreter's own: a thread of gloo that lets go of a tensor meanwhile can
     end the process with "terminate called without an active exception", after all work was done.
     """
     try:

@@ -82,9 +82,8 @@ CONSTANTS: dict[str, Callable[[Site, float, str], Site]] = {
     "speed of launching": _faster_host,
     "memory bandwidth": _faster_memory,
 }
-# Where a processor does it all, a faster one does all of it faster.
+# Where a processor multiplies, moves and launches, a faster one does all of it faster.
 ON_PROCESSORS: dict[str, Callable[[Site, float, str], Site]] = {
-    # where one processor does it all: multiply, move and launch
     "speed of the processor": _faster_processor,
     "speed of launching": _faster_host,
 }

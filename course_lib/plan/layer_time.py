@@ -154,10 +154,10 @@ def _tensor(s: Setting) -> float:
     group = group_of(s.layout, s.cluster, "tp")
     if group.nodes == 1 and not s.layout.sequence_parallel:
         return 2 * all_reduce_s(s.cluster, group, size)
-    pairs = 2.0
+    one = all_gather_s(s.cluster, group, size)
     if s.layout.sequence_parallel and s.stack.counted:
-        pairs *= (s.stack.gather_slowness + s.stack.scatter_slowness) / 2
-    return 2 * pairs * all_gather_s(s.cluster, group, size)
+        return 2 * (s.stack.gather_slowness + s.stack.scatter_slowness) * one
+    return 4 * one
 
 
 def _context(s: Setting, attention: tuple[float, float]) -> tuple[float, float]:
@@ -170,10 +170,10 @@ def _context(s: Setting, attention: tuple[float, float]) -> tuple[float, float]:
     if s.stack.gathers_keys:
         gather = all_gather_s(s.cluster, group, size * s.layout.context)
         return gather, s.stack.scatter_slowness * gather
-    one = send_s(s.cluster, group.nodes > 1, size)
-    steps = s.layout.context - 1
-    forward, backward = (steps * max(0.0, one - a / s.layout.context) for a in attention)
-    return forward, backward
+    one, steps = send_s(s.cluster, group.nodes > 1, size), s.layout.context - 1
+    forward, backward = (work / s.layout.context for work in attention)
+    # Backward passes their gradients on too.
+    return steps * max(0.0, one - forward), steps * max(0.0, 2 * one - backward)
 
 
 def _host(s: Setting) -> tuple[float, float]:
@@ -197,7 +197,7 @@ def layer_passes(s: Setting) -> tuple[Pass, Pass]:
     """Forward and backward of one layer, recomputation apart."""
     products = _products(s, _matrices(s.model, s.layout.tensor))
     attention, memory, host = _attention(s), _memory_bound(s), _host(s)
-    context = _context(s, (attention[0], attention[1] / 2))
+    context = _context(s, attention)
     tensor = _tensor(s)
     return (
         Pass(
@@ -214,7 +214,7 @@ def layer_passes(s: Setting) -> tuple[Pass, Pass]:
             attention[1],
             memory[1],
             tensor * (1 - s.stack.tensor_overlap),
-            context[1] if s.stack.gathers_keys else 2 * context[1],
+            context[1],
             host[1],
             s.sharpness,
         ),
