@@ -12,7 +12,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 
 HERE = Path(__file__).parent
@@ -117,8 +116,7 @@ def test_a_kernel_killed_in_the_middle_costs_nothing(open_lesson):
     page = learner.page
     page.run_all()
     page.cell("run").get_by_text("running on node").wait_for()
-    children = psutil.Process(learner.server.process.pid).children(recursive=True)
-    kernels = [child for child in children if "ipykernel_launcher" in " ".join(child.cmdline())]
+    kernels = learner.server.started("ipykernel_launcher")
     assert len(kernels) == 1
     kernels[0].send_signal(signal.SIGKILL)
     before = {record.name: record.job_id for record in _records(learner)}

@@ -40,9 +40,10 @@ class Server:
     def runs(self) -> Path:
         return self.folder / "runs"
 
-    def board_processes(self) -> list[psutil.Process]:
+    def started(self, word: str) -> list[psutil.Process]:
+        """What runs under this server with that word in its command line."""
         children = psutil.Process(self.process.pid).children(recursive=True)
-        return [child for child in children if "tensorboard" in " ".join(child.cmdline())]
+        return [child for child in children if word in " ".join(_command(child))]
 
 
 @contextlib.contextmanager
@@ -80,6 +81,12 @@ def jupyter(folder: Path) -> Iterator[Server]:
         _, left = psutil.wait_procs([*everyone, process], timeout=20)
         for one in left:
             one.kill()
+
+
+def _command(process: psutil.Process) -> list[str]:
+    with contextlib.suppress(psutil.Error):  # ended meanwhile: a helper of the server's start
+        return process.cmdline()
+    return []
 
 
 def _alive(process: subprocess.Popen) -> bool:

@@ -186,7 +186,7 @@ def test_nothing_listens_on_the_network_and_nothing_outlives_the_jupyter_server(
     with jupyter(tmp_path) as server:
         plugin = f"{server.url}tensorboard/data/plugin/pytorch_profiler/runs?token=secret"
         wait_until(lambda: _runs(plugin) == ["first-1/profile"])
-        started = server.board_processes()
+        started = server.started("tensorboard")
         assert started
         kinds = [c for one in started for c in one.net_connections("inet") if c.status == "LISTEN"]
         assert kinds == []
