@@ -21,7 +21,7 @@ from course_lib.read.words import MARGIN, Ints, Words, words_of
 
 _MOST_BARS, _MOST_FAILURES = 80, 4
 _LONGEST_LINE_BYTES = 4000
-_LINES_AT_ONCE = 512
+_LINES_AT_ONCE = 2048
 """What is made of them fits a processor's cache."""
 
 

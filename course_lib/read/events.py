@@ -36,7 +36,11 @@ _OLD_TIMER = re.compile(rb"([A-Za-z][\w/ \-]{0,80}): *([\d.]{1,20})")
 _TIMER = re.compile(rb"([a-z][\w/\-]{0,80}) ?\.{2,}: ?\(([\d.]{1,20}), ?([\d.]{1,20})\)")
 _ARGUMENTS_END = b"end of arguments"
 MOST_TIMER_REPORTS = 2000
-TIMER_NEEDLES = (b"time (ms) | forward", b"time (ms) | model", b"time across ranks (ms)")
+TIMER_NEEDLES: tuple[bytes, ...] = (
+    b"time (ms) | forward",
+    b"time (ms) | model",
+    b"time across ranks (ms)",
+)
 
 
 def _memory(tables: Tables, text: bytes, place: Place) -> None:

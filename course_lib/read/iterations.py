@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from course_lib.read import prefix
-from course_lib.read.bulk import Bulk
 from course_lib.read.columns import Column, Columns
 from course_lib.read.fields import HEAD, Decoder, Floats
 from course_lib.read.iteration_lines import pick
-from course_lib.read.line_heads import Codes, Head, Span
+from course_lib.read.iteration_parts import Part, by_global_step, merged
+from course_lib.read.line_heads import Codes
+from course_lib.read.pieces import Piece
 from course_lib.read.prefix import Prefix
-from course_lib.read.scan import Hits
+from course_lib.read.printed_times import DATE, Span, Times, as_times, without_times, written_times
+
+if TYPE_CHECKING:
+    from course_lib.read.training_search import Found
 
 Ints = npt.NDArray[np.int64]
-Times = npt.NDArray[Any]
-_TIME = re.compile(rb"[\d/.-]{0,11}[ T]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
-_DATE = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?")
 MOST_ROWS = 20_000_000
 MOST_PRINTERS = 100_000
 LARGEST_STEP_BACK = 2
 """Ranks that print the same iteration may be this far apart; a larger step back is a restart."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Some rows of a block; `line` counts from 0 within it."""
-
-    line: Ints
-    columns: dict[str, Floats]
-    codes: Codes
-    stamps: Times
 
 
 @dataclass(frozen=True)
@@ -46,21 +36,6 @@ class Place:
     file: int
     line: int
     started: int
-
-
-def merged(parts: Sequence[Part]) -> Part:
-    """All rows in the order of their lines."""
-    line = np.concatenate([part.line for part in parts])
-    order = np.argsort(line, kind="stable")
-    names = dict.fromkeys(name for part in parts for name in part.columns)
-    columns: dict[str, Floats] = {}
-    for name in names:
-        pieces = [part.columns.get(name, np.full(len(part.line), np.nan)) for part in parts]
-        columns[name] = np.concatenate(pieces)[order]
-    if "global_step" in columns:
-        columns |= _by_global_step(columns)
-    codes = np.concatenate([part.codes for part in parts])[order]
-    return Part(line[order], columns, codes, np.concatenate([part.stamps for part in parts])[order])
 
 
 class IterationRows:
@@ -74,47 +49,39 @@ class IterationRows:
         self.patches: list[tuple[int, int, str, float]] = []
         self._decoder = Decoder()
         self._codes: dict[tuple[bytes, int], int] = {}
-        self._bulk = Bulk(self._learn)
-        self._file = 0
+        self._searches: dict[tuple[int, int], list[int]] = {}
 
     @property
     def rows(self) -> int:
         return self.columns.rows
 
-    def add_block(self, block: bytes, hits: Hits, begun: Ints, place: Place) -> tuple[Ints, Floats]:
-        """Adds the iteration lines of a block; gives their lines and iteration numbers.
-
-        `begun`: lines that state the world size, so begin an attempt (numbered within the block).
-        """
-        if place.file != self._file:
-            self._bulk, self._file = Bulk(self._learn), place.file
-        single = hits.times == 1
-        batches, left = self._bulk.take(block, hits.start[single], hits.end[single])
-        parts = [
-            Part(
-                hits.line[single][batch.row],
-                batch.columns,
-                batch.codes,
-                _times(batch.stamps),
-            )
-            for batch in batches
-        ]
-        rest = np.sort(np.concatenate([np.flatnonzero(single)[left], np.flatnonzero(~single)]))
-        parts.append(self._one_by_one(*pick(block, hits.only(rest)), place.file))
+    def add_block(self, piece: Piece, found: Found, who: int, place: Place) -> tuple[Ints, Floats]:
+        """Adds the iteration lines that search `who` found in a block; gives their lines and
+        iteration numbers."""
+        codes = self._codes_of(found.heads, who, place.file)
+        parts = [] if found.part is None else [replace(found.part, codes=codes[found.part.codes])]
+        if len(found.rest.line):
+            parts.append(self._one_by_one(*pick(piece.text, found.rest), place.file))
+        if not parts:
+            return np.zeros(0, np.int64), np.zeros(0)
         part = merged(parts)
         if self.rows + len(part.line) > MOST_ROWS or not len(part.line):
             return np.zeros(0, np.int64), np.zeros(0)
-        line = part.line + place.line
-        self.columns.add(part.columns, len(line))
+        line, columns = part.line + place.line, by_global_step(part.columns)
+        self.columns.add(columns, len(line))
         self.line.extend(line)
-        self.start.extend(place.started + np.searchsorted(begun, part.line))
+        self.start.extend(place.started + np.searchsorted(found.begun, part.line))
         self.stamp.extend(part.stamps)
         self.printer.extend(part.codes)
-        return line, part.columns["iteration"]
+        return line, columns["iteration"]
 
-    def _learn(self, head: bytes) -> Head:
-        times, date = _written_times(head)
-        return Head(times, date, self._code(head, _without(head, times), self._file))
+    def _codes_of(self, heads: Sequence[bytes], who: int, file: int) -> Codes:
+        """Our codes for those of a search, of whose heads these are new."""
+        known = self._searches.setdefault((who, file), [])
+        for head in heads:
+            times, _ = written_times(head)
+            known.append(self._code(head, without_times(head, times), file))
+        return np.array(known, np.int32)
 
     def _one_by_one(
         self, before: Sequence[bytes], tails: Sequence[bytes], numbers: Sequence[int], file: int
@@ -151,14 +118,14 @@ class IterationRows:
         times: tuple[Span, ...] = ()
         date = (0, 0)
         for row, text in enumerate(before):
-            code = self._codes.get((_without(text, times), file))
+            code = self._codes.get((without_times(text, times), file))
             if code is None:
-                times, date = _written_times(text)
-                code = self._code(text, _without(text, times), file)
+                times, date = written_times(text)
+                code = self._code(text, without_times(text, times), file)
             codes[row] = code
-            stamp = _DATE.fullmatch(text, *date)
+            stamp = DATE.fullmatch(text, *date)
             stamps.append(stamp[0].replace(b",", b".") if stamp else b"")
-        return codes, _times(stamps)
+        return codes, as_times(stamps)
 
     def _code(self, text: bytes, key: bytes, file: int) -> int:
         if (known := self._codes.get((key, file))) is not None:
@@ -168,32 +135,6 @@ class IterationRows:
             self._codes[key, file] = code
             self.printers.append((prefix.parse(prefix.without_colours(text)), file))
         return min(code, MOST_PRINTERS - 1)
-
-
-def _written_times(text: bytes) -> tuple[tuple[Span, ...], Span]:
-    """All times of day in a head, and the first that comes with a date."""
-    date = _DATE.search(text)
-    return tuple(match.span() for match in _TIME.finditer(text)), date.span() if date else (0, 0)
-
-
-def _without(text: bytes, times: Sequence[Span]) -> bytes:
-    for first, last in reversed(times):
-        text = text[:first] + text[last:]
-    return text
-
-
-def _times(stamps: Sequence[bytes] | npt.NDArray[np.bytes_]) -> Times:
-    try:
-        return np.array(stamps, "S26").astype("datetime64[us]")
-    except ValueError:  # no such day or hour
-        return np.array([_time(bytes(stamp)) for stamp in stamps], "datetime64[us]")
-
-
-def _time(stamp: bytes) -> np.datetime64:
-    try:
-        return np.datetime64(stamp.decode("ascii", "replace")[:26], "us")
-    except ValueError:
-        return np.datetime64("NaT", "us")
 
 
 def attempts_of(iteration: Floats, start: Any, file: Any) -> Codes:
@@ -215,12 +156,3 @@ def attempts_of(iteration: Floats, start: Any, file: Any) -> Codes:
             current, furthest = current + 1, -np.inf
     attempt[edge:] = current
     return attempt
-
-
-def _by_global_step(table: dict[str, Floats]) -> dict[str, Floats]:
-    """NeMo counts iterations within an epoch, and steps over all of them."""
-    known = ~np.isnan(table["global_step"])
-    return table | {
-        "iteration": np.where(known, table["global_step"], table["iteration"]),
-        "iteration_in_epoch": table["iteration"],
-    }

@@ -5,20 +5,16 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, cast
 
 BLOCK_BYTES = 1 << 20
 LONGEST_LINE_BYTES = 4 << 20
 """A longer line is cut here: a file without any newline must not fill the memory."""
 
-SEARCHERS = 2
 PathLike = str | Path
-Found = TypeVar("Found")
 GZIP_MAGIC = b"\x1f\x8b"
 _LOG_SUFFIXES = {".log", ".out", ".err", ".txt", ".stdout", ".stderr", ".o", ".e", ""}
 _RANK_OF_NAME = (
@@ -142,24 +138,6 @@ def blocks(
             if not block:
                 return
             yield block
-
-
-def ahead(
-    blocks: Iterator[bytes], search: Callable[[bytes], Found]
-) -> Iterator[tuple[bytes, Found]]:
-    """Each block with what `search` finds in it; while one is used, the next ones are searched.
-
-    Worth its threads since numpy, which does the searching, lets others run meanwhile.
-    """
-    searched: deque[tuple[bytes, Future[Found]]] = deque()
-    with ThreadPoolExecutor(SEARCHERS, "read-ahead") as pool:
-        for block in blocks:
-            searched.append((block, pool.submit(search, block)))
-            if len(searched) > SEARCHERS:
-                earlier, found = searched.popleft()
-                yield earlier, found.result()
-        for block, found in searched:
-            yield block, found.result()
 
 
 class Tail:

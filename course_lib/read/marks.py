@@ -12,12 +12,13 @@ from course_lib.read import events, other_trainers
 from course_lib.read.fields import Floats
 from course_lib.read.iterations import Ints
 from course_lib.read.lines import Source
+from course_lib.read.pieces import Piece
 from course_lib.read.scan import Hits
 from course_lib.read.tables import Handler, Place, Tables
 
-WORLD_NEEDLE = b"using world size"
+WORLD_NEEDLE: bytes = b"using world size"
 _HANDLERS: dict[bytes, Handler] = {**events.HANDLERS, **other_trainers.HANDLERS}
-NEEDLES = tuple(_HANDLERS)
+NEEDLES: tuple[bytes, ...] = tuple(_HANDLERS)
 _SHORT = re.compile(b"|".join(map(re.escape, other_trainers.SHORT_HANDLERS)))
 _SHORT_SEARCH_BYTES = 4 << 20
 """Short words cost as much as all others: looked for here, and as long as no iteration is seen."""
@@ -57,8 +58,15 @@ class Marks:
         self._region: str | None = None
         self._region_left = self._strangers = self._read_bytes = 0
 
-    def read(self, block: bytes, hits: Hits, first_needle: int, rows: Logged) -> None:
+    def read(self, piece: Piece, hits: Hits, first_needle: int, rows: Logged) -> None:
         """`hits` of `NEEDLES`, which the finder numbers from `first_needle`."""
+        short = self._read_bytes < _SHORT_SEARCH_BYTES or not self.tables.iterations.rows
+        if self._region or len(hits.line) or short:
+            self._read(piece.text, hits, first_needle, rows)
+            self._read_bytes += len(piece.text)
+        self._iteration = rows.last(self._iteration)
+
+    def _read(self, block: bytes, hits: Hits, first_needle: int, rows: Logged) -> None:
         if self._region:
             self._follow(block, 0, rows.first_line, rows)
         columns = (hits.line.tolist(), hits.start.tolist(), hits.end.tolist(), hits.needle.tolist())
@@ -74,8 +82,6 @@ class Marks:
                 self._follow(block, end + 1, place.line + 1, rows)
         if self._read_bytes < _SHORT_SEARCH_BYTES or not self.tables.iterations.rows:
             self._short(block, rows, done)
-        self._read_bytes += len(block)
-        self._iteration = rows.last(self._iteration)
 
     def _place(self, block: bytes, span: tuple[int, int], line: int, rows: Logged) -> Place:
         place = Place(block, span, self._source, line)

@@ -50,27 +50,35 @@ class Texts:
 
     code: Ints
     text: list[bytes]
-    hashes: list[int]
+    hashes: Hashes
 
 
 @dataclass(frozen=True)
 class ChannelBlock:
-    """`line` counts from 0 in the block; `rest` are the other lines, with their starts and ends.
-    `place` says where the channel is named."""
+    """`line` counts from 0 in the block; `rest` are the other lines. `place` says where the channel
+    is named."""
 
-    block: bytes
     line: Ints
     channel: Ints
     place: Ints
     head: Texts
     link: Texts
-    rest: list[tuple[int, int, int]]
+    rest: list[tuple[int, bytes]]
     lines: int
 
-    def name(self, row: int) -> bytes:
+    def name(self, row: int, block: bytes) -> bytes:
         """The channel as it is written: `3`, `03/16`."""
         start = int(self.place[row])
-        return self.block[start : start + WORD].split(b" ")[0]
+        return block[start : start + WORD].split(b" ")[0]
+
+
+class ChannelSearch:
+    """`channel_lines`, as a search that may be done in two processes."""
+
+    BLOCK_BYTES = 1 << 20
+
+    def __call__(self, block: bytes, _: None) -> ChannelBlock:
+        return channel_lines(block)
 
 
 def channel_lines(block: bytes) -> ChannelBlock:
@@ -94,14 +102,14 @@ def channel_lines(block: bytes) -> ChannelBlock:
     rest = np.ones(len(start), np.bool_)
     rest[line] = False
     others = np.flatnonzero(rest)
+    spans = zip(*(of.tolist() for of in (others, start[others], end[others])), strict=True)
     return ChannelBlock(
-        block=block,
         line=line,
         channel=channel[good],
         place=after[good],
         head=_texts(block, words, start[line], place[line]),
         link=_texts(block, words, link, end[line]),
-        rest=list(zip(*(of.tolist() for of in (others, start[others], end[others])), strict=True)),
+        rest=[(number, block[begin:stop]) for number, begin, stop in spans],
         lines=len(start),
     )
 
@@ -154,14 +162,14 @@ def _numbers(words: Words, at: Ints, end: Ints) -> tuple[Ints, Ints]:
 
 def _texts(block: bytes, words: Words, start: Ints, end: Ints) -> Texts:
     if not len(start):
-        return Texts(start, [], [])
+        return Texts(start, [], np.zeros(0, np.uint64))
     hashes = _hashes(words, start, end - start)
     first = np.concatenate(([True], hashes[1:] != hashes[:-1]))  # ranks print in runs
     runs = np.flatnonzero(first)
     known, place, code = np.unique(hashes[runs], return_index=True, return_inverse=True)
     spans = zip(start[runs[place]].tolist(), end[runs[place]].tolist(), strict=True)
     texts = [block[begin:stop] for begin, stop in spans]
-    return Texts(code[np.cumsum(first) - 1], texts, known.tolist())
+    return Texts(code[np.cumsum(first) - 1], texts, known)
 
 
 def _hashes(words: Words, start: Ints, length: Ints) -> Hashes:

@@ -10,9 +10,10 @@ from collections import Counter
 
 import numpy as np
 
-from course_lib.read import lines, nccl_lines, prefix
+from course_lib.read import nccl_lines, prefix
+from course_lib.read.assistant import searched
 from course_lib.read.lines import Source
-from course_lib.read.nccl_bulk import ChannelBlock, channel_lines
+from course_lib.read.nccl_bulk import ChannelBlock, ChannelSearch, Texts
 from course_lib.read.nccl_lines import Link
 from course_lib.read.nccl_result import (
     RING_COLUMNS,
@@ -22,7 +23,9 @@ from course_lib.read.nccl_result import (
 )
 from course_lib.read.nccl_tests import TestTable
 from course_lib.read.nccl_threads import ChannelRows, Threads
+from course_lib.read.pieces import Piece
 from course_lib.read.rows import Rows
+from course_lib.read.scan import Ints
 
 RING, NEITHER = -1, -2
 MOST_CHANNEL_LINES = 50_000_000
@@ -52,27 +55,28 @@ class ChannelLines:
         self.files: list[str] = []
         self.lines = self.line = 0
         self._link_codes: dict[bytes, int] = {}
-        self._link_of_hash: dict[int, int] = {}
+        self._hashes, self._code_of_hash = np.zeros(1, np.uint64), np.full(1, NEITHER)
+        """Sorted; the first stands for no text."""
         self._tests = TestTable()
 
     def read(self, source: Source) -> None:
         self.files.append(source.name)
         self.line = 0
-        self.threads.forget_heads()
-        for _, found in lines.ahead(lines.blocks(source.path), channel_lines):
-            self._block(found)
+        self.threads.begin_file(self.lines)
+        for _, piece, found in searched(source.path, ChannelSearch()):
+            self._block(piece, found)
         self.lines += self.line
 
-    def _block(self, found: ChannelBlock) -> None:
+    def _block(self, piece: Piece, found: ChannelBlock) -> None:
         """Lines that are no channel lines come first: they tell which communicator a thread works
         for, and from which line on."""
         before = self.line
         self.threads.changes.clear()
-        for number, start, end in found.rest:
+        for number, text in found.rest:
             self.line = before + number + 1
-            self._any(found.block[start:end])
+            self._any(text)
         if len(found.line):
-            self._channels(found, before + 1)
+            self._channels(piece, found, before + 1)
         self.line = before + found.lines
 
     def _any(self, text: bytes) -> None:
@@ -81,26 +85,32 @@ class ChannelLines:
         elif self._tests.inside or any(word in text for word in _OF_A_PLAIN_LINE):
             self._plain(text)
 
-    def _channels(self, found: ChannelBlock, first: int) -> None:
+    def _channels(self, piece: Piece, found: ChannelBlock, first: int) -> None:
         line = found.line + first
         slots = np.asarray(self.threads.slots_of(found.head.text, found.head.code, line))
-        codes = [self._link(*link) for link in zip(found.link.hashes, found.link.text, strict=True)]
-        link = np.array(codes, np.int64)[found.link.code]
+        link = self._links_of(found.link)[found.link.code]
         good = (slots >= 0) & (link >= 0)
         if len(self.rows.slot) + int(good.sum()) <= MOST_CHANNEL_LINES:
             self.rows.extend(slots[good], found.channel[good], link[good], line[good])
         for row in np.flatnonzero((slots >= 0) & (link == RING)).tolist():
             self.line = int(line[row])
             order = found.link.text[found.link.code[row]]
-            self._ring(int(slots[row]), found.name(row), order)
+            self._ring(int(slots[row]), found.name(row, piece.text), order)
 
-    def _link(self, key: int, text: bytes) -> int:
-        """The number of a link's text; a ring, or neither."""
-        known = self._link_of_hash.get(key)
-        if known is None:
-            text = prefix.without_colours(text).rstrip()
-            known = self._link_of_hash[key] = self._link_code(text)
-        return known
+    def _links_of(self, texts: Texts) -> Ints:
+        """The numbers of links' texts; a ring, or neither."""
+        place = np.searchsorted(self._hashes, texts.hashes)
+        known = self._hashes[np.minimum(place, len(self._hashes) - 1)] == texts.hashes
+        if not known.all():
+            new = np.flatnonzero(~known)
+            bare = (prefix.without_colours(texts.text[row]).rstrip() for row in new.tolist())
+            codes = [self._link_code(text) for text in bare]
+            hashes = np.append(self._hashes, texts.hashes[new])
+            order = np.argsort(hashes)
+            self._hashes = hashes[order]
+            self._code_of_hash = np.append(self._code_of_hash, np.array(codes, np.int64))[order]
+            place = np.searchsorted(self._hashes, texts.hashes)
+        return self._code_of_hash[place]
 
     def _link_code(self, text: bytes) -> int:
         found = nccl_lines.link_of(text)

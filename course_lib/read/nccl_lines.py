@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 THREAD = re.compile(rb"([\w.\-]{1,100}):(\d{1,9}):(\d{1,9}) \[(-?\d{1,5})\]")
@@ -19,7 +18,9 @@ COLLNET = re.compile(
 )
 CHANNEL_ORDER = re.compile(rb"(?:\s*\d{1,7}\b){1,5000}\s*(?:\.\.\.)?\s*$")
 COMM = re.compile(rb"comm (0x\w{1,20}) rank (\d{1,7}) n[rR]anks (\d{1,7})(.{0,300})")
-_COMM_PARTS = {"cudaDev", "nvmlDev", "busId", "commId", "nNodes", "localRanks", "localRank"}
+_COMM_PART = re.compile(
+    r"(?<!\S)(cudaDev|nvmlDev|busId|commId|nNodes|localRanks|localRank)\s+(\S{1,20})"
+)
 TREE_PART = re.compile(
     rb"\[(\d{1,4})\] (-?\d{1,7}(?:/-?\d{1,7}){0,3})->(-?\d{1,7})->(-?\d{1,7}(?:/-?\d{1,7}){0,3})"
 )
@@ -126,8 +127,7 @@ def comm_of(text: bytes) -> Comm | None:
     pointer, rank, size, rest = match.groups()
     if b"Destroy" in rest or b"Abort" in rest:
         return None
-    words = rest.decode("ascii", "replace").split()
-    found = {name: value[:20] for name, value in pairwise(words) if name in _COMM_PARTS}
+    found = dict(_COMM_PART.findall(rest.decode("ascii", "replace")))
     state = "START" if b"Init START" in rest else "COMPLETE" if b"Init COMPLETE" in rest else None
     return Comm(pointer.decode(), int(rank), int(size), found, state)
 

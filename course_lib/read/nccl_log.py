@@ -15,6 +15,8 @@ from course_lib.read.nccl_channels import ChannelLines
 from course_lib.read.nccl_result import NcclLog
 
 _INFO = b" NCCL INFO "
+_COMM = (b"comm 0x", b"ncclCommInitRank comm 0x")
+"""Of these there are many, and they say nothing else."""
 _LONGEST_LINE_BYTES = 20_000
 _MARK = MARK.encode()
 
@@ -27,7 +29,9 @@ class NcclReader(ChannelLines):
         head, found, message = text.partition(_INFO)
         if not found:
             head, found, message = text.partition(b" INFO ")
-        if found and (slot := self.threads.slot(head)) is not None:
+        if found and (slot := self.threads.slot(head, self.line)) is not None:
+            if message.startswith(_COMM) and b"version" not in head:
+                return self.comm(slot, head, message)
             self._message(slot, head, message)
         elif b"NCCL WARN " in text or (b" WARN " in text and nccl_lines.THREAD.search(text)):
             self._warning(text)
@@ -95,7 +99,7 @@ class NcclReader(ChannelLines):
         head = head.removesuffix(b" NCCL")
         match = nccl_lines.THREAD.search(head)
         where = head[match.end() :].strip() if match else b""
-        slot = self.threads.slot(head[: match.end()]) if match else None
+        slot = self.threads.slot(head[: match.end()], self.line) if match else None
         comm = self.slots[slot].comm if slot is not None else None
         self.add_warning(
             message.decode("utf-8", "replace").strip(),

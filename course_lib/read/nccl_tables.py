@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from course_lib.read.nccl_log import NcclReader
 
 
+_ROWS_AT_ONCE = 1 << 16
+"""What is made of them fits a processor's cache."""
+
+
 def build(reader: NcclReader) -> NcclLog:
     number = communicator_numbers(reader)
     channels = _channels(reader, number)
@@ -86,12 +90,17 @@ def _channels(reader: NcclReader, number: list[int]) -> pd.DataFrame:
 def _corrected(reader: NcclReader, slot: Any, link: Any) -> Any:
     """Threads that connect after a communicator is ready do not say for which one they do; the
     rank that must be their own does."""
-    own = np.array(
-        [item.destination if item.direction == "receive" else item.source for item in reader.links]
+    ends = (
+        item.destination if item.direction == "receive" else item.source for item in reader.links
     )
+    own = np.array(list(ends), np.int32)
     comms = [item.comm for item in reader.slots]
-    rank = np.array([-1 if comm is None else comm.rank for comm in comms])
-    wrong = (rank[slot] >= 0) & (rank[slot] != own[link])
+    rank = np.array([-1 if comm is None else comm.rank for comm in comms], np.int32)
+    wrong = np.zeros(len(slot), np.bool_)
+    for first in range(0, len(slot), _ROWS_AT_ONCE):
+        rows = slice(first, first + _ROWS_AT_ONCE)
+        said = rank[slot[rows]]
+        wrong[rows] = (said >= 0) & (said != own[link[rows]])
     if not wrong.any():
         return slot
     pairs, place = np.unique(np.stack([slot[wrong], link[wrong]]), axis=1, return_inverse=True)

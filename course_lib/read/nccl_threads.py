@@ -19,11 +19,13 @@ Place = tuple[str, int, int]
 
 @dataclass
 class Slot:
-    """One rank's view of one communicator; `comm` is known from its first or its last line."""
+    """One rank's view of one communicator; `comm` is known from its first or its last line.
+    `line`: where it was first seen, counted over all files."""
 
     host: str
     pid: int
     device: int
+    line: int
     comm: Comm | None = None
     complete: bool = False
     counts: dict[str, int] = field(default_factory=dict)
@@ -56,29 +58,36 @@ class Threads:
         self.changes: dict[Place, list[tuple[int, int]]] = {}
         self._thread_of: dict[bytes, tuple[Place, int]] = {}
         self._slot_of: dict[Place, int] = {}
+        self.lines_before = 0
 
-    def forget_heads(self) -> None:
-        """Before another file: a host's name is cleaned by those that are known by then."""
+    def begin_file(self, lines_before: int) -> None:
+        """A host's name is cleaned by those that are known by then."""
         self._thread_of.clear()
+        self.lines_before = lines_before
 
-    def slot(self, head: bytes) -> int | None:
+    def slot(self, head: bytes, line: int) -> int | None:
         """The slot of the thread that printed a line which begins with `head`."""
-        thread = self.thread(head)
+        thread = self.thread(head, self.lines_before + line)
         return self._slot_of[thread] if thread is not None else None
 
     def slots_of(self, heads: list[bytes], code: npt.NDArray[np.int64], line: Numbers) -> Numbers:
         """The slot (-1: none) of every line; `code` says which of the heads it begins with."""
-        threads = [self.thread(head) for head in heads]
+        first = np.empty(len(heads), np.int64)
+        first[code[::-1]] = np.asarray(line)[::-1]
+        places = zip(heads, (first + self.lines_before).tolist(), strict=True)
+        threads = [self.thread(*place) for place in places]
         numbers = [-1 if thread is None else self._slot_of[thread] for thread in threads]
         slots = np.array(numbers, np.int64)[code]
-        for number, thread in enumerate(threads):
+        for number, thread in enumerate(threads if self.changes else ()):
             if thread in self.changes:
                 rows = np.flatnonzero(code == number)
-                for change, slot in self.changes[thread]:
-                    slots[rows[np.asarray(line)[rows] > change]] = slot
+                changes, works_for = np.array(self.changes[thread]).T
+                slots[rows] = works_for[np.searchsorted(changes, np.asarray(line)[rows]) - 1]
         return slots
 
-    def thread(self, head: bytes) -> Place | None:
+    def thread(self, head: bytes, line: int) -> Place | None:
+        """One that never names its communicator works for the last that its process had begun
+        when it first printed."""
         known = self._thread_of.get(head)
         if known is None:
             known = _thread(head)
@@ -92,8 +101,9 @@ class Threads:
         thread, device = known
         if thread not in self._slot_of:
             place = (thread[0], thread[1], device)
-            seen = self.slots_at.get(place)
-            self._slot_of[thread] = seen[-1] if seen else self._new_slot(*place)
+            seen = self.slots_at.get(place) or [self._new_slot(*place, line)]
+            begun = (slot for slot in reversed(seen) if self.slots[slot].line < line)
+            self._slot_of[thread] = next(begun, seen[0])
         return thread
 
     def _host(self, name: str) -> str:
@@ -103,19 +113,21 @@ class Threads:
         self.hosts.setdefault(name)
         return name
 
-    def _new_slot(self, host: str, pid: int, device: int) -> int:
-        self.slots.append(Slot(host, pid, device))
+    def _new_slot(self, host: str, pid: int, device: int, line: int) -> int:
+        self.slots.append(Slot(host, pid, device, line))
         self.slots_at.setdefault((host, pid, device), []).append(len(self.slots) - 1)
         return len(self.slots) - 1
 
     def comm(self, slot: int, head: bytes, found: Comm, line: int) -> None:
         """What a thread says of its communicator; it may be the next one that it works for."""
         current = self.slots[slot]
-        thread = self.thread(head)
+        thread = self.thread(head, self.lines_before + line)
         other = current.comm is not None and current.comm.pointer != found.pointer
         if thread is not None and (other or (current.complete and found.state == "START")):
             self.changes.setdefault(thread, [(0, slot)])
-            slot = self._new_slot(current.host, current.pid, current.device)
+            slot = self._new_slot(
+                current.host, current.pid, current.device, self.lines_before + line
+            )
             current = self.slots[slot]
             self.changes[thread].append((line, slot))
             self._slot_of[thread] = slot

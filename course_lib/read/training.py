@@ -1,33 +1,24 @@
 """Reads training logs of Megatron-LM (2020 to today), its relatives, and the course's programs.
 
-`Finder` picks the lines that may matter; iteration lines are decoded in bulk (`iterations.py`),
-all others one by one (`marks.py`). The same code serves a finished log and one that still grows.
+`TrainingSearch` picks the lines that may matter and decodes iteration lines in bulk; all others are
+read one by one (`marks.py`). The same code serves a finished log and one that still grows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from course_lib.read import lines
-from course_lib.read.events import MOST_TIMER_REPORTS, TIMER_NEEDLES
+from course_lib.read.assistant import searched
+from course_lib.read.events import MOST_TIMER_REPORTS
 from course_lib.read.fields import HEAD
 from course_lib.read.iterations import Place
 from course_lib.read.lines import LineBuffer, PathLike, Source, Tail
-from course_lib.read.marks import NEEDLES as MARK_NEEDLES
-from course_lib.read.marks import WORLD_NEEDLE, Logged, Marks
-from course_lib.read.scan import Finder, Hits, Ints
+from course_lib.read.marks import Logged, Marks
+from course_lib.read.pieces import Piece
 from course_lib.read.tables import Tables
 from course_lib.read.training_result import TrainingLog
-
-ITERATION_NEEDLES = (b"elapsed time per iteration", b"train_step_timing in s")
-NEEDLES = (*ITERATION_NEEDLES, *MARK_NEEDLES)
-_WORLD = NEEDLES.index(WORLD_NEEDLE)
-_FINDER = Finder(NEEDLES)
-_WITHOUT_TIMERS = Finder(NEEDLES, TIMER_NEEDLES)
-BLOCK_BYTES = 4 << 20
-"""Large, since lines of one form are read together."""
+from course_lib.read.training_search import ITERATION_NEEDLES, Found, TrainingSearch
 
 
 class TrainingReader:
@@ -52,7 +43,7 @@ class TrainingReader:
         if not self._sources:
             self._begin(Source.unnamed())
         if block := self._buffer.feed(data):
-            self._block(block, self._find(block))
+            self._read(block)
 
     def poll(self, path: PathLike) -> bool:
         """Reads what was added to a growing file since the last call; True if anything was."""
@@ -68,18 +59,23 @@ class TrainingReader:
     def read(self, source: Source) -> None:
         """A whole file, to its end."""
         self._begin(source)
-        for block, hits in lines.ahead(lines.blocks(source.path, BLOCK_BYTES), self._find):
-            if block.endswith(b"\n") and not self._buffer.waiting:
-                self._block(block, hits)
-            else:
-                self.feed(block)
+        for who, piece, found in searched(source.path, self._search, self._enough_timers):
+            self._cut()
+            self._block(piece, found, who)
+            if block := self._buffer.feed(found.half):
+                self._read(block)
         self.finish()
 
     def finish(self) -> None:
         """The log will not grow: its last half line counts, but for a number that may be cut."""
         if rest := self._buffer.rest():
             whole = rest[: rest.rfind(b"|") + 1] if HEAD.search(rest) else rest
-            self._block(whole + b"\n", self._find(whole + b"\n"))
+            self._read(whole + b"\n")
+
+    def _cut(self) -> None:
+        """A line goes on in the next piece only where it is too long to be one."""
+        if self._buffer.waiting:
+            self._read(self._buffer.rest() + b"\n")
 
     def result(self, last: bool = False) -> TrainingLog:
         """`last`: nothing more will be asked of this reader, which saves half of the memory."""
@@ -87,28 +83,25 @@ class TrainingReader:
 
     def _begin(self, source: Source) -> None:
         self._buffer = LineBuffer()
+        self._search = TrainingSearch()
         self._sources.append(source)
         self._lines_before += self._line
         self._line = 0
         self._marks.begin(source, len(self._sources) - 1)
 
-    def _find(self, block: bytes) -> Hits:
-        enough = self._tables.timer_reports >= MOST_TIMER_REPORTS
-        return (_WITHOUT_TIMERS if enough else _FINDER).find(block)
+    def _enough_timers(self) -> bool:
+        return self._tables.timer_reports >= MOST_TIMER_REPORTS
 
-    def _block(self, block: bytes, hits: Hits) -> None:
-        is_iteration = hits.needle < len(ITERATION_NEEDLES)
-        rows = self._iterations(block, hits.only(is_iteration), hits.line[hits.needle == _WORLD])
-        self._marks.read(block, hits.only(~is_iteration), len(ITERATION_NEEDLES), rows)
-        self._line += hits.lines
+    def _read(self, block: bytes) -> None:
+        self._block(Piece(block), self._search(block, self._enough_timers()), 0)
 
-    def _iterations(self, block: bytes, hits: Hits, begun: Ints) -> Logged:
-        """`begun`: lines of this block that state the world size, so begin an attempt."""
-        begun = np.unique(begun)
+    def _block(self, piece: Piece, found: Found, who: int) -> None:
         place = Place(len(self._sources) - 1, self._line + 1, self._starts)
-        line, iteration = self._tables.iterations.add_block(block, hits, begun, place)
-        self._starts += len(begun)
-        return Logged(self._line + 1, line, iteration)
+        line, iteration = self._tables.iterations.add_block(piece, found, who, place)
+        self._starts += len(found.begun)
+        rows = Logged(self._line + 1, line, iteration)
+        self._marks.read(piece, found.marks, len(ITERATION_NEEDLES), rows)
+        self._line += found.lines
 
 
 def training_log(path: PathLike | Iterable[PathLike]) -> TrainingLog:

@@ -83,6 +83,15 @@ def test_megatrons_communicators_are_told_apart(logs):
     assert log.environment["NCCL_IB_DISABLE"] == "1"
 
 
+def test_a_thread_without_a_communicator_works_for_the_last_that_had_begun(logs):
+    log = read.nccl(logs / "nccl/v2186-6gpu-megatron-pp3tp2.log")
+    channels = log.channels
+    between = (channels["line"] > 1242) & (channels["line"] < 1789)  # of its first and next one
+    sent = channels[between & (channels["source_device"] == "0")]
+    label = log.communicators["label"]
+    assert {label[number] for number in sent["communicator"]} == {"0xdf6433751c61529f"}
+
+
 def test_inside_and_between_nodes(logs):
     log = read.nccl(logs / "nccl/v278-64xV100-16n-ib.log")
     assert len(log.ranks) == 64
