@@ -2,9 +2,13 @@
 # PYTHON=python3.12        another interpreter for .venv
 # TORCH_WHEELS=URL|FOLDER  another place to take torch from (a CPU or CUDA wheel index)
 # BROWSER=none             lab: print the address and serve, open nothing
+# FILES="tests/box"        test: only these
+# WORKERS=1                test: so many at the same time
 
 PYTHON ?= python3
 TORCH_WHEELS ?=
+FILES ?= tests solutions notebooks
+WORKERS ?= 2
 export PYTHON TORCH_WHEELS
 BIN := .venv/bin
 
@@ -22,8 +26,8 @@ lint: setup
 	@$(BIN)/mypy
 
 test: lint
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -p course_lib.teach.nbval_checks \
-	    --nbval-lax --nbval-cell-timeout=600 tests solutions notebooks
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -p course_lib.teach.nbval_checks \
+	    --nbval-lax --nbval-cell-timeout=600 $(FILES)
 
 course: setup
 	@$(BIN)/course run

@@ -9,14 +9,16 @@ import one_run
 import pytest
 import sample_text
 
-STEPS = "--train-iters 200 --log-interval 20 --lr-decay-style cosine --lr-warmup-fraction 0.05"
+SCHEDULE = "--lr-decay-style cosine --lr-warmup-fraction 0.05"
 TINY = (
     "--num-layers 2 --hidden-size 128 --num-attention-heads 4 --seq-length 128 "
-    f"--micro-batch-size 2 --global-batch-size 8 --lr 1e-3 --min-lr 1e-4 {STEPS}"
+    f"--micro-batch-size 2 --global-batch-size 8 --lr 1e-3 --min-lr 1e-4 {SCHEDULE} "
+    "--train-iters 200 --log-interval 20"
 )
 SMALLER = (
     "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 32 "
-    f"--micro-batch-size 1 --global-batch-size 2 --lr 3e-3 --min-lr 3e-4 {STEPS}"
+    f"--micro-batch-size 1 --global-batch-size 2 --lr 3e-3 --min-lr 3e-4 {SCHEDULE} "
+    "--train-iters 80 --log-interval 8"
 )
 TENSOR, PIPELINE = (f"--{name}-model-parallel-size 2" for name in ("tensor", "pipeline"))
 CONTEXT = "--context-parallel-size 2"
@@ -55,8 +57,8 @@ def alone(worlds, data):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "layout"), LAYOUTS)
-def test_two_hundred_steps_have_the_same_losses_in_every_layout(worlds, data, alone, ranks, layout):
-    assert alone[-1] < alone[0] - 1
+def test_eighty_steps_have_the_same_losses_in_every_layout(worlds, data, alone, ranks, layout):
+    assert alone[-1] < alone[0] - 0.5
     assert curve(worlds, ranks, data, f"{SMALLER} --fp64 {layout}") == pytest.approx(
         alone, rel=1e-6
     )
@@ -68,6 +70,6 @@ def test_the_loss_falls_below_seventy_per_cent_in_two_hundred_steps(worlds, data
     float64 are as far apart on one process. That nothing else differs says the test above."""
     single = curve(worlds, 1, data, TINY)
     assert single[-1] < 0.7 * math.log(8192)
-    both = curve(worlds, 4, data, f"{TINY} {TENSOR} {PIPELINE}")
+    both = curve(worlds, 2, data, f"{TINY} {PIPELINE}")
     assert both[-1] < 0.7 * math.log(8192)
     assert both == pytest.approx(single, rel=1e-2)
