@@ -111,6 +111,26 @@ def test_a_learner_works_through_a_lesson(open_lesson, lesson, least_looks):
     assert page.widest_px() == 0, "something scrolls sideways"
 
 
+def test_the_links_of_the_profiling_lesson_open_tensorboard_on_its_runs(open_lesson):
+    learner = open_lesson("05_profiling")
+    page = learner.page
+    page.run_all()
+    page.wait_until_idle()
+    scalars = _opened(learner, "board")
+    scalars.get_by_text("iteration-time").first.wait_for()
+    scalars.get_by_text("healthy").first.wait_for()
+    scalars.screenshot(path=pictures(learner.server.folder) / "05-scalars.png")
+    profiler = _opened(learner, "profiler-tab")
+    profiler.frame_locator("iframe").get_by_text("Step Time Breakdown").first.wait_for()
+    profiler.screenshot(path=pictures(learner.server.folder) / "05-profiler.png")
+
+
+def _opened(learner: Learner, cell: str):
+    with learner.page.page.context.expect_page() as opened:
+        learner.page.cell(cell).locator("a", has_text="TensorBoard").click()
+    return opened.value
+
+
 def test_a_kernel_killed_in_the_middle_costs_nothing(open_lesson):
     learner = open_lesson("03_data_parallelism")
     page = learner.page
