@@ -48,23 +48,25 @@ class Proc:
         return found
 
     def ranks(self) -> dict[int, int]:
-        """Process of every rank on this node: the first in its family that has RANK."""
-        homes: dict[int, tuple[int, int]] = {}
+        """Process of every rank on this node: the first in its family that has RANK. Where two
+        families have the same, one only stands in for the other, and is small."""
+        homes: dict[int, tuple[int, int, int]] = {}
         for folder in Path("/proc").iterdir():
             if folder.name.isdigit():
                 try:
-                    parent = int(_after_name(folder)[1])
+                    fields = _after_name(folder)
                     variables = (folder / "environ").read_bytes().split(b"\0")
+                    rank = _rank(dict(v.partition(b"=")[::2] for v in variables))
+                    if rank is not None:
+                        homes[int(folder.name)] = (rank, int(fields[1]), int(fields[21]))
                 except (OSError, IndexError):  # ended meanwhile, or somebody else's
                     continue
-                rank = _rank(dict(v.partition(b"=")[::2] for v in variables))
-                if rank is not None:
-                    homes[int(folder.name)] = (rank, parent)
-        return {
-            rank: process
-            for process, (rank, parent) in homes.items()
-            if homes.get(parent, (None, 0))[0] != rank
-        }
+        heads = [
+            (size, rank, process)
+            for process, (rank, parent, size) in homes.items()
+            if homes.get(parent, (None,))[0] != rank
+        ]
+        return {rank: process for _, rank, process in sorted(heads)}
 
     def process(self, number: int) -> tuple[float, int]:
         """Processor seconds and resident bytes."""
@@ -213,7 +215,8 @@ class Monitor:
     def _ranks(self, passed_s: float) -> list[dict[str, Any]]:
         """100 % is one processor, as in top."""
         rows, spent = [], {}
-        if self.looks % LOOKS_PER_SEARCH == 0 or len(self.spent_s) < len(self.homes):
+        gone = len(self.spent_s) < len(self.homes)
+        if not self.homes or gone or self.looks % LOOKS_PER_SEARCH == 0:
             self.homes = self.source.ranks()
         self.looks += 1
         for rank, number in sorted(self.homes.items()):
@@ -221,8 +224,10 @@ class Monitor:
                 spent_s, size = self.source.process(number)
             except (OSError, IndexError):
                 continue
-            since = spent_s - self.spent_s.get(number, spent_s)
-            percent = round(100 * since / passed_s, 1)
+            if not size:
+                continue  # it has ended, and nobody has taken notice yet
+            since = spent_s - self.spent_s[number] if number in self.spent_s else None
+            percent = None if since is None else round(100 * since / passed_s, 1)
             rows.append({"rank": rank, "pid": number, "cpu_percent": percent, "memory_bytes": size})
             spent[number] = spent_s
         self.spent_s = spent

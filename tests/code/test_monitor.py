@@ -86,6 +86,21 @@ def test_it_records_the_ranks_of_its_own_job_and_ends_when_told(tmp_path, rank, 
     assert all(isinstance(one, dict) for one in lines(tmp_path))
 
 
+def test_a_small_process_that_stands_in_for_a_rank_is_not_taken_for_it(tmp_path, rank, monitor):
+    """The box starts Python programs so: `python` only waits for the one that works."""
+    waits = subprocess.Popen(["sleep", "100"], env=environment(tmp_path, RANK="2"))
+    seen = len(lines(tmp_path))
+    wait_for(lambda: len(lines(tmp_path)) > seen + 6)  # all processes are gone through once in 5
+    assert [one["pid"] for one in lines(tmp_path)[-1]["ranks"]] == [rank.pid]
+    waits.kill()
+    waits.wait()
+
+
+def test_a_share_of_time_needs_two_looks(tmp_path, rank, monitor):
+    rows = wait_for(lambda: [row for row in lines(tmp_path) if row["ranks"]])
+    assert rows[0]["ranks"][0]["cpu_percent"] is None
+
+
 def test_a_rank_that_ends_is_no_longer_reported(tmp_path, rank, monitor):
     wait_for(lambda: any(row["ranks"] for row in lines(tmp_path)))
     rank.kill()

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from course_lib.box.node.warm import visible
+
 pytestmark = pytest.mark.usefixtures("namespaces")
 torch = pytest.importorskip("torch")
 
@@ -83,6 +85,7 @@ COMMANDS = [
     "python -O -c 'print(__debug__)'",
     "python -X utf8 -c 'import sys; print(sys.flags.utf8_mode)'",
     "PYTHONHASHSEED=0 python -c 'print(hash(\"x\"))'",
+    "RANK=3 LONG=$(seq -s: 9999) python -c \"print([v for v in open('/proc/self/environ').read().split('\\0') if v[:5] == 'RANK='])\"",
     "python ends.py",
     "python -c 'import sys; sys.exit(7)'; echo $?",
     "python -c 'import sys; sys.exit(\"words\")'; echo $?",
@@ -346,3 +349,17 @@ def test_torchrun_s_store_outlives_the_last_word_of_the_other_nodes():
         del other
         assert it.stdout.readline() == "True\n"
         assert it.wait(30) == 0
+
+
+def test_a_place_that_is_too_small_for_an_environment_gets_what_is_new_and_short():
+    program = {b"HOME": b"/home/ann", b"LONG": b"x" * 40, b"RANK": b"3", b"NODE": b"node1"}
+    found = visible.block(program, {b"HOME=/home/ann"}, 30)
+    assert found == b"RANK=3\0NODE=node1\0".ljust(30, b"\0")
+    assert visible.block({b"A": b"12"}, set(), 4) == bytes(4)  # no half of a variable
+
+
+def test_where_the_kernel_does_not_say_the_place_nothing_is_written(tmp_path):
+    for said in ("", "1 (python) S", f"1 (python) S {'0 ' * 60}", "1 (python) S " + "x " * 60):
+        (tmp_path / "stat").write_text(said)
+        visible.show_environment({b"RANK": b"3"}, tmp_path / "stat")
+    visible.show_environment({b"RANK": b"3"}, tmp_path / "none")

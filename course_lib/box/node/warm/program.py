@@ -11,7 +11,7 @@ import types
 from typing import Any, NoReturn
 
 from course_lib.box.node import libc
-from course_lib.box.node.warm import epilogue, meeting_point
+from course_lib.box.node.warm import epilogue, meeting_point, visible
 from course_lib.box.node.warm.decide import Choice, Loaded
 
 LAUNCHER = "torch.distributed.run"
@@ -37,6 +37,7 @@ def run(program: Program) -> NoReturn:
         libc.prctl(libc.PR_SET_NAME, os.fsencode(choice.name)[:15])
     os.environb.clear()
     os.environb.update(program.environment)
+    visible.show_environment(program.environment)
     _set_flags(choice)
     _set_path(choice)
     _set_streams(choice.unbuffered)
