@@ -500,4 +500,4 @@ check.ex04_milliseconds(lab_model_ms, roads)
 # %% id="clean"
 for file in lab.workspace.folder.glob("*-nccl.log"):
     file.unlink()
-lab.clean("roads", "ring", "ring-slow-road", "fast-road", "slow-road", "hierarchical", yes=True)
+lab.clean(roads, ring, slow_ring, fast_run, slow_run, hierarchical, yes=True)

@@ -25,6 +25,10 @@ class UnknownRunError(LabError, LookupError):
     """No run of the workspace answers to this name or job id."""
 
 
+class DeletedRunError(UnknownRunError):
+    """A run whose folder is gone, so that nothing of it can be read any more."""
+
+
 class StillRunningError(LabError, TimeoutError):
     """The run has not ended within the time that the caller was willing to wait."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_lib.lab import states
-from course_lib.lab.errors import RunFailedError, StillRunningError
+from course_lib.lab.errors import DeletedRunError, RunFailedError, StillRunningError
 from course_lib.lab.recipe import Recipe
 from course_lib.lab.records import Record
 from course_lib.lab.script import Script
@@ -51,19 +51,23 @@ class Run:
     def log_file(self) -> Path:
         return self.folder / "out.log"
 
+    @property
+    def deleted(self) -> bool:
+        return not self.folder.is_dir()
+
     @cached_property
     def recipe(self) -> Recipe:
-        return Recipe.from_toml((self.folder / "recipe.toml").read_text(encoding="utf-8"))
+        return Recipe.from_toml(self._kept("recipe.toml").read_text(encoding="utf-8"))
 
     @cached_property
     def site(self) -> dict[str, Any]:
         """The site as it was when this was submitted."""
-        table = tomllib.loads((self.folder / "recipe.toml").read_text(encoding="utf-8"))
+        table = tomllib.loads(self._kept("recipe.toml").read_text(encoding="utf-8"))
         return dict(table.get("site", {}))
 
     @cached_property
     def script(self) -> Script:
-        return Script(self.name, (self.folder / "job.sbatch").read_text(encoding="utf-8"))
+        return Script(self.name, self._kept("job.sbatch").read_text(encoding="utf-8"))
 
     @property
     def status(self) -> states.Status:
@@ -199,27 +203,35 @@ class Run:
     @property
     def log(self) -> Any:
         """The training log as tables: `log.world`, `log.iterations`, `log.evaluations` …"""
-        return self._reader("training_log", self.log_file)
+        return self._reader("training_log", self._kept("out.log"))
 
     @property
     def nccl(self) -> Any:
-        return self._reader("nccl", self.log_file)
+        return self._reader("nccl", self._kept("out.log"))
 
     @property
     def memory(self) -> Any:
-        return self._reader("memory", self.folder / "memory")
+        return self._reader("memory", self._kept("memory"))
 
     @property
     def profile(self) -> Any:
-        return self._reader("profile", self.folder / "profile")
+        return self._reader("profile", self._kept("profile"))
 
     @property
     def links(self) -> Any:
-        return self._reader("links", self.folder / "links.json")
+        return self._reader("links", self._kept("links.json"))
 
     @property
     def monitor(self) -> Any:
-        return self._reader("monitor", self.folder / "monitor")
+        return self._reader("monitor", self._kept("monitor"))
+
+    def _kept(self, part: str) -> Path:
+        if self.deleted:
+            raise DeletedRunError(
+                f"{self.name} (job {self.job_id}) was deleted, {part} with it: {self.folder} is "
+                "gone. Run the cell that submits it once more; it makes a new run"
+            )
+        return self.folder / part
 
     def _reader(self, name: str, path: Path) -> Any:
         """What a reader makes of a file or folder, kept until that changes."""

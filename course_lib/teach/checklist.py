@@ -89,6 +89,12 @@ class Checklist:
     def ended(self, run: Any, what: str = "the run") -> None:
         """A run that was submitted and is over, well or not."""
         self.answered(run, what)
+        self.unless(
+            getattr(run, "deleted", False),
+            f"{what} is still there",
+            hint="This run was deleted; the last cell of a lesson cleans up. Run the cell above "
+            "that submits it again, then this check.",
+        )
         is_run = hasattr(run, "state") and hasattr(run, "recipe")
         self.unless(not is_run, f"{what} was submitted", hint=_not_a_run(run))
         self.that(

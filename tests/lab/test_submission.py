@@ -9,7 +9,7 @@ import time
 import pytest
 
 from course_lib.lab import submission
-from course_lib.lab.errors import LabError, SlurmError
+from course_lib.lab.errors import DeletedRunError, LabError, SlurmError
 from course_lib.lab.lab import Lab
 from course_lib.lab.recipe import Recipe
 from course_lib.lab.recipes import gpt, shell
@@ -68,6 +68,14 @@ def test_a_failed_run_is_returned_with_the_way_to_run_it_again(lab, capsys):
 def test_a_run_that_was_cleaned_away_is_submitted_anew(lab, done):
     lab.clean(done, yes=True)
     assert lab.submit(shell.recipe("done", "echo one line")).job_id != done.job_id
+
+
+@pytest.mark.parametrize("part", ["recipe", "script", "log", "memory", "profile", "monitor"])
+def test_a_run_that_was_cleaned_away_says_so_when_it_is_read(lab, done, part):
+    lab.clean(done, yes=True)
+    assert (done.deleted, done.ok, done.text, done.error) == (True, True, "", "")
+    with pytest.raises(DeletedRunError, match=r"done .* was deleted.*submits it once more"):
+        getattr(done, part)
 
 
 def test_a_program_that_changed_is_run_anew(lab, tmp_path, capsys):

@@ -17,6 +17,7 @@ class FinishedRun:
     ended: bool = True
     recipe: object = None
     error: str = "rank 1 ran out of memory"
+    deleted: bool = False
 
     @property
     def ok(self):
@@ -79,9 +80,10 @@ def test_solved_once_stays_solved(workspace):
         (Recipe(name="dp4", commands="hostname"), "nothing has run yet. Submit it"),
         (FinishedRun("RUNNING", ended=False), "It is RUNNING now"),
         (FinishedRun("FAILED"), "rank 1 ran out of memory"),
+        (FinishedRun("COMPLETED", deleted=True), "This run was deleted.*Run the cell above"),
     ],
 )
-def test_a_run_that_is_none_or_not_over_or_failed_is_told_apart(workspace, run, words):
+def test_a_run_that_is_none_or_not_over_or_failed_or_deleted_is_told_apart(workspace, run, words):
     with pytest.raises(NotYet, match=words), Checklist("00.1", workspace) as check:
         check.succeeded(run)
 
