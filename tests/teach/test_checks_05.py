@@ -117,29 +117,31 @@ def test_a_wrong_operator_or_number_is_met_by_its_hint(recorded, healthy, answer
     assert words in hint_of(lesson05.ex05_operator, *answer, recorded(), healthy)
 
 
-def test_the_right_waiting_time_is_solved(recorded, capsys):
-    lesson05.ex05_waiting(2.0, recorded("ill", FEW, planted_bottleneck=1))
+def test_the_right_share_of_waiting_is_solved(recorded, capsys):
+    """6 of the 40 ms that four ranks need for a step."""
+    lesson05.ex05_waiting(15, recorded("ill", FEW, planted_bottleneck=1))
     assert "✗" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (..., "waiting is filled in"),
-        (4.0, "all 2 recorded steps together"),
-        (6.0, "the sum over 3 ranks"),
-        (1.5, "the straggler among them"),
-        (5.0, "Part of it is the transfer"),
-        (0.002, "those of seconds"),
-        (2000, "those of microseconds"),
-        (77, "leave out the rank that waits least"),
+        (..., "waiting_percent is filled in"),
+        (0.15, "those of a fraction"),
+        (20, "You left the straggler out"),
+        (45, "Part of it is the transfer"),
+        (60, "the time of one device; 4 are paid for"),
+        (3.75, "of a mean rank, and the device time of all"),
+        (30, "The waiting is for all 2 recorded steps"),
+        (7.5, "the time for all 2 recorded ones"),
+        (2.0, "You answered 2 %. Add up what waiting_ms"),
     ],
 )
-def test_a_wrong_waiting_time_is_met_by_its_hint(recorded, answer, words):
+def test_a_wrong_share_of_waiting_is_met_by_its_hint(recorded, answer, words):
     ill = recorded("ill", FEW, planted_bottleneck=1)
     assert words in hint_of(lesson05.ex05_waiting, answer, ill)
 
 
 def test_one_record_cannot_tell_waiting_from_transfer(recorded):
     alone = recorded("ill", FEW, ranks=(0,), planted_bottleneck=1)
-    assert "cannot tell waiting from transfer" in hint_of(lesson05.ex05_waiting, 2.0, alone)
+    assert "cannot tell waiting from transfer" in hint_of(lesson05.ex05_waiting, 15, alone)

@@ -115,39 +115,54 @@ def _calls(run: Any) -> dict[str, float]:
 
 
 def ex05_waiting(answer: object, ill: Any) -> None:
-    """How long the ranks that are waited for by nobody wait in a step."""
+    """Which share of the device time of all ranks went into waiting for another rank."""
     with Checklist("05.3") as check:
-        given = check.number(answer, "waiting")
+        given = check.number(answer, "waiting_percent")
         check.succeeded(ill, "the run `ill`")
         table = ill.profile.communication.groupby("rank")
-        steps = max(ill.profile.overlap["step"].nunique(), 1)
-        waits = table["synchronising_us"].sum() / steps / 1e3
+        waits_us, spent_us = table["synchronising_us"].sum(), table["total_us"].sum()
         check.that(
-            len(waits) > 1,
+            len(waits_us) > 1,
             "its ranks can be compared",
             hint="There is a record of one rank only, and it cannot tell waiting from transfer.",
         )
-        others = waits.drop(waits.idxmin())
-        right = float(others.mean())
-        spent = float((table["total_us"].sum() / steps / 1e3).drop(waits.idxmin()).mean())
-        wrong = {
-            right * steps: f"That is for all {steps} recorded steps together.",
-            float(others.sum()): f"That is the sum over {len(others)} ranks.",
-            float(waits.mean()): "That is the mean over all ranks, the straggler among them.",
-            float(waits.min()): "That is how long the straggler waits.",
-            spent: "That is all the time in communication. Part of it is the transfer.",
-            right / 1e3: "The digits are those of seconds; milliseconds are asked for.",
-            right * 1e3: "The digits are those of microseconds; milliseconds are asked for.",
-        }
-        hints = [hint for value, hint in wrong.items() if _close(given, value)]
+        whole_us = ill.profile.overlap.groupby("rank")["total_us"].sum()
+        steps = max(ill.profile.overlap["step"].nunique(), 1)
+        right = 100 * float(waits_us.sum() / whole_us.sum())
+        last = waits_us.idxmin()
+        others = 100 * float(waits_us.drop(last).sum() / whole_us.drop(last).sum())
+        spent = 100 * float(spent_us.sum() / whole_us.sum())
+        hints = [
+            hint
+            for wrong, hint in _other_shares(right, others, spent, len(waits_us), steps)
+            if _close(given, wrong)
+        ]
         check.that(
             _close(given, right),
-            "it is what the others wait for the straggler",
+            "it is the share of all device time that went into waiting",
             hint=hints[0]
             if hints
-            else f"You answered {given:g}. waiting_ms(ill) has a row for each rank; leave out the "
-            "rank that waits least.",
+            else f"You answered {given:g} %. Add up what waiting_ms(ill) says of all ranks for one "
+            "step, and divide by how long one step takes all of them together.",
         )
+
+
+def _other_shares(
+    right: float, others: float, spent: float, ranks: int, steps: int
+) -> list[tuple[float, str]]:
+    """Answers that show what was taken for what: (answer, hint)."""
+    return [
+        (right / 100, "The digits are those of a fraction; percent are asked for."),
+        (others, "You left the straggler out. Its device is paid for as well."),
+        (spent, "That is the share of all communication. Part of it is the transfer."),
+        (right * ranks, f"You divided by the time of one device; {ranks} are paid for."),
+        (right / ranks, "You took the waiting of a mean rank, and the device time of all."),
+        (
+            right * steps,
+            f"The waiting is for all {steps} recorded steps, the time for one of them.",
+        ),
+        (right / steps, f"The waiting is for one step, the time for all {steps} recorded ones."),
+    ]
 
 
 def _listed(ranks: set[int]) -> str:
