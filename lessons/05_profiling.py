@@ -180,20 +180,26 @@ show.monitor(ill.monitor) if monitored else f"no look was recorded: {ill.folder 
 
 # %% id="outside-table"
 def from_outside(run):
-    """Means over the ranks (or GPUs), the nodes and all looks."""
+    """Means over the time in which the nodes sent much: starting the programs is left out."""
     seen = run.monitor
-    busy = seen.ranks["cpu_percent"]
+    sent_mb_s = seen.load.set_index("time_s")["network_out_bytes_s"].dropna() / 1e6
+    training = sent_mb_s[sent_mb_s >= sent_mb_s.max() / 2].index
+    busy = seen.ranks.set_index("time_s")["cpu_percent"]
     if len(seen.devices):
-        busy = seen.devices["utilisation_percent"]
-    sent_mb_s = seen.load["network_out_bytes_s"] / 1e6
-    return {"busy (%)": busy.mean(), "sent by a node (MB/s)": sent_mb_s.mean()}
+        busy = seen.devices.set_index("time_s")["utilisation_percent"]
+
+    def mean(looks):
+        inside = (looks.index > training.min() - 0.1) & (looks.index < training.max() + 0.1)
+        return looks[inside].mean()
+
+    return {"busy (%)": mean(busy), "sent by a node (MB/s)": mean(sent_mb_s)}
 
 
 pd.DataFrame({run.name: from_outside(run) for run in (healthy, ill)}).T.round(1)
 
 # %% [markdown] id="outside-explain"
 # *The ill run while it ran: one curve for each rank (or GPU) and each node. For a rank on a processor, 100 % is one
-# core. The table: means of both runs.*
+# core. The table: means of both runs while they trained.*
 #
 # **Explain.** An overloaded road would carry all that it can. Does the ill run send *more* per second than the
 # healthy one? If it sends less, it is because its steps are rarer: the road waits, too. And if its ranks are less busy
