@@ -162,7 +162,8 @@ show.topology(read.nccl(path))
 #
 # How much do the roads differ? These are clusters that models were trained on, with the bandwidth of one device
 # in one direction. It is that of the data sheet, times the share of it that large transfers reach in published
-# measurements (0.80 inside a node, 0.85 between). The last column is the first road divided by the second:
+# measurements (0.80 inside a node, 0.85 between). The last column says how many times as much the road inside a
+# node carries as the one between them:
 
 # %% id="published"
 known = [plan.CLUSTERS[name] for name in ("jean-zay-v100", "juwels-booster", "selene", "dgx-h100")]
@@ -172,7 +173,9 @@ pd.DataFrame(
         "device": [where.device.name for where in known],
         "inside (GB/s)": [where.within.gb_per_s for where in known],
         "between (GB/s)": [where.across.gb_per_s for where in known],
-        "times": [round(where.within.gb_per_s / where.across.gb_per_s, 1) for where in known],
+        "inside ÷ between": [
+            round(where.within.gb_per_s / where.across.gb_per_s, 1) for where in known
+        ],
     }
 )
 
@@ -370,8 +373,19 @@ print(f"training step:    you guessed {guess_step} times as long, measured {step
 # to begin with, or nodes that share one network, which `sinfo` says in a note.)
 
 # %% id="losses"
-same = fast_run.log.iterations["lm_loss"].equals(slow_run.log.iterations["lm_loss"])
-print("equal in every digit" if same else "equal up to rounding")
+losses = fast_run.log.iterations["lm_loss"]
+apart = (losses - slow_run.log.iterations["lm_loss"]).abs().max()
+if apart == 0:
+    print("the losses are equal in every digit")
+elif apart < 1e-3 * losses.min():
+    print(f"the losses are equal up to rounding: they differ by {apart:.1e} at most")
+else:
+    print(f"the losses differ by up to {apart:.2g}: these runs did NOT do the same work")
+
+# %% [markdown] id="losses-explain"
+# A difference below a thousandth of the loss is rounding: over another road the library may add in another
+# order. A larger one would mean that the two runs are not the same training, and then their times must not be
+# compared: `fast_run.compare(slow_run)` lists what differs.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
