@@ -100,8 +100,13 @@ show.schedule("naive", stages=4, micro_batches=1)
 show.moving.pipeline(stages=4, micro_batches=4, schedule="gpipe")
 
 # %% [markdown] id="bubble-formula"
-# *Left in each frame: what every stage does at that moment, and of how many micro-batches it holds the results.
-# Right: what it has done so far.*
+# *Left in each frame: what every stage does at that moment, and how much it holds. Right: what it has done so far.*
+#
+# What a stage holds is counted **in micro-batches**. The unit is everything that the forward pass of *one*
+# micro-batch leaves in the layers of this stage for the backward pass to use. A forward pass adds one unit, the
+# backward pass of the same micro-batch takes it away again. `holds 3` means that three of them lie in the stage's
+# memory at that moment. How many bytes a unit has depends on the model, on how many layers the stage has, and on
+# the samples in a micro-batch; you will see it in MB further down.
 #
 # Now the bubble can be counted. Take the time that one stage needs for one micro-batch, forward and backward, as
 # the unit. With *p* stages and *m* micro-batches each stage works for *m* units. The last stage cannot begin
@@ -380,19 +385,22 @@ for name, megabytes in over_the_link_mb.items():
     print(f"{name:15} {megabytes:5.1f} MB")
 
 # %% [markdown] id="link-predict"
-# **Predict.** Each layout runs twice, over a link of 1 Gbit/s and over one of 0.1 Gbit/s. The slow link
-# needs 80 ms for a megabyte. How long will a step take there, at least, with tensor parallelism between the nodes?
+# **Predict.** Each layout runs twice, over a link of 1 Gbit/s and over one of 0.1 Gbit/s. (On a real cluster once,
+# over the link that is there.) A link of 0.1 Gbit/s needs 80 ms for a megabyte. How long will a step take there, at
+# least, with tensor parallelism between the nodes?
 
 # %% id="link-guess"
 guess_slow_ms = 200  # change it to your own guess
 
 # %% id="link-labs"
-gbit_per_s = {"fast": 1.0, "slow": 0.1}
+SLOW_GBIT_PER_S = 0.1
 if lab.site.box:
-    labs = {speed: lab.but(link_gbit=gbit) for speed, gbit in gbit_per_s.items()}
+    labs = {"fast": lab.but(link_gbit=1.0), "slow": lab.but(link_gbit=SLOW_GBIT_PER_S)}
+    link_names = {"fast": "1 Gbit/s", "slow": f"{SLOW_GBIT_PER_S} Gbit/s"}
 else:
-    labs = dict.fromkeys(gbit_per_s, lab)
-    print("The link of a real cluster is what it is: here, fast and slow are the same link.")
+    labs, link_names = {"fast": lab}, {"fast": "your link"}
+    print("The link of a real cluster is what it is. Each layout runs once, over that link;")
+    print("what a slow link would make of it is computed below, not measured.")
 
 # %% id="link-run"
 layouts = {
@@ -433,33 +441,43 @@ def step_ms(run):
     return float(run.log.iterations["elapsed_ms"].iloc[1:].median())
 
 
-link_ms = {name: megabytes * 8 / gbit_per_s["slow"] for name, megabytes in over_the_link_mb.items()}
-slow_ms = {name: step_ms(runs[name, "slow"]) for name in layouts}
-print(f"you guessed {guess_slow_ms} ms for tensor parallelism over the slow link")
+# A megabyte is 8 Mbit, and 1 Gbit/s is 1 Mbit per ms.
+slow_link_ms = {name: 8 * mb / SLOW_GBIT_PER_S for name, mb in over_the_link_mb.items()}
+measured_ms = {
+    speed: {name: step_ms(runs[name, speed]) for name in layouts} for speed in link_names
+}
+at_least_ms = slow_link_ms["tensor between"]
+print(f"tensor parallelism over a slow link: you guessed {guess_slow_ms} ms;")
+print(f"its megabytes alone need {at_least_ms:.0f} ms at {SLOW_GBIT_PER_S} Gbit/s")
+columns = {f"{link_names[speed]}: step (ms)": steps for speed, steps in measured_ms.items()}
 pd.DataFrame(
     {
         "over the link (MB)": over_the_link_mb,
-        "fast link: step (ms)": {name: step_ms(runs[name, "fast"]) for name in layouts},
-        "slow link: step (ms)": slow_ms,
-        "slow link alone (ms)": link_ms,
+        **columns,
+        f"{SLOW_GBIT_PER_S} Gbit/s: link alone (ms)": slow_link_ms,
     }
 ).round(1)
 
 # %% id="link-figure"
-if lab.site.box:
-    figure = show.predicted(link_ms, slow_ms, unit="ms", what="one step")
+if "slow" in labs:
+    figure = show.predicted(slow_link_ms, measured_ms["slow"], unit="ms", what="one step")
 else:
     figure = show.throughput(*runs.values(), unit="ms")
 figure
 
 # %% [markdown] id="link-explain"
 # *For each layout: the time that its megabytes need on the slow link if nothing else took any, and the step as
-# it was. (On a real cluster: the time of each iteration of the six runs.)*
+# it was. (On a real cluster: the time of each iteration of the three runs.)*
 #
 # **Explain.** The likely wrong thought is that a layout is fast or slow by itself. On the fast link the three
 # may come out in any order, because there the arithmetic decides, and how busy your processors are. On the slow
 # link no step can be shorter than its megabytes need. Where the two bars are about equal, the devices do little
-# but wait for the link; where the measured bar is much longer, the link has time to spare.
+# but wait for the link; where the measured bar is much longer, the link has time to spare. (If a measured bar is
+# the *shorter* one, your nodes share one network that nobody could slow down; `sinfo` then says so in a note.)
+#
+# On a real cluster there is one measured column. Its link is most likely a fast one, so read it as above: any order.
+# The last column says what the same steps would take at the least if the link were slow. For your own link, divide
+# the megabytes by the bandwidth that you measured in lesson 04.
 #
 # Tensor parallelism between the nodes sends the most, and the next product cannot begin before each message has
 # arrived. The pipeline's few messages travel while the next micro-batch is computed. In megabytes *data only*
@@ -471,13 +489,13 @@ figure
 # trained with tensor 8, pipeline 64 and data 6, and reached 52 % of the devices' peak (Narayanan and others,
 # 2021, arXiv 2104.04473).
 #
-# And all six runs trained the *same* model. How it is cut changes where a number is computed, not what comes out:
+# And all these runs trained the *same* model. How it is cut changes where a number is computed, not what comes out:
 
 # %% id="link-same"
 losses = pd.DataFrame({key: run.log.iterations["lm_loss"] for key, run in runs.items()})
 spread = (losses.max(axis=1) - losses.min(axis=1)).max()
 print(f"losses of the first run: {', '.join(f'{loss:.4f}' for loss in losses.iloc[:, 0])}")
-print(f"the six runs differ from each other by {spread:.6f} at most")
+print(f"the {len(runs)} runs differ from each other by {spread:.6f} at most")
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises

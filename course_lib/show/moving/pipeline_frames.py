@@ -73,7 +73,9 @@ def _frame(table: pd.DataFrame, state: State, share: float, last: bool) -> Frame
     text = f"{listed(working)}.".capitalize()
     if waiting:
         text += f" {waiting} of {len(state.busy)} stages wait."
-    text += f" The fullest stage holds the activations of {max(state.holds)} micro-batches."
+    most = max(state.holds)
+    units = "1 micro-batch" if most == 1 else f"{most} micro-batches"
+    text += f" The fullest stage holds the activations of {units}."
     if last:
         text += f" In all, {share:.0f} % of the stages' time was spent waiting."
     return Frame(f"time {state.time:g}", text, _scene(table, state))
