@@ -55,6 +55,13 @@ def test_a_wrong_pair_of_runs_gets_the_hint_for_its_mistake(pair, given, words):
     assert words in hint_of(lesson06.ex06_longer, *pair(**given))
 
 
+def test_a_machine_that_keeps_no_limit_is_told_so(finished, pair):
+    report = "[Rank 0] (after 1 iterations) memory (MB) | allocated: 150.0 | max allocated: {0} | reserved: 150.0 | max reserved: {0}\n"  # noqa: E501
+    for most_mib, words in ((400.0, "completed with 400 MiB reserved"), (158.0, "fits too")):
+        done = finished(wall("breaks", 6), report.format(most_mib))
+        assert words in hint_of(lesson06.ex06_longer, pair()[0], done)
+
+
 def test_an_empty_gap_and_a_run_that_goes_on_are_told_apart(finished, pair):
     fits, breaks = pair()
     running = finished(wall("fits", 4), "", exit_code=None)
