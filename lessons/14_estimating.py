@@ -23,6 +23,20 @@ from course_lib import Lab, check, gpt, links, plan, show
 
 lab = Lab()
 
+# %% [markdown] id="hardware-idea"
+# The last part of this lesson plans a run on *your* devices, and needs to know which they are. Your site says so, if
+# somebody has written it into its file (`device = "…"`). If the next cell does not find it, or you know better,
+# write the name in. Devices that are processes on a processor need none.
+
+# %% id="hardware"
+HARDWARE = lab.site.device.upper()  # or a name of the table, such as "H100"
+if HARDWARE not in plan.DEVICES:
+    print(f"site {lab.site.name} names {HARDWARE or 'no device'}, which is not in the table.")
+    print("If your devices are GPUs, set HARDWARE to the one that is most like them, of:")
+    print(", ".join(plan.DEVICES))
+else:
+    print(f"your devices: {HARDWARE}, {plan.device(HARDWARE).memory_gib} GiB each")
+
 # %% [markdown] id="parameters-idea"
 # ## How many parameters?
 #
@@ -343,17 +357,21 @@ def observed(run):
     return plan.Observation(gpt.model(run.recipe), gpt.layout(run.recipe), seconds(run))
 
 
-on_cpu = probe.memory[0].device == "cpu"
-gpus = plan.cluster("A100-40GB").but(nodes=2, devices_per_node=2)
-cluster = plan.box(processors=os.cpu_count()) if on_cpu else gpus
+if probe.memory[0].device == "cpu":
+    cluster = plan.box(processors=os.cpu_count())
+else:
+    known = HARDWARE if HARDWARE in plan.DEVICES else "A100-40GB"
+    cluster = plan.cluster(known).but(nodes=2, devices_per_node=2)
+print(f"the plan starts from the figures of: {cluster.device.name}")
 cluster = plan.with_links(cluster, roads.links)
 here = plan.calibrate(cluster, plan.STACKS["course"], [observed(probe), observed(probe8)])
 pd.Series(here.factors, name="factor").round(2).to_frame()
 
 # %% [markdown] id="site-explain"
-# The planner began with round figures of an ordinary machine, and the two runs moved them: a factor of 2
-# means that yours is twice as fast as that. (If you work on GPUs of another kind, write their name in the
-# place of `A100-40GB`; `plan.DEVICES` lists those that are known.)
+# The planner began with the figures that it names above: round ones of an ordinary processor, or those of a GPU's
+# data sheet. The two runs moved them: a factor of 2 means that yours is twice as fast as that. (If it named a GPU
+# that is not yours, since `HARDWARE` was not in the table, the two runs have corrected its speeds as a whole, but
+# not each by itself; with the right name the prediction of time is better.)
 
 # %% [markdown] id="target-idea"
 # Now the run that has never run: the same model on four devices, two of them on each node.
