@@ -190,8 +190,9 @@ print(typo.text)
 # 1. **The state.** `FAILED` means that the script ended with an exit code other than 0. Other endings have
 #    other names: `TIMEOUT`, `OUT_OF_MEMORY`, `CANCELLED`, `NODE_FAIL`.
 # 2. **The exit code.** `0` is success. Everything else is the program's own word for what went wrong,
-#    except a few that the shell and Slurm give. (`sacct` puts a colon behind it, and the number of the
-#    signal that ended the job, if one did.)
+#    except a few that the shell and Slurm give: 127 is a command that was not found, 126 a file that is there but
+#    cannot be executed, and 128 + *n* a program that was ended by signal *n*. (137 is 128 + 9, killed, and often
+#    means that the memory was gone. `sacct` puts a colon behind the code, and the signal's number, if there was one.)
 # 3. **The log, from its first error on.** Later errors are often only the echo of the first.
 #
 # Some mistakes do not even get as far as the queue. Slurm refuses what can never run:
@@ -286,22 +287,24 @@ check.ex00_local(local_run)
 # their part of the data by the global one. Mixing them up puts all processes on one device.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 00.2** — Which exit code did the job with the spelling mistake have? Every shell gives this
-# > number when it cannot find a command, so you will meet it again.
+# > **Exercise 00.2** — Clusters charge for the time for which a job *holds* its device slots, whether it works
+# > with them or not. What did the three sleeping jobs cost together, in **device-seconds**? (All that you need
+# > stands in the section about the queue: what the recipes asked for, and what `sacct` said.)
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
-### GAP exit_code = ...
-exit_code = 127
+### GAP device_seconds = ...
+device_seconds = sum(2 * 2 * sleeper.elapsed_s for sleeper in sleepers)
 ### END SOLUTION
 
 # %% id="ex2-check" tags=["check"]
-check.ex00_exit_code(exit_code, typo)
+check.ex00_device_seconds(device_seconds, sleepers)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# `sacct` shows it as `127:0`: the code of the program, a colon, and the number of the signal that ended it,
-# if one did. 126 is a file that is there but cannot be executed; 128 + *n* is how a shell reports that a
-# program was ended by signal *n*: 137 is 128 + 9, killed, and often means that the memory was gone.
+# Two nodes with two devices each are four, for the seconds of `Elapsed`, three times. Waiting in the queue costs
+# nothing. Sleeping costs as much as training does, and so does a job that hangs until its time limit. The lab
+# keeps the sum in device-hours of 3600 device-seconds: see the column `device_hours` of `lab.runs()`, and
+# `lab.budget`.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **For the quick** — Submit two jobs at once so that the second starts only if the first *fails*.

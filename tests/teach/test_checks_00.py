@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
+
 import pytest
 
 from course_lib.lab.recipes import shell
@@ -45,19 +48,48 @@ def test_a_gap_that_is_left_and_a_recipe_that_was_not_submitted_are_told_apart(f
     assert "nothing has run yet" in hint_of(lesson00.ex00_local, local())
 
 
-def test_the_code_of_a_missing_command_passes(finished, capsys):
-    lesson00.ex00_exit_code(127, finished(local(), NOT_FOUND, 127))
-    assert "✓ it is the code that the job ended with" in capsys.readouterr().out
+@pytest.fixture
+def sleepers(finished):
+    """Three jobs that held four devices each, and how many seconds sacct says that they did."""
+
+    def make(*elapsed_s, nodes=2):
+        runs = []
+        for number, each_s in enumerate(elapsed_s, 1):
+            recipe = shell.recipe(f"sleep{number}", "sleep 3", nodes=nodes, gpus_per_node=2)
+            run = finished(recipe, "")
+            run._record = replace(run._record, final={**run._record.final, "elapsed_s": each_s})
+            runs.append(run)
+        return runs
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "answer"),
+    [((3.0, 3.0, 3.0), 36), ((3.0, 4.0, 5.0), 48), ((3.0, 4.0, 5.0), 44), ((None,) * 3, 36)],
+)
+def test_the_cost_of_the_sleeping_jobs_passes(sleepers, capsys, elapsed_s, answer):
+    lesson00.ex00_device_seconds(answer, sleepers(*elapsed_s))
+    assert "✓ it is what the three jobs held" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
         (..., "Replace the ..."),
-        ("127:0", "is a number"),
-        (0, "0 is success"),
-        (1, "You answered 1. Look at typo.exit_code"),
+        ("36 s", "is a number"),
+        (10, "how long the jobs ran. Each held 4 devices"),
+        (20, "one node, or one device on each"),
+        (12, "That is one job. There were 3"),
+        (40 / 3600, "in device-hours"),
+        (120, "You answered 120. For each job"),
     ],
 )
-def test_a_wrong_code_gets_the_hint_for_its_mistake(finished, answer, words):
-    assert words in hint_of(lesson00.ex00_exit_code, answer, finished(local(), NOT_FOUND, 127))
+def test_a_wrong_cost_gets_the_hint_for_its_mistake(sleepers, answer, words):
+    assert words in hint_of(lesson00.ex00_device_seconds, answer, sleepers(3.0, 3.0, 4.0))
+
+
+def test_a_cost_of_jobs_that_were_cleaned_away_cannot_be_checked(sleepers):
+    runs = sleepers(3.0, 3.0, 3.0)
+    shutil.rmtree(runs[1].folder)
+    assert "This run was deleted" in hint_of(lesson00.ex00_device_seconds, 36, runs)

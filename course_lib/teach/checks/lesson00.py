@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from course_lib.teach.checklist import Checklist
+from course_lib.teach.checklist import Checklist, close
 
 NODES = 2
 TASKS_PER_NODE = 3
+SLEEP_S = 3.0
+CLOCK_S = 1.0
+"""Slurm counts whole seconds, and its commands may round them differently."""
 
 
 def ex00_local(run: Any) -> None:
@@ -41,19 +44,32 @@ def ex00_local(run: Any) -> None:
         )
 
 
-def ex00_exit_code(answer: object, run: Any) -> None:
-    """The exit code of a command that does not exist."""
+def ex00_device_seconds(answer: object, runs: Any) -> None:
+    """What jobs cost that only held their devices."""
     with Checklist("00.2") as check:
-        given = check.number(answer, "exit_code")
-        code = run.exit_code
-        check.unless(
-            given == 0,
-            "it is the code of a failure",
-            hint="0 is success, and this job failed. Print run.exit_code.",
-        )
+        given = check.number(answer, "device_seconds")
+        for run in runs:
+            check.succeeded(run, f"the run `{run.name}`")
+        # Where Slurm keeps no accounts there is only the sleep itself to count.
+        spent_s = [SLEEP_S if run.elapsed_s is None else run.elapsed_s for run in runs]
+        costs = [run.devices * each_s for run, each_s in zip(runs, spent_s, strict=True)]
+        right, devices = sum(costs), runs[0].devices
+        for wrong, hint in (
+            (
+                sum(spent_s),
+                f"That is how long the jobs ran. Each held {devices} devices meanwhile.",
+            ),
+            (
+                right / NODES,
+                "You counted one node, or one device on each. How many devices is that?",
+            ),
+            (costs[0], f"That is one job. There were {len(costs)}."),
+            (right / 3600, "That is in device-hours; device-seconds are asked for."),
+        ):
+            check.unless(close(given, wrong, 0.02), "it counts all that was held", hint=hint)
         check.that(
-            given == code,
-            "it is the code that the job ended with",
-            hint=f"You answered {given:g}. Look at typo.exit_code, or at the column ExitCode of\n"
-            f"!sacct -X -j {run.job_id}",
+            abs(given - right) <= sum(run.devices for run in runs) * CLOCK_S,
+            "it is what the three jobs held",
+            hint=f"You answered {given:g}. For each job: devices × seconds that it ran (`Elapsed`; "
+            "the time in the queue does not count). Then add up.",
         )
