@@ -86,14 +86,20 @@ pd.DataFrame(limits).map("{:.9g}".format)
 #
 # Nobody knows the right scale beforehand, and it changes while a model learns. So it is found by running into
 # the limit: begin far too high; whenever a gradient overflows, **throw the step away** and halve the scale;
-# after many good steps in a row, double it.
+# after many good steps in a row, double it. Two numbers say how hasty this is:
+#
+# - the **window** (`--loss-scale-window`, usually 1000): so many good steps in a row double the scale;
+# - the **patience** (`--hysteresis`, 2 here): so many overflows it takes until the scale is halved for the first time,
+#   since a single one may be an accident. From then on every overflow halves, until the scale has doubled once:
+#   then the patience is as at first.
 
 # %% id="scaling-story"
-show.moving.loss_scaling(iterations=8, start_power=18)
+show.moving.loss_scaling(iterations=12, start_power=16, window=3, patience=2)
 
 # %% [markdown] id="scaling-caption"
-# *Gradients by size, and the window that `float16` can hold, while the scale is being found (here from 2¹⁸ on).
-# The bars move left by one power of two with each halving.*
+# *Gradients by size, and the range that `float16` can hold, while the scale is being found, here from 2¹⁶ on. The
+# bars move left by one power of two with each halving and right with each doubling. The marks above count the good
+# steps in a row and the patience that is left; so that you see a doubling, the window is 3 instead of 1000.*
 #
 # **Predict.** The program begins with the scale 2³² = 4294967296, as Megatron-LM does. The run below makes 24
 # steps. How many of them will be thrown away?
@@ -134,9 +140,9 @@ print(f"the scale went from {2**32:,} to {steps['loss_scale'].iloc[-1]:,.0f}")
 # *The scale over the iterations. Crosses mark those that were thrown away.*
 #
 # **Explain.** Skipped iterations at the beginning of an fp16 run are no error, they are the search. Each costs a
-# full step of time and a batch of data. Look at the very first: it was skipped, and the scale stayed. The
-# program has a patience of 2 (`--hysteresis`): the first overflow may be an accident, from the second on every
-# one halves.
+# full step of time and a batch of data. Look at the very first: it was skipped, and the scale stayed. That was the
+# patience of 2; from the second overflow on every one halved. (A window of 1000 good steps is more than this run
+# has, so you do not see the scale rise again.)
 #
 # Skipped iterations *later* are something else. One now and then is the scale trying a higher value. Many in a
 # row, with the scale falling towards 1, mean that the gradients themselves have become infinite: training has
@@ -273,16 +279,19 @@ print(
 # many terms, and in a sum with two digits the small ones would be lost.
 #
 # So the floor of lesson 06 does not shrink at all, and with bf16 it grows. What stands on the floor should
-# halve. Look at the bf16 run over time:
+# halve. Look at all three runs over time, one over the other:
 
 # %% id="memory-time"
-show.memory(brain.memory[0])
+show.memory_compare({name: run.memory for name, run in runs.items()})
 
 # %% [markdown] id="memory-time-explain"
-# *Memory of the bf16 run over two steps.*
+# *Memory of the three runs over two steps, each from its own beginning. How long the steps took can be read from the
+# time axis, as in the figure above; while memory is recorded they take longer. (`show.memory(brain.memory[0])` draws
+# one run by kind.)*
 #
-# The stairs of the forward pass are the layers, and each stair is about half as high as in `float32`
-# (`show.memory(wide.memory[0])` draws those). The block at the end is the loss. It is still computed in
+# Compare first where the curves begin, which is the floor, then how high each stair is that they climb. The stairs of
+# the forward pass are the layers, and with 16 bits each is about half as high as with 32. The block at the end is the
+# loss. It is still computed in
 # `float32`, because a sum over the whole vocabulary needs the digits, so the logits stay with 32 bits; and where
 # they are made, and where their gradient is handed back to the layers, they exist with 16 bits **as well**. In a
 # model that is narrow and knows many words, like this one, that can cost more than the layers save. In a deep

@@ -106,6 +106,15 @@ def test_the_loss_scale_halves_after_the_first_overflow_and_doubles_after_a_wind
     assert scale.scale == 2 * 8388608
 
 
+def test_the_loss_scale_moves_as_in_the_diagram_of_it():
+    from course_lib.show.moving import loss_scaler
+
+    scale = LossScale(2.0**20, dynamic=True, window=3, patience=2, hysteresis=2)
+    for state in loss_scaler.simulate(30, start_power=20, window=3, patience=2, bursts=[15]):
+        assert scale.scale == state.scale
+        scale.update(state.overflow)
+
+
 def test_tensorboard_has_megatrons_names(worlds, tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

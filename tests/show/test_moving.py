@@ -210,6 +210,24 @@ def test_a_burst_is_skipped_and_costs_one_halving():
     assert states[-1].scale == 4096
 
 
+def test_patience_forgives_the_first_overflow_until_the_scale_has_doubled():
+    states = loss_scaler.simulate(9, start_power=14, window=3, patience=2)
+    assert [math.log2(state.scale) for state in states] == [14, 14, 13, 13, 13, 14, 14, 13, 13]
+    assert [state.patience_left for state in states] == [1, 0, 0, 0, 0, 1, 0, 0, 0]
+    assert [state.good_in_a_row for state in states] == [0, 0, 1, 2, 3, 0, 0, 1, 2]
+    assert [state.factor for state in states] == [1, 0.5, 1, 1, 2, 1, 0.5, 1, 1]
+
+
+def test_the_frames_of_loss_scaling_say_and_count_what_patience_and_window_do():
+    frames = moving.loss_scaling(6, start_power=14, window=3, patience=2).frames
+    assert "the scale stays, since patience is left (1 of 2)" in frames[0].text
+    assert "the scale is halved" in frames[1].text
+    assert "good step 3 in a row: the scale doubles" in frames[4].text
+    drawn = [[thing.text for thing in frame.scene.things] for frame in frames]
+    assert "0 of 2 → ÷2" in drawn[1]
+    assert "3 of 3 → ×2" in drawn[4]
+
+
 STORIES = {
     "ring": lambda: moving.collective("all-reduce", 4, "ring"),
     "tree": lambda: moving.collective("all-reduce", 8, "tree"),

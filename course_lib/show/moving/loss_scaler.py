@@ -16,6 +16,8 @@ SMALLEST_POWER = -24
 GRADIENTS = {-38: 3, -34: 7, -30: 12, -26: 16, -22: 19, -18: 17, -14: 13, -10: 8, -6: 4, 2.6: 1}
 """Share in per cent of gradients of about 2^power: the usual long tail to the small side."""
 
+MOST_MARKS = 5
+
 
 @dataclass(frozen=True)
 class State:
@@ -27,6 +29,10 @@ class State:
     lost_percent: float
     """Gradients that became zero because even scaled they are too small."""
     good_in_a_row: int
+    patience_left: int
+    """Overflows that are still forgiven, this iteration counted."""
+    factor: float
+    """What becomes of the scale after this iteration: 1, ½ or 2."""
 
 
 def simulate(
@@ -34,10 +40,12 @@ def simulate(
     start_power: int = 23,
     window: int = 1000,
     bursts: Sequence[int] = (),
+    patience: int = 1,
 ) -> list[State]:
-    """The scale halves with every overflow, which is skipped; it doubles after `window` good
-    iterations. In `bursts` the largest gradient is 64 times its usual size."""
-    scale, skipped, good = 2.0**start_power, 0, 0
+    """An iteration that overflows is skipped. The scale halves once `patience` overflows have come,
+    and with each after that; after `window` good iterations in a row it doubles, and the patience
+    is as at first. In `bursts` the largest gradient is 64 times its usual size."""
+    scale, skipped, good, left = 2.0**start_power, 0, 0, patience
     states = []
     for iteration in range(1, iterations + 1):
         largest = 2.0 ** max(GRADIENTS) * (64 if iteration in bursts else 1)
@@ -47,17 +55,21 @@ def simulate(
             share for power, share in GRADIENTS.items() if 2.0**power * scale < 2.0**SMALLEST_POWER
         )
         good = 0 if overflow else good + 1
-        states.append(State(iteration, scale, overflow, skipped, float(lost), good))
-        if overflow:
-            scale = max(scale / 2, 1.0)
-        elif good == window:
-            scale, good = scale * 2, 0
+        left = max(left - overflow, 0)
+        factor = 0.5 if overflow and not left else 2.0 if good == window else 1.0
+        states.append(State(iteration, scale, overflow, skipped, float(lost), good, left, factor))
+        scale = max(scale * factor, 1.0)
+        if good == window:
+            good, left = 0, patience
     return states
 
 
-def loss_scaling(iterations: int = 14, start_power: int = 23, window: int = 1000) -> Story:
-    states = simulate(iterations, start_power, window)
-    frames = tuple(_frame(state) for state in states)
+def loss_scaling(
+    iterations: int = 14, start_power: int = 23, window: int = 1000, patience: int = 2
+) -> Story:
+    """`patience` is --hysteresis, `window` is --loss-scale-window."""
+    states = simulate(iterations, start_power, window, patience=patience)
+    frames = tuple(_frame(state, window, patience) for state in states)
     return Story("Dynamic loss scaling in 16 bits", frames)
 
 
@@ -65,23 +77,63 @@ def two_to(power: int) -> str:
     return "2" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def _frame(state: State) -> Frame:
+def _frame(state: State, window: int, patience: int) -> Frame:
     power = round(math.log2(state.scale))
     if state.overflow:
+        becomes = (
+            "the scale is halved"
+            if state.factor < 1
+            else f"the scale stays, since patience is left ({state.patience_left} of {patience})"
+        )
         text = (
             f"Scaled by {two_to(power)}, the largest gradients exceed {LARGEST:.0f} and become "
-            "infinite: the iteration is skipped and the scale halved."
+            f"infinite: the iteration is skipped, and {becomes}."
         )
         title = f"iteration {state.iteration}: overflow, skipped"
     else:
         text = f"Scaled by {two_to(power)}, all gradients are finite: the step is taken."
+        if state.factor > 1:
+            text += f" It is good step {window} in a row: the scale doubles, patience is restored."
         title = f"iteration {state.iteration}: step taken"
     text += (
         f" {state.lost_percent:.0f} % are too small and become zero; without scaling it would be "
     )
     unscaled = sum(share for p, share in GRADIENTS.items() if p < SMALLEST_POWER)
     text += f"{unscaled} %. Skipped so far: {state.skipped}."
-    return Frame(title, text, _scene(state, power))
+    counters = _counters(state, window, patience)
+    scene = _scene(state, power)
+    return Frame(title, text, Scene((*scene.things, *counters), scene.width, scene.height + 0.75))
+
+
+def _counters(state: State, window: int, patience: int) -> tuple[Cell | Words, ...]:
+    """What the scaler remembers from one iteration to the next: two rows of marks."""
+    up = " → ×2" if state.factor > 1 else ""
+    down = " → ÷2" if state.factor < 1 else ""
+    return (
+        *_marks(0.5, "good in a row", state.good_in_a_row, window, GREEN, up),
+        *_marks(6.6, "patience left", state.patience_left, patience, ORANGE, down),
+    )
+
+
+def _marks(
+    x: float, name: str, count: int, whole: int, paint: str, then: str
+) -> list[Cell | Words]:
+    """A mark for each while there are few, else one bar that fills."""
+    y, width = 4.35, 0.36
+    things: list[Cell | Words] = [Words(x, y, name, 10, align="left", paint=QUIET)]
+    start = x + 1.9
+    if whole <= MOST_MARKS:
+        for number in range(whole):
+            filled = paint if number < count else FAINT
+            things.append(Cell(start + number * width, y, "", filled, 0.8 * width, 0.34))
+        end = start + whole * width
+    else:
+        end = start + MOST_MARKS * width
+        things.append(Cell((start + end) / 2, y, "", FAINT, end - start, 0.34))
+        if part := (end - start) * count / whole:
+            things.append(Cell(start + part / 2, y, "", paint, part, 0.34))
+    said = f"{count} of {whole}{then}"
+    return [*things, Words(end + 0.15, y, said, 10, align="left", bold=bool(then))]
 
 
 def _scene(state: State, power: int) -> Scene:
