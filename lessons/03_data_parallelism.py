@@ -253,7 +253,11 @@ print(f"weak scaling:   you guessed {guess_weak}, measured {weak:.2f}")
 # does and when. Lesson 05 reads its traces in detail; here one figure is enough. The run is `dp4` once more,
 # only shorter, and two of its steps are recorded on every rank.
 #
-# **Predict.** Before you run it, say a number: which share of a step do your devices spend on sending?
+# **Predict.** Before you run it, write a number down: how many percent of a step are your devices busy with
+# exchanging gradients, and with nothing else?
+
+# %% id="time-guess"
+guess_percent = 10  # change it to your own guess
 
 # %% id="time-run"
 traced = lab.submit(
@@ -271,8 +275,13 @@ traced = lab.submit(
 traced.require()
 show.step_time(traced.profile.overlap)
 
+# %% id="time-see"
+total = traced.profile.overlap[["exposed_communication_us", "total_us"]].sum()
+share = 100 * total["exposed_communication_us"] / total["total_us"]
+print(f"you guessed {guess_percent} % of a step, measured {share:.0f} %, mean over the four ranks")
+
 # %% [markdown] id="time-explain"
-# **Explain.** One bar for each rank, in parts of a step. *Exposed* communication is the part during which
+# **Explain.** The figure has one bar for each rank, in parts of a step. *Exposed* communication is the part during which
 # nothing is computed. In this program that is nearly all of it: the gradients are sent in one piece when the
 # backward pass is over. Part of it is not sending but waiting: an all-reduce ends when the slowest rank has
 # joined, and the bars of the others show that as communication too.
