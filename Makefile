@@ -26,8 +26,8 @@ lint: setup
 	@$(BIN)/mypy
 
 test: lint
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -p course_lib.teach.nbval_checks \
-	    --nbval-lax --nbval-cell-timeout=600 $(FILES)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	    -p course_lib.teach.nbval_checks --nbval-lax --nbval-cell-timeout=600 $(FILES)
 
 course: setup
 	@$(BIN)/course run

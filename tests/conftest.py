@@ -10,6 +10,26 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
+LONGEST_FIRST = (
+    "tests/conformance",
+    "tests/code/test_equality.py",
+    "tests/browser",
+    "tests/deploy",
+    "solutions",
+    "notebooks",
+    "tests/code",
+    "tests/lab",
+    "tests/box",
+)
+"""So that at the end no worker is left alone with a long file; what is not named comes last."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def turn(item: pytest.Item) -> int:
+        named = (n for n, start in enumerate(LONGEST_FIRST) if item.nodeid.startswith(start))
+        return next(named, len(LONGEST_FIRST))
+
+    items.sort(key=turn)
 
 
 def missing(what: str) -> None:
