@@ -79,13 +79,16 @@ class Form:
     def like(self, lines: Lines) -> Flags:
         """Which lines have this form."""
         words, bar = lines.words, lines.bars[:, self.first_bar]
-        same = words_byte(words, bar - self.slash) == ord("/")
-        same &= word(words, bar - self.word) == _ITERATION[0]
-        same &= word(words, bar - self.word + 1) == _ITERATION[1]
+        same = bar >= self.word
+        at = np.where(same, bar - self.word, 0)
+        same &= words_byte(words, at + self.word - self.slash) == ord("/")
+        same &= word(words, at) == _ITERATION[0]
+        same &= word(words, at + 1) == _ITERATION[1]
         name = lines.bars[:, self.bar] + 1
         first, last, mask = self.ends
         same &= ((word(words, name) ^ first) & mask == 0).all(axis=1)
         name = name + np.maximum(self.length - WORD, 0)
+        name = np.minimum(name, (len(words) - 2) * WORD)  # of another form, near the block's end
         same &= ((word(words, name) ^ last) & mask == 0).all(axis=1)
         return np.asarray(same)
 

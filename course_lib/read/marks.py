@@ -38,10 +38,15 @@ class Logged:
 
     def before(self, line: int, earlier: int | None) -> int | None:
         index = int(np.searchsorted(self.line, line, "right"))
-        return int(self.iteration[index - 1]) if index else earlier
+        return self._number(index - 1, earlier) if index else earlier
 
     def last(self, earlier: int | None) -> int | None:
-        return int(self.iteration[-1]) if len(self.iteration) else earlier
+        return self._number(-1, earlier) if len(self.iteration) else earlier
+
+    def _number(self, row: int, earlier: int | None) -> int | None:
+        """A damaged log may call it `inf`."""
+        value = float(self.iteration[row])
+        return int(value) if np.isfinite(value) else earlier
 
 
 class Marks:

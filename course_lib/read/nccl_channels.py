@@ -6,6 +6,7 @@ up afterwards.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -29,6 +30,7 @@ from course_lib.read.scan import Ints
 
 RING, NEITHER = -1, -2
 MOST_CHANNEL_LINES = 50_000_000
+_NUMBER = re.compile(rb"\d{1,9}")
 _OF_A_PLAIN_LINE = (b"#", b" float ", b"version", b"nccl")
 
 
@@ -94,7 +96,7 @@ class ChannelLines:
             self.rows.extend(slots[good], found.channel[good], link[good], line[good])
         for row in np.flatnonzero((slots >= 0) & (link == RING)).tolist():
             self.line = int(line[row])
-            order = found.link.text[found.link.code[row]]
+            order = prefix.without_colours(found.link.text[found.link.code[row]])
             self._ring(int(slots[row]), found.name(row, piece.text), order)
 
     def _links_of(self, texts: Texts) -> Ints:
@@ -136,11 +138,14 @@ class ChannelLines:
         """`name` is the channel's number and perhaps, after a slash, how many there are; of an
         order that NCCL cut short the last number may be cut too."""
         channel, _, total = name.partition(b"/")
+        number = _NUMBER.match(channel)
+        if number is None:
+            return
         whole = order.rstrip().removesuffix(b"...")
         parts = whole.split() if len(whole) == len(order.rstrip()) else whole.split()[:-1]
         self.rings.add(
             communicator=slot,
-            channel=int(channel[:9]),
+            channel=int(number[0]),
             order=tuple(int(part) for part in parts),
             line=self.line,
             total=int(total[:9]) if total.isdigit() else None,

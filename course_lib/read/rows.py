@@ -41,7 +41,7 @@ class Rows:
             if name in self.integers:
                 table[name] = as_integers(table[name])
             elif table[name].dtype == object and _numeric(table[name]):
-                table[name] = pd.to_numeric(table[name], errors="coerce")
+                table[name] = _numbers(table[name])
         return table
 
 
@@ -50,11 +50,22 @@ def _numeric(column: pd.Series[Any]) -> bool:
     return bool(column.map(lambda value: value is None or isinstance(value, int | float)).all())
 
 
+def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+    """What is none is unknown, and so is one of hundreds of digits, which no float holds."""
+    import pandas as pd
+
+    try:
+        return pd.to_numeric(column, errors="coerce")
+    except OverflowError:
+        held = column.map(lambda value: str(value) if isinstance(value, int) else value)
+        return pd.to_numeric(held, errors="coerce")
+
+
 def as_integers(column: pd.Series[Any]) -> pd.Series[Any]:
     """Nullable integers; what is no whole number (or too large) becomes unknown."""
     import pandas as pd
 
-    numbers = pd.to_numeric(column, errors="coerce")
+    numbers = _numbers(column)
     if numbers.dtype.kind == "f":
         numbers = numbers.where(numbers.abs() < 2**62).round()
     try:

@@ -290,3 +290,23 @@ def test_no_bytes_raise(tmp_path_factory, pieces):
     log = read.nccl(path)
     log.matrix()
     log.counts()
+
+
+@pytest.mark.parametrize("order", ["0 1\x1b]0;title\x07 2", "0\x1b[1m 1 2"])
+@pytest.mark.parametrize("channel", ["02/04", "02\x8d/04"])
+def test_a_damaged_ring_is_read_or_left_out(tmp_path, channel, order):
+    path = tmp_path / "nccl.log"
+    line = f"node1:10:20 [0] NCCL INFO Channel {channel} : {order}\n"
+    path.write_bytes(line.encode("latin-1"))
+    rings = read.nccl(path).rings
+    assert rings["order"].tolist() in ([], [(0, 1, 2)])
+
+
+def test_a_size_of_hundreds_of_digits_is_no_number(tmp_path):
+    path = tmp_path / "tests.log"
+    row = "{} 256 float sum -1 12.5 0.1 0.2 0 12.0 0.1 0.2 0\n"
+    head = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+    path.write_text(head + row.format(1024) + row.format("9" * 400))
+    sizes = read.nccl(path).tests["size_bytes"]
+    assert sizes.iloc[0] == 1024
+    assert len(sizes) == 2

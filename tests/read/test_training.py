@@ -293,3 +293,26 @@ def test_no_bytes_raise(pieces, size):
     str(log)
     assert log.lines >= 0
     assert (log.finished, log.skipped, log.nan, log.parameter_count) is not None
+
+
+def test_an_iteration_called_infinite_is_no_place_for_other_lines(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_text(
+        "\n" * 40 + " iteration   7/ 10 | elapsed time per iteration (ms): 5.0 | lm loss: 2.0 |\n"
+        " iteration inf/ 10 | elapsed time per iteration (ms): 5.0 | lm loss: 2.0 |\n"
+        "validation loss at iteration 3 | lm loss value: 2.5E+00 | lm loss PPL: 1.2E+01 |\n"
+        "[Rank 0] (after 3 iterations) memory (MB) | allocated: 5.0 | max allocated: 6.0 |\n"
+        "found inf in the gradients\nsaving checkpoint at iteration 3 to here\n"
+    )
+    log = read.training_log(path)
+    assert len(log.evaluations) == 1
+
+
+def test_a_line_of_another_form_at_the_end_of_a_block_is_read_too(tmp_path):
+    """Its bars are where a longer one of the same form has names."""
+    long = "a name of a field that is longer than any that a program would print to anybody"
+    line = " iteration {n}/ 9 | elapsed time per iteration (ms): 5.0 | {name}: 2.0 |\n"
+    path = tmp_path / "a.log"
+    lines = [line.format(n=1, name=long), line.format(n=2, name="a"), "x" * 33 + "\n"]
+    path.write_text("\n" * 40 + "".join(lines))
+    assert read.training_log(path).iterations["iteration"].tolist() == [1, 2]
