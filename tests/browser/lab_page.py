@@ -47,7 +47,7 @@ class LabPage:
 
     def wait_until_open(self) -> None:
         self.cell(next(iter(self.place))).wait_for()
-        self.page.get_by_text(KERNEL_IS_THERE).first.wait_for()
+        self.page.locator("#jp-main-statusbar").get_by_text(KERNEL_IS_THERE).first.wait_for()
 
     def cell(self, name: str) -> Any:
         return self.page.locator(".jp-Notebook .jp-Cell").nth(self.place[name])
