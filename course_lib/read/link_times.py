@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_lib.read.lines import PathLike
+from course_lib.read.rows import as_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +33,8 @@ FIT_COLUMNS = ("kind", "source", "destination", "alpha_us", "beta_gb_s", "r2")
 LARGEST_FILE_BYTES = 256 << 20
 MOST_SAMPLES = 1_000_000
 LARGEST_WORLD = 4096
+SHORTEST_US, LONGEST_US = 1e-6, 1e12
+"""Of a message; beyond, a file is damaged."""
 PART_OF_LONGEST = 1 / 8
 """Messages that take at least this part of the longest time count as large."""
 
@@ -123,7 +126,7 @@ def fit_line(
     lie sizes that a network's buffers swallow faster than it can send. Neither may be negative.
     """
     size, time = np.asarray(sizes, float), np.asarray(times, float)
-    good = np.isfinite(size) & np.isfinite(time) & (time > 0) & (size > 0)
+    good = np.isfinite(size) & (time > SHORTEST_US) & (time < LONGEST_US) & (size > 0)
     size, time = size[good], time[good]
     if not len(size):
         return math.nan, math.nan, math.nan
@@ -157,14 +160,13 @@ def links(path: PathLike) -> Links:
 
 
 def _build(data: dict[str, Any], notes: tuple[str, ...]) -> Links:
-    import pandas as pd
 
     ranks = _table(data.get("ranks"), RANK_COLUMNS, ("rank", "pid"))
     samples = _table(
         data.get("samples"), SAMPLE_COLUMNS, ("source", "destination", "size_bytes", "repeat")
     )
     for name in ("time_us", "fastest_us"):
-        samples[name] = pd.to_numeric(samples[name], errors="coerce").astype(float)
+        samples[name] = as_numbers(samples[name]).astype(float)
     samples = samples[np.isfinite(samples["time_us"]) & samples["size_bytes"].notna()]
     repeated = data.get("all_reduce")
     repeated = repeated if isinstance(repeated, dict) else {}

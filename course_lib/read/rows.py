@@ -41,7 +41,7 @@ class Rows:
             if name in self.integers:
                 table[name] = as_integers(table[name])
             elif table[name].dtype == object and _numeric(table[name]):
-                table[name] = _numbers(table[name])
+                table[name] = as_numbers(table[name])
         return table
 
 
@@ -50,7 +50,7 @@ def _numeric(column: pd.Series[Any]) -> bool:
     return bool(column.map(lambda value: value is None or isinstance(value, int | float)).all())
 
 
-def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+def as_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
     """What is none is unknown, and so is one of hundreds of digits, which no float holds."""
     import pandas as pd
 
@@ -65,7 +65,7 @@ def as_integers(column: pd.Series[Any]) -> pd.Series[Any]:
     """Nullable integers; what is no whole number (or too large) becomes unknown."""
     import pandas as pd
 
-    numbers = _numbers(column)
+    numbers = as_numbers(column)
     if numbers.dtype.kind == "f":
         numbers = numbers.where(numbers.abs() < 2**62).round()
     try:

@@ -225,3 +225,19 @@ def test_nothing_raises(tmp_path_factory, fields, noise):
             content + b"\n" + look(**{"unix_s": 5} | fields).encode()
         )
         assert read.monitor(folder / "monitor.jsonl").load is not None
+
+
+@pytest.mark.parametrize("time_us", ["9" * 400, "1e-300", "1e300"])
+def test_a_time_that_none_can_have_is_no_measurement(tmp_path, time_us):
+    sizes = [2**power for power in range(10, 20, 2)]
+    samples = [
+        f'{{"kind": "point-to-point", "source": 0, "destination": 1, "size_bytes": {size}, '
+        f'"time_us": {time}, "fastest_us": {time}, "repeat": 3}}'
+        for size in sizes
+        for time in (10 + size / 1e3, time_us)
+    ]
+    ranks = '[{"rank": 0, "node": "a"}, {"rank": 1, "node": "b"}]'
+    path = tmp_path / "links.json"
+    path.write_text(f'{{"ranks": {ranks}, "samples": [{", ".join(samples)}]}}')
+    fits = read.links(path).fits
+    assert fits["beta_gb_s"].iloc[0] == pytest.approx(1.0)
