@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-MOST_HOSTS = 1_000_000
+MOST_HOSTS, MOST_BRACKETS = 1_000_000, 20
+MOST_LETTERS = 20_000_000
+"""A few bytes can stand for more names than fit the memory."""
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 
 
-def expand_hosts(text: str) -> list[str]:
+def expand_hosts(text: str, most_letters: int = MOST_LETTERS) -> list[str]:
     """The names in their order. What is no host list is returned as it is; a list that was cut
-    short by the printing command (`…` or `...`) gives the names that are whole."""
+    short by the printing command (`…` or `...`) gives the names that are whole. One that is too
+    long ends early."""
     names: list[str] = []
     for part in _split(text.strip()):
-        for name in _expand(part):
-            names.append(name)
-            if len(names) >= MOST_HOSTS:
+        for name in _expand(part) if part.count("[") <= MOST_BRACKETS else (part,):
+            most_letters -= len(name)
+            if len(names) >= MOST_HOSTS or most_letters < 0:
                 return names
+            names.append(name)
     return names
 
 

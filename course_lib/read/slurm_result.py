@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from course_lib.read.hostlist import expand_hosts
+from course_lib.read.hostlist import MOST_LETTERS, expand_hosts
 from course_lib.read.slurm_words import job_state, node_state, seconds
 
 if TYPE_CHECKING:
@@ -31,7 +31,12 @@ class SlurmTable:
         column of states, of host lists or of times."""
         import pandas as pd
 
-        return pd.DataFrame([row | _told(self.kind, row) for row in self.rows])
+        rows, letters_left = [], MOST_LETTERS
+        for row in self.rows:
+            told = _told(self.kind, row, letters_left)
+            letters_left -= sum(map(len, told.get("hosts", ())))
+            rows.append(row | told)
+        return pd.DataFrame(rows)
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class SlurmText:
         return self.tables[0].table if self.tables else pd.DataFrame()
 
 
-def _told(kind: str, row: Record) -> dict[str, Any]:
+def _told(kind: str, row: Record, most_letters: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     lower = {name.lower(): value for name, value in row.items()}
     state = next(
@@ -69,7 +74,7 @@ def _told(kind: str, row: Record) -> dict[str, Any]:
         found["state_name"] = job_state(state)
     for key in ("nodelist(reason)", "nodelist", "nodename"):
         if key in lower and not lower[key].startswith("(") and lower[key]:
-            found["hosts"] = tuple(expand_hosts(lower[key]))
+            found["hosts"] = tuple(expand_hosts(lower[key], most_letters))
             break
     for key in ("time", "elapsed", "runtime"):
         if key in lower:

@@ -206,3 +206,19 @@ def test_no_text_raises(pieces):
     for table in found.tables:
         assert len(table.table) == len(table.rows)
     read.expand_hosts("\n".join(pieces)[:200])
+
+
+def test_lists_of_more_hosts_than_fit_the_memory_end_early():
+    assert len(read.expand_hosts("n[1-999999]" * 3)) <= 1_000_000
+    assert sum(map(len, read.expand_hosts("n" * 10_000 + "[1-999999]"))) <= 20_000_000
+    assert read.expand_hosts("n[1-2]" * 1000) == ["n[1-2]" * 1000]
+
+
+def test_a_table_of_such_lists_holds_no_more_than_one_of_them(tmp_path):
+    path = tmp_path / "squeue.txt"
+    head = "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n"
+    row = "{} course a me R 0:01 999999 " + "n" * 200 + "[1-999999]\n"
+    path.write_text(head + "".join(row.format(number) for number in range(1, 40)))
+    hosts = read.slurm(path).table["hosts"]
+    assert len(hosts) == 39
+    assert sum(len(name) for names in hosts for name in names) <= 20_000_000
