@@ -373,14 +373,7 @@ print(f"training step:    you guessed {guess_step} times as long, measured {step
 # to begin with, or nodes that share one network, which `sinfo` says in a note.)
 
 # %% id="losses"
-losses = fast_run.log.iterations["lm_loss"]
-apart = (losses - slow_run.log.iterations["lm_loss"]).abs().max()
-if apart == 0:
-    print("the losses are equal in every digit")
-elif apart < 1e-3 * losses.min():
-    print(f"the losses are equal up to rounding: they differ by {apart:.1e} at most")
-else:
-    print(f"the losses differ by up to {apart:.2g}: these runs did NOT do the same work")
+print(fast_run.log.losses_beside(slow_run.log))
 
 # %% [markdown] id="losses-explain"
 # A difference below a thousandth of the loss is rounding: over another road the library may add in another

@@ -79,14 +79,7 @@ lab.tensorboard("scalars")
 # speed would be pointless:
 
 # %% id="same-loss"
-losses = healthy.log.iterations["lm_loss"]
-apart = (losses - ill.log.iterations["lm_loss"]).abs().max()
-if apart == 0:
-    print("the losses are equal in every digit")
-elif apart < 1e-3 * losses.min():
-    print(f"the losses are equal up to rounding: they differ by {apart:.1e} at most")
-else:
-    print(f"the losses differ by up to {apart:.2g}: these runs do NOT do the same work")
+print(healthy.log.losses_beside(ill.log))
 
 # %% [markdown] id="same-loss-explain"
 # A difference below a thousandth of the loss is rounding: numbers were added in another order. A larger one

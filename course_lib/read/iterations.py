@@ -62,10 +62,8 @@ class IterationRows:
         parts = [] if found.part is None else [replace(found.part, codes=codes[found.part.codes])]
         if len(found.rest.line):
             parts.append(self._one_by_one(*pick(piece.text, found.rest), place.file))
-        if not parts:
-            return np.zeros(0, np.int64), np.zeros(0)
-        part = merged(parts)
-        if self.rows + len(part.line) > MOST_ROWS or not len(part.line):
+        part = merged(parts) if parts else None
+        if part is None or not len(part.line) or self.rows + len(part.line) > MOST_ROWS:
             return np.zeros(0, np.int64), np.zeros(0)
         line, columns = part.line + place.line, by_global_step(part.columns)
         self.columns.add(columns, len(line))

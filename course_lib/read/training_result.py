@@ -36,6 +36,8 @@ ITERATION_COLUMNS = (
     "tokens_per_second_per_device",
     "tflops_per_device",
 )
+ROUNDING = 1e-3
+"""Losses that differ by a smaller part of themselves come from the same work."""
 WHERE_COLUMNS = ("timestamp", "rank", "node", "copies", "attempt", "line", "file")
 EVALUATION_COLUMNS = ("iteration", "split", "name", "lm_loss", "perplexity", "rank", "line", "file")
 MEMORY_COLUMNS = (
@@ -160,6 +162,16 @@ class TrainingLog:
     @property
     def losses(self) -> pd.Series[float]:
         return self.iterations.set_index("iteration")["lm_loss"].dropna()
+
+    def losses_beside(self, other: TrainingLog) -> str:
+        """How far the losses are from those of a run that should have done the same work."""
+        losses = self.iterations["lm_loss"]
+        apart = (losses - other.iterations["lm_loss"]).abs().max()
+        if apart == 0:
+            return "the losses are equal in every digit"
+        if apart < ROUNDING * losses.min():
+            return f"the losses are equal up to rounding: they differ by {apart:.1e} at most"
+        return f"the losses differ by up to {apart:.2g}: these runs did NOT do the same work"
 
     def __str__(self) -> str:
         if self.iterations.empty:

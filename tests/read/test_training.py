@@ -316,3 +316,17 @@ def test_a_line_of_another_form_at_the_end_of_a_block_is_read_too(tmp_path):
     lines = [line.format(n=1, name=long), line.format(n=2, name="a"), "x" * 33 + "\n"]
     path.write_text("\n" * 40 + "".join(lines))
     assert read.training_log(path).iterations["iteration"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ("2.0", "equal in every digit"),
+        ("2.0001", "equal up to rounding: they differ by 1.0e-04"),
+        ("2.1", "differ by up to 0.1: these runs did NOT do the same work"),
+    ],
+)
+def test_losses_of_two_runs_are_compared_in_words(other, said):
+    line = " iteration 1/ 1 | elapsed time per iteration (ms): 5.0 | lm loss: {} |\n"
+    one, two = (feed(line.format(loss)) for loss in ("2.0", other))
+    assert said in one.losses_beside(two)
