@@ -22,16 +22,22 @@ HOSTILE = """we ird'"é$(touch pwned)%j;&"""
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory):
-    """The name of the site that the tests run on; its commands are on the PATH from here on."""
+def box_home(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("box")
+
+
+@pytest.fixture
+def cluster(box_home, monkeypatch):
+    """The name of the site that the test runs on, with its commands on the PATH.
+
+    For the test only: whatever else this process runs, such as notebooks, has a box of its own.
+    """
     if os.environ.get("COURSE_TEST_CLUSTER") == "slurm":
-        yield "slurm"
-        return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COURSE_BOX_HOME", str(tmp_path_factory.mktemp("box")))
-        patch.setenv("COURSE_BOX_WARM", "0")  # shell jobs gain nothing from a process with torch
-        patch.setenv("PATH", f"{box_bin()}{os.pathsep}{os.environ['PATH']}")
-        yield "box"
+        return "slurm"
+    monkeypatch.setenv("COURSE_BOX_HOME", str(box_home))
+    monkeypatch.setenv("COURSE_BOX_WARM", "0")  # shell jobs gain nothing from a process with torch
+    monkeypatch.setenv("PATH", f"{box_bin()}{os.pathsep}{os.environ['PATH']}")
+    return "box"
 
 
 @pytest.fixture
