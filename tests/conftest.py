@@ -38,6 +38,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=turn)
 
 
+def of_the_course() -> dict[str, str]:
+    return {name: text for name, text in os.environ.items() if name.startswith("COURSE_")}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def environment_at_the_start() -> dict[str, str]:
+    return of_the_course()
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_in_the_environment(environment_at_the_start):
+    """Every later test and notebook of this process would run with it."""
+    yield
+    assert of_the_course() == environment_at_the_start, "left in the environment by a fixture"
+
+
 def missing(what: str) -> None:
     """Skips, or fails where the run promises that everything is installed (CI)."""
     if os.environ.get("COURSE_TEST_REQUIRE_ALL"):
