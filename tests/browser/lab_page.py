@@ -69,6 +69,13 @@ class LabPage:
         editor.click()
         self.page.keyboard.press("Control+Enter")
 
+    def run_down_to(self, name: str) -> None:
+        self.cell(name).locator(".cm-content").first.click()
+        self.menu("Run", "Run All Above Selected Cell")
+        self.wait_for("/\\[[*0-9]+\\]/.test(prompts)")
+        self.run(name)
+        self.wait_until_idle()
+
     def menu(self, name: str, entry: str) -> None:
         self.page.get_by_role("menuitem", name=name, exact=True).click()
         self.page.get_by_text(entry, exact=True).click()
