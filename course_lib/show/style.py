@@ -181,9 +181,13 @@ def legend_below(axes: Axes, extra: Sequence[Artist] = ()) -> None:
 
 
 def plain_ticks(axis: Axis) -> None:
-    """Numbers written out on a logarithmic axis; matplotlib would typeset them as formulas."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    axis.set_minor_formatter(NullFormatter())
+    """Numbers written out on a logarithmic axis; matplotlib would typeset them as formulas. The
+    small ticks have theirs only on an axis that would else show fewer than two."""
+    written_out = FuncFormatter(lambda value, _: f"{value:,.10g}")
+    low, high = sorted(axis.get_view_interval())
+    large = [value for value in axis.get_majorticklocs() if low <= value <= high]
+    axis.set_major_formatter(written_out)
+    axis.set_minor_formatter(written_out if len(large) < 2 else NullFormatter())
 
 
 def readable_on(background: Any) -> str:

@@ -35,8 +35,8 @@ def batches(
         _memory(left, micro_batch, peak_mib, limit_mib, lines)
         right.plot(micro_batch[~broke], speed[~broke], "o-", color=BLUE, ms=7)
         right.set(xlabel="micro-batch", ylabel="samples per second", title="Throughput")
-        right.set_ylim(bottom=0)
-        right.set_xlim(left=0)
+        right.set_ylim(0, 1.15 * np.nanmax(speed[~broke], initial=0.0) or 1.0)
+        right.set_xlim(left.get_xlim())
         for axes in (left, right):
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         legend_below(left)
