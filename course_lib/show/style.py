@@ -20,7 +20,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from course_lib.show.picture import CSS_PX_PER_INCH, Picture
 
@@ -181,13 +181,13 @@ def legend_below(axes: Axes, extra: Sequence[Artist] = ()) -> None:
 
 
 def plain_ticks(axis: Axis) -> None:
-    """Numbers written out on a logarithmic axis; matplotlib would typeset them as formulas. The
-    small ticks have theirs only on an axis that would else show fewer than two."""
-    written_out = FuncFormatter(lambda value, _: f"{value:,.10g}")
+    """Numbers written out on a logarithmic axis; matplotlib would typeset them as formulas. An axis
+    that would show fewer than two, being shorter than a decade, has them at even steps."""
     low, high = sorted(axis.get_view_interval())
-    large = [value for value in axis.get_majorticklocs() if low <= value <= high]
-    axis.set_major_formatter(written_out)
-    axis.set_minor_formatter(written_out if len(large) < 2 else NullFormatter())
+    if sum(low <= value <= high for value in axis.get_majorticklocs()) < 2:
+        axis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def readable_on(background: Any) -> str:
