@@ -60,7 +60,11 @@ class LabPage:
         self.page.keyboard.insert_text(text)
 
     def run_all(self) -> None:
-        self.menu("Run", "Run All Cells")
+        self._begin("Run All Cells")
+
+    def _begin(self, entry: str) -> None:
+        """Returns when a cell has begun: before, nothing would look like everything is done."""
+        self.menu("Run", entry)
         self.wait_for("/\\[[*0-9]+\\]/.test(prompts)")
 
     def run(self, name: str) -> None:
@@ -71,8 +75,7 @@ class LabPage:
 
     def run_down_to(self, name: str) -> None:
         self.cell(name).locator(".cm-content").first.click()
-        self.menu("Run", "Run All Above Selected Cell")
-        self.wait_for("/\\[[*0-9]+\\]/.test(prompts)")
+        self._begin("Run All Above Selected Cell")
         self.run(name)
         self.wait_until_idle()
 
