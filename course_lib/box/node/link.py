@@ -7,9 +7,9 @@ nodes that send to a fourth share its cable, as at the ports of a real switch.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from course_lib.box.node import libc
+from course_lib.box.node.netlink import Netlink
 
 MTU_BYTES = 9000  # jumbo frames, as clusters use; headers then cost 1 % and not 5 %
 HIGHEST_SHAPED_GBIT = 30.0  # tbf's rate field ends at 34 Gbit/s; no machine with veth gets there
@@ -22,7 +22,7 @@ SMALLEST_QUEUE_BYTES = 1024 * 1024  # many UDP datagrams of 64 KiB, which arrive
 class Cable:
     """The network namespace of one node, with a netlink socket that lives in it."""
 
-    def __init__(self, namespace: int, netlink: Any) -> None:
+    def __init__(self, namespace: int, netlink: Netlink) -> None:
         self.namespace = namespace
         self.netlink = netlink
 
@@ -42,37 +42,32 @@ def build(addresses: list[str], prefix: int, link_gbit: float) -> list[int]:
 
     The caller is in a network namespace of its own, which becomes the switch.
     """
-    from pyroute2 import IPRoute  # 0.2 s
-    from pyroute2.netlink.exceptions import NetlinkError
-
+    limits = shape(link_gbit)
+    networks = []
     switch_namespace = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    switch = IPRoute()
     try:
-        switch.link("add", ifname="switch", kind="bridge")
-        bridge = switch.link_lookup(ifname="switch")[0]
-        switch.link("set", index=bridge, mtu=MTU_BYTES, state="up")
-        cables = []
-        limits = shape(link_gbit)
-        for number, address in enumerate(addresses, 1):
-            cable = _plug(switch_namespace, IPRoute)
-            cables.append(cable)
-            _connect(switch, bridge, number, cable, limits)
-            _address(cable, address, prefix)
-        return [cable.namespace for cable in cables]
-    except NetlinkError as error:  # no OSError, though it carries the same numbers
-        raise OSError(error.code, f"network: {os.strerror(error.code)}") from error
+        with Netlink() as switch:
+            switch.add_bridge("switch")
+            bridge = switch.index_of("switch")
+            switch.bring_up(bridge, MTU_BYTES)
+            for number, address in enumerate(addresses, 1):
+                cable = _plug(switch_namespace)
+                with cable.netlink as node:
+                    _connect(switch, bridge, number, cable, limits)
+                    node.add_address(node.index_of("eth0"), address, prefix)
+                networks.append(cable.namespace)
     finally:
-        switch.close()
         os.close(switch_namespace)
+    return networks
 
 
-def _plug(switch_namespace: int, open_netlink: Any) -> Cable:
+def _plug(switch_namespace: int) -> Cable:
     """A new network namespace; the caller is back in the switch's afterwards."""
     libc.unshare(libc.NEWNET)
     try:
         _disable_ipv6()
         namespace = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-        return Cable(namespace, open_netlink())
+        return Cable(namespace, Netlink())
     finally:
         libc.setns(switch_namespace, libc.NEWNET)
 
@@ -86,27 +81,20 @@ def _disable_ipv6() -> None:
 
 
 def _connect(
-    switch: Any,
+    switch: Netlink,
     bridge: int,
     number: int,
     cable: Cable,
     limits: dict[str, int] | None,
 ) -> None:
     port_name = f"port{number}"
-    peer = {"ifname": "eth0", "net_ns_fd": cable.namespace}
-    switch.link("add", ifname=port_name, kind="veth", peer=peer)
-    port = switch.link_lookup(ifname=port_name)[0]
-    switch.link("set", index=port, mtu=MTU_BYTES, master=bridge, state="up")
+    switch.add_veth(port_name, "eth0", cable.namespace)
+    port = switch.index_of(port_name)
+    switch.bring_up(port, MTU_BYTES, bridge)
     node = cable.netlink
-    card = node.link_lookup(ifname="eth0")[0]
-    node.link("set", index=1, state="up")
-    node.link("set", index=card, mtu=MTU_BYTES, state="up")
+    card = node.index_of("eth0")
+    node.bring_up(node.index_of("lo"))
+    node.bring_up(card, MTU_BYTES)
     if limits:
-        switch.tc("add", "tbf", port, **limits)
-        node.tc("add", "tbf", card, **limits)
-
-
-def _address(cable: Cable, address: str, prefix: int) -> None:
-    card = cable.netlink.link_lookup(ifname="eth0")[0]
-    cable.netlink.addr("add", index=card, address=address, prefixlen=prefix)
-    cable.netlink.close()
+        switch.shape(port, **limits)
+        node.shape(card, **limits)

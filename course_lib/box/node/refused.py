@@ -19,10 +19,6 @@ NO_KERNEL_PART = ("not supported", "No such device", "Unknown device type", "No 
 def explain(error: str, read: Read, *, root: bool) -> tuple[str, str]:
     """Reason and cure for what a trial ended with; `read` gives the text of a file or nothing."""
     forbidden = any(word in error for word in FORBIDDEN)
-    if "pyroute2" in error:
-        return "the Python package pyroute2 is not installed", (
-            f"{sys.executable} -m pip install pyroute2"
-        )
     found = _by_a_switch(read, forbidden and not root)
     if forbidden:
         found = found or _by_a_container(error, read)

@@ -24,7 +24,6 @@ LOOK_S = 5.0
 MODULES = (
     "torch", "torch._dynamo", "torch.distributed", "torch.distributed.run", "torch.nn.parallel",
     "torch.optim", "torch.profiler._cupti_monitor", "torch.utils.data", "torch.utils.tensorboard",
-    "pyroute2",
 )  # fmt: skip
 """What a program that trains with DDP has imported after its first step, and torchrun."""
 QUESTION_S = 0.02
