@@ -141,6 +141,9 @@ touch go
 job -J forms -n2 -A physics --comment='of mine' <<'E'
 srun -J inner true
 srun -n1 -J broken false
+code=$?
+sleep 1 # a busy controller may hear of the job's end before the step's, and then derives 0:0
+exit $code
 E
 steps
 t sacct -n -P -j "$id" -o jobid,jobname,ntasks,alloccpus,state
