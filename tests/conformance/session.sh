@@ -59,16 +59,18 @@ job() {
     t sbatch "$@" job.sh
 }
 
-# patience SECONDS COMMAND…: until it succeeds.
+# patience SECONDS COMMAND…: until it succeeds. A look costs the box a start of Python, and most
+# things that did not happen at once take a while.
 patience() {
-    local until=$((SECONDS + $1))
+    local until=$((SECONDS + $1)) pauses=(.1 .15 .2 .3)
     shift
     until "$@"; do
         if ((SECONDS > until)); then
             echo "[waited in vain: $*]"
             return 1
         fi
-        sleep 0.15
+        sleep "${pauses[0]}"
+        if ((${#pauses[@]} > 1)); then pauses=("${pauses[@]:1}"); fi
     done
 }
 joined() { local IFS=,; echo "$*"; }

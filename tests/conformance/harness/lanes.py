@@ -19,8 +19,10 @@ from harness.masks import mask
 
 CASE_TIMEOUT_S = 150
 CLEAN_UP = """
+is_empty() { found=$(squeue -h -o %i) && [[ -z $found ]]; }
+is_empty && exit
 scancel -u "$USER" >/dev/null 2>&1
-until found=$(squeue -h -o %i) && [[ -z $found ]]; do sleep 0.1; done
+until is_empty; do sleep 0.2; done
 """
 
 
