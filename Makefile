@@ -25,7 +25,7 @@ lint: setup
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-test: lint
+test: setup
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 	    -p course_lib.teach.nbval_checks --nbval-lax --nbval-cell-timeout=600 $(FILES)
 

@@ -16,6 +16,9 @@ from typing import Any
 
 LONGEST_SECONDS = 240
 ROOT = Path(__file__).resolve().parents[1]
+PRELOADED = ["torch", "torch._dynamo", "torch.distributed", "torch.distributed.fsdp",
+             "torch.distributed.checkpoint", "torch.utils.tensorboard"]  # fmt: skip
+"""What ranks use sooner or later: once for all of them."""
 FOLDERS = [str(ROOT / name) for name in ("code", "benchmarks", "tests/code")]
 
 
@@ -33,6 +36,7 @@ def leave_groups() -> None:
 def serve(rank: int, size: int, port_file: str, keep_groups: bool, pipe: Connection) -> None:
     """A rank: joins the world, then calls what it is sent until the pipe closes."""
     sys.path[:0] = FOLDERS
+    gc.freeze()  # torch's hundred thousands of objects stay; every collection would visit them
     import torch
     import torch.distributed as dist
 
@@ -58,7 +62,7 @@ def serve(rank: int, size: int, port_file: str, keep_groups: bool, pipe: Connect
 class World:
     def __init__(self, size: int, store: Path, keep_groups: bool) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["torch", "torch.distributed", "torch.distributed.fsdp"])
+        context.set_forkserver_preload(PRELOADED)
         self.pipes, self.processes, self.broken = [], [], False
         for rank in range(size):
             ours, theirs = context.Pipe()

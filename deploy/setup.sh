@@ -43,8 +43,9 @@ case "${TORCH_WHEELS:-}" in
 esac
 "${pip[@]}" --requirement requirements.lock
 # By all cores, where pip would take one; not left to the first import, as users of a hub may not
-# write here. Some packages bring files for other versions of Python, which fail.
-.venv/bin/python -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 || true
+# write here, and containers often forbid it by PYTHONDONTWRITEBYTECODE. Some packages bring files
+# for other versions of Python, which fail.
+.venv/bin/python -m compileall -q -j 0 .venv/lib course_lib code >/dev/null 2>&1 || true
 
 say "3/5 installing the course itself"
 "${pip[@]}" --no-deps --no-build-isolation --editable .

@@ -15,6 +15,7 @@ SETTINGS = {
 }
 """Of a learner who likes whole pages: all cells are in the page, not only those in view."""
 PATIENCE_MS = 500_000
+LOOK_EVERY_MS = 200  # else playwright looks at every frame, sixty times a second
 READY = ".jp-NotebookPanel-toolbar [data-status=idle]"
 KERNEL_IS_THERE = "| Idle"
 """In the status bar; the notebook's own sign says idle before there is a kernel too."""
@@ -95,7 +96,9 @@ class LabPage:
         )
         try:
             self.page.wait_for_function(
-                f"() => {{ const prompts = {prompts}; return {condition}; }}", timeout=PATIENCE_MS
+                f"() => {{ const prompts = {prompts}; return {condition}; }}",
+                timeout=PATIENCE_MS,
+                polling=LOOK_EVERY_MS,
             )
         except Exception:
             self.page.screenshot(path=pictures(self.file.parent) / f"{self.file.stem}-stuck.png")

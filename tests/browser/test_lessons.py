@@ -28,8 +28,7 @@ NOTE_EVERY_LINE = """() => {
     const widgets = '.jp-OutputArea .widget-html, .jp-OutputArea .jupyter-widgets';
     const look = () => document.querySelectorAll(widgets)
         .forEach(widget => window.seen.add(widget.innerText.trim()));
-    new MutationObserver(look).observe(document.body, {childList: true, subtree: true,
-                                                       characterData: true});
+    setInterval(look, 200);
 }"""
 
 

@@ -66,10 +66,6 @@ def test_eighty_steps_have_the_same_losses_in_every_layout(worlds, data, alone, 
 
 @pytest.mark.slow
 def test_the_loss_falls_below_seventy_per_cent_in_two_hundred_steps(worlds, data):
-    """In float32 rounding differs between layouts, and training lets differences grow: float32 and
-    float64 are as far apart on one process. That nothing else differs says the test above."""
-    single = curve(worlds, 1, data, TINY)
-    assert single[-1] < 0.7 * math.log(8192)
-    both = curve(worlds, 2, data, f"{TINY} {PIPELINE}")
-    assert both[-1] < 0.7 * math.log(8192)
-    assert both == pytest.approx(single, rel=1e-2)
+    """On one process: that other layouts have the same curve says the test above. It says so in
+    float64, since in float32 rounding differs between layouts and training lets it grow."""
+    assert curve(worlds, 1, data, TINY)[-1] < 0.7 * math.log(8192)
