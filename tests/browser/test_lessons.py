@@ -52,10 +52,16 @@ class Learner:
         self.page.picture(pictures(self.server.folder) / f"{self.lesson}-{name}.png")
 
 
+@pytest.fixture(scope="module")
+def box_home(tmp_path_factory):
+    """One for all lessons, as a learner has: the first warms it up for the others."""
+    return tmp_path_factory.mktemp("box")
+
+
 @pytest.fixture
-def open_lesson(browser, repository, tmp_path, monkeypatch):
-    """Opens a lesson in a workspace of its own, with a box of its own."""
-    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
+def open_lesson(browser, repository, tmp_path, monkeypatch, box_home):
+    """Opens a lesson in a workspace of its own."""
+    monkeypatch.setenv("COURSE_BOX_HOME", str(box_home))
     monkeypatch.setenv("COURSE_PLAIN", "0")
     monkeypatch.setenv("PATH", f"{box_bin()}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "notebooks").mkdir()

@@ -207,7 +207,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.dictionaries(st.sampled_from([*report(), "unix_s", "devices", "network_in_bytes"]), JSON),
     st.binary(max_size=20),
