@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from itertools import islice
 
 Record = dict[str, str]
 MOST_ROWS = 1_000_000
+MOST_COLUMNS = 300  # Slurm has some hundred; a broken header of thousands would fill every row
 _WORD = re.compile(r"\S+")
 
 
@@ -15,7 +18,7 @@ def is_ruler(line: str) -> bool:
 
 def split_at(ruler: str, header: str, line: str) -> Record:
     """Cells as wide as the dashes under the header."""
-    spans = [match.span() for match in _WORD.finditer(ruler)]
+    spans = [match.span() for match in islice(_WORD.finditer(ruler), MOST_COLUMNS)]
     return {header[a:b].strip(): line[a:b].strip() for a, b in spans if header[a:b].strip()}
 
 
@@ -25,7 +28,8 @@ def aligned(header: str, line: str) -> Record:
     Usually there are as many words as columns. Where a cell is empty or holds blanks, each word
     goes to the column under which most of it stands.
     """
-    columns = [(match[0], match.start(), match.end()) for match in _WORD.finditer(header)]
+    found = islice(_WORD.finditer(header), MOST_COLUMNS)
+    columns = [(match[0], match.start(), match.end()) for match in found]
     words = [(match[0], match.start(), match.end()) for match in _WORD.finditer(line)]
     names = [name for name, _, _ in columns]
     if len(words) == len(columns):
@@ -36,26 +40,37 @@ def aligned(header: str, line: str) -> Record:
         if len(before) == len(columns) - 1:
             return dict(zip(names, [*before, line[reason:].strip()], strict=True))
     cells: dict[str, list[str]] = {name: [] for name in names}
+    spans = [(start, end) for _, start, end in columns]
     place = 0
     for word, start, end in words:
-        best = max(
-            range(place, len(columns)),
-            key=lambda number: _overlap(columns[number][1:], (start, end)),
-        )
-        cells[names[best]].append(word)
-        place = best
+        place = nearest(spans, (start, end), place)
+        cells[names[place]].append(word)
     return {name: " ".join(parts) for name, parts in cells.items()}
 
 
-def _overlap(column: tuple[int, int], word: tuple[int, int]) -> float:
+Span = tuple[int, int]
+
+
+def nearest(columns: list[Span], word: Span, first: int) -> int:
+    """The column, from the `first` on, under which most of the word stands; else the closest.
+
+    Of columns that the word does not touch only its neighbours count: a line may have thousands.
+    """
+    left = bisect_right(columns, word[0], key=lambda column: column[1]) - 1
+    right = bisect_left(columns, word[1], key=lambda column: column[0])
+    begin = max(first, left)
+    candidates = range(begin, max(begin, min(right, len(columns) - 1)) + 1)
+    return max(candidates, key=lambda number: _overlap(columns[number], word))
+
+
+def _overlap(column: Span, word: Span) -> int:
     """Length of what is shared, else minus the distance."""
-    shared = min(column[1], word[1]) - max(column[0], word[0])
-    return float(shared)
+    return min(column[1], word[1]) - max(column[0], word[0])
 
 
 def table_of_delimited(block: list[str], delimiter: str) -> list[Record]:
     """Names, constraints and command lines may hold the delimiter, and newlines too."""
-    names = [name.strip() for name in block[0].split(delimiter)]
+    names = [name.strip() for name in block[0].split(delimiter)[:MOST_COLUMNS]]
     names = names[:-1] if names and not names[-1] else names
     rows: list[Record] = []
     cells: list[str] = []

@@ -127,14 +127,15 @@ def _pairs(text: str) -> SlurmText | None:
 def _blocks(text: str) -> Iterator[list[str]]:
     """A new table begins with its header; prompts, blank lines and dates stand between tables."""
     block: list[str] = []
+    delimited = False
     for line in _lines(text):
         begins = _is_header(line)
-        delimited = bool(block) and _delimiter(block[0]) is not None
         ends = not delimited and (not line.strip() or _is_between(line))
         if (begins or ends) and block:
             yield block
-            block = []
+            block, delimited = [], False
         if not ends:
+            delimited = delimited if block else _delimiter(line) is not None
             block.append(line)
     if block:
         yield block

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import read
+from course_lib.read.slurm_columns import nearest
 from course_lib.read.slurm_words import job_state, node_state, seconds
 
 FACTS = {
@@ -132,6 +133,21 @@ def test_sacct_under_a_ruler_with_empty_cells():
     assert table["state_name"].tolist() == ["COMPLETED", "CANCELLED"]
 
 
+@st.composite
+def spans(draw, most):
+    """Places of words in a line: they neither touch nor overlap."""
+    edges = sorted(draw(st.sets(st.integers(0, 60), min_size=2, max_size=2 * most)))
+    return [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=False)]
+
+
+@given(spans(8), spans(2), st.integers(0, 7))
+def test_the_nearest_column_is_found_without_looking_at_all(columns, words, first):
+    first = min(first, len(columns) - 1)
+    for start, end in words:
+        shared = [min(b, end) - max(a, start) for a, b in columns[first:]]
+        assert nearest(columns, (start, end), first) == first + shared.index(max(shared))
+
+
 def test_names_with_blanks_in_an_aligned_table():
     text = (
         "             JOBID PARTITION     NAME     USER ST       TIME  NODES "
@@ -212,6 +228,15 @@ def test_lists_of_more_hosts_than_fit_the_memory_end_early():
     assert len(read.expand_hosts("n[1-999999]" * 3)) <= 1_000_000
     assert sum(map(len, read.expand_hosts("n" * 10_000 + "[1-999999]"))) <= 20_000_000
     assert read.expand_hosts("n[1-2]" * 1000) == ["n[1-2]" * 1000]
+
+
+@pytest.mark.timeout(60)
+def test_a_broken_header_does_not_fill_every_row():
+    header = " ".join(["JOBID", "STATE", *map(str, range(30_000))])
+    (table,) = read.slurm("\n".join([header, *["700001 RUNNING here"] * 5000])).tables
+    assert len(table.rows) == 5000
+    assert len(table.rows[0]) == 300
+    assert table.rows[0]["STATE"] == "RUNNING"
 
 
 def test_a_table_of_such_lists_holds_no_more_than_one_of_them(tmp_path):
