@@ -175,10 +175,13 @@ def _phases(axes: Axes, line: Any, named: bool) -> None:
     divisor, _ = tables.time_scale(_span(line))
     whole = max(_span(line), 1e-9)
     free_from = 0.0
-    for _, row in phases.head(200).iterrows():
+    for number, (_, row) in enumerate(phases.head(200).iterrows(), 1):
         begin, end = float(row["begin_us"]) - _zero(line), float(row["end_us"]) - _zero(line)
         tint = PHASE_TINT.get(str(row["phase"]), "#f4f4f4")
         axes.axvspan(begin / divisor, end / divisor, color=tint, lw=0, zorder=0)
+        begin, end = _largest_part(
+            begin, end, phases[["begin_us", "end_us"]][number:] - _zero(line)
+        )
         room = 0.016 * len(str(row["phase"])) * whole
         if named and end - begin > room and (begin + end - room) / 2 >= free_from:
             middle = (begin + end) / 2 / divisor
@@ -187,6 +190,13 @@ def _phases(axes: Axes, line: Any, named: bool) -> None:
                 middle, 1.0, str(row["phase"]), ha="center", va="bottom", fontsize=9,
                 color=INK, transform=axes.get_xaxis_transform(),
             )  # fmt: skip
+
+
+def _largest_part(begin: float, end: float, later: pd.DataFrame) -> tuple[float, float]:
+    """Of a phase, between those within it that are drawn over it."""
+    inner = later[(later["begin_us"] >= begin) & (later["end_us"] <= end)].sort_values("begin_us")
+    parts = zip([begin, *inner["end_us"]], [*inner["begin_us"], end], strict=True)
+    return max(parts, key=lambda part: part[1] - part[0])
 
 
 def _phase_key(lines: Sequence[Any]) -> list[Patch]:

@@ -362,3 +362,15 @@ def test_a_limit_far_above_what_is_in_use_is_told_and_not_drawn(times):
         assert ("it has 81.0 GiB" in titles or "far above" in titles) == (times == 40)
         scale = 2**30  # the figures of these gigabytes are drawn in GiB
         assert axes.get_ylim()[1] * scale < 2.6 * line.peak_bytes
+
+
+def test_a_phase_is_named_where_no_other_is_drawn_over_it():
+    """Communication fills nearly all of the optimizer's phase, whose name would stand above it."""
+    line = example.timeline()
+    rows = [("forward", 0.0, 4e5), ("optimizer", 4e5, 9e5), ("communication", 4.1e5, 8.9e5)]
+    phases = pd.DataFrame(rows, columns=["phase", "begin_us", "end_us"]).assign(step=1)
+    line.phases = phases
+    (panel,) = show.memory(line).figure.axes
+    named = {text.get_text() for text in panel.texts}
+    assert {"forward", "communication"} <= named
+    assert "optimizer" not in named
