@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from itertools import islice
 
 Record = dict[str, str]
+Span = tuple[int, int]
 MOST_ROWS = 1_000_000
 MOST_COLUMNS = 300  # Slurm has some hundred; a broken header of thousands would fill every row
 _WORD = re.compile(r"\S+")
@@ -28,33 +29,30 @@ def aligned(header: str, line: str) -> Record:
     Usually there are as many words as columns. Where a cell is empty or holds blanks, each word
     goes to the column under which most of it stands.
     """
-    found = islice(_WORD.finditer(header), MOST_COLUMNS)
-    columns = [(match[0], match.start(), match.end()) for match in found]
-    words = [(match[0], match.start(), match.end()) for match in _WORD.finditer(line)]
-    names = [name for name, _, _ in columns]
+    columns = list(islice(_WORD.finditer(header), MOST_COLUMNS))
+    names = [column[0] for column in columns]
+    words = list(_WORD.finditer(line))
     if len(words) == len(columns):
-        return {name: word for name, (word, _, _) in zip(names, words, strict=True)}
+        return {name: word[0] for name, word in zip(names, words, strict=True)}
     reason = line.find(" (")
     if len(words) > len(columns) and reason > 0 and line.rstrip().endswith(")"):
         before = _WORD.findall(line[:reason])
         if len(before) == len(columns) - 1:
             return dict(zip(names, [*before, line[reason:].strip()], strict=True))
     cells: dict[str, list[str]] = {name: [] for name in names}
-    spans = [(start, end) for _, start, end in columns]
+    spans = [column.span() for column in columns]
     place = 0
-    for word, start, end in words:
-        place = nearest(spans, (start, end), place)
-        cells[names[place]].append(word)
+    for word in words:
+        place = nearest(spans, word.span(), place)
+        cells[names[place]].append(word[0])
     return {name: " ".join(parts) for name, parts in cells.items()}
-
-
-Span = tuple[int, int]
 
 
 def nearest(columns: list[Span], word: Span, first: int) -> int:
     """The column, from the `first` on, under which most of the word stands; else the closest.
 
-    Of columns that the word does not touch only its neighbours count: a line may have thousands.
+    Of columns that the word does not touch only its neighbours count: a line may have thousands
+    of words, and each would look at hundreds of columns.
     """
     left = bisect_right(columns, word[0], key=lambda column: column[1]) - 1
     right = bisect_left(columns, word[1], key=lambda column: column[0])

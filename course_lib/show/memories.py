@@ -179,11 +179,11 @@ def _phases(axes: Axes, line: Any, named: bool) -> None:
         begin, end = float(row["begin_us"]) - _zero(line), float(row["end_us"]) - _zero(line)
         tint = PHASE_TINT.get(str(row["phase"]), "#f4f4f4")
         axes.axvspan(begin / divisor, end / divisor, color=tint, lw=0, zorder=0)
-        begin, end = _largest_part(
-            begin, end, phases[["begin_us", "end_us"]][number:] - _zero(line)
-        )
+        if not named:
+            continue
+        begin, end = (edge - _zero(line) for edge in _largest_part(row, phases[number:]))
         room = 0.016 * len(str(row["phase"])) * whole
-        if named and end - begin > room and (begin + end - room) / 2 >= free_from:
+        if end - begin > room and (begin + end - room) / 2 >= free_from:
             middle = (begin + end) / 2 / divisor
             free_from = (begin + end + room) / 2
             axes.text(
@@ -192,8 +192,9 @@ def _phases(axes: Axes, line: Any, named: bool) -> None:
             )  # fmt: skip
 
 
-def _largest_part(begin: float, end: float, later: pd.DataFrame) -> tuple[float, float]:
-    """Of a phase, between those within it that are drawn over it."""
+def _largest_part(phase: Any, later: pd.DataFrame) -> tuple[float, float]:
+    """Of its time, between those within it that are drawn over it."""
+    begin, end = float(phase["begin_us"]), float(phase["end_us"])
     inner = later[(later["begin_us"] >= begin) & (later["end_us"] <= end)].sort_values("begin_us")
     parts = zip([begin, *inner["end_us"]], [*inner["begin_us"], end], strict=True)
     return max(parts, key=lambda part: part[1] - part[0])

@@ -53,8 +53,8 @@ def build(addresses: list[str], prefix: int, link_gbit: float) -> list[int]:
             for number, address in enumerate(addresses, 1):
                 cable = _plug(switch_namespace)
                 with cable.netlink as node:
-                    _connect(switch, bridge, number, cable, limits)
-                    node.add_address(node.index_of("eth0"), address, prefix)
+                    card = _connect(switch, bridge, number, cable, limits)
+                    node.add_address(card, address, prefix)
                 networks.append(cable.namespace)
     finally:
         os.close(switch_namespace)
@@ -86,7 +86,8 @@ def _connect(
     number: int,
     cable: Cable,
     limits: dict[str, int] | None,
-) -> None:
+) -> int:
+    """The index of the node's card, which is up afterwards, as is its loopback."""
     port_name = f"port{number}"
     switch.add_veth(port_name, "eth0", cable.namespace)
     port = switch.index_of(port_name)
@@ -98,3 +99,4 @@ def _connect(
     if limits:
         switch.shape(port, **limits)
         node.shape(card, **limits)
+    return card
