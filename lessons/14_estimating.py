@@ -341,7 +341,7 @@ check.ex14_repaired(right_tokens, right_flops_per_s, right_days, factor_without_
 
 # %% id="site-run"
 probe8 = lab.submit(recipe("probe8", micro_batch=8))
-roads = lab.submit(links.recipe("roads", nodes=2, gpus_per_node=2, max_bytes=2**22, repeat=3))
+roads = lab.submit(links.recipe("roads", nodes=2, gpus_per_node=2, max_bytes=2**22, repeat=10))
 probe8.require()
 roads.require()
 roads.links.roads

@@ -1,10 +1,12 @@
-"""How long collectives take: α–β over the slowest link that a group uses."""
+"""How long collectives take: α–β over the slowest link that a group uses, and where processors are
+shared, a turn on them for every member."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log2
 
+from course_lib.plan import constants as c
 from course_lib.plan.hardware import Cluster
 from course_lib.plan.layout import Layout
 from course_lib.plan.ranks import devices_of_group_per_node, stride
@@ -47,6 +49,10 @@ def bytes_per_s(cluster: Cluster, group: Group) -> float:
     return pooled if group.per_node == 1 else min(inside, pooled)
 
 
+def _turns_s(cluster: Cluster, members: float) -> float:
+    return members * cluster.turn_us * 1e-6
+
+
 def _step_s(cluster: Cluster, group: Group) -> float:
     """Latency of a ring's step: all hops run at once, so the slowest sets the pace."""
     link = cluster.within if group.nodes == 1 else cluster.across
@@ -54,12 +60,32 @@ def _step_s(cluster: Cluster, group: Group) -> float:
 
 
 def all_gather_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
-    """`size_bytes` is the gathered whole. A reduce-scatter of as much takes the same."""
+    """`size_bytes` is the gathered whole."""
     if group.size == 1:
         return 0.0
+    return _turns_s(cluster, group.size) + _round_s(cluster, group, size_bytes)
+
+
+def _round_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
+    """Once round the ring."""
     steps = group.size - 1
     share = steps / group.size
     return steps * _step_s(cluster, group) + share * size_bytes / bytes_per_s(cluster, group)
+
+
+def reduce_scatter_s(
+    cluster: Cluster, group: Group, size_bytes: float, by_reducing: bool = False
+) -> float:
+    """As long as gathering as much; but gloo all-reduces the whole and takes its part."""
+    whole = ring_all_reduce_s if by_reducing else all_gather_s
+    return whole(cluster, group, size_bytes)
+
+
+def ring_all_reduce_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
+    """Twice round: sums are scattered, then gathered."""
+    if group.size == 1:
+        return 0.0
+    return _turns_s(cluster, group.size) + 2 * _round_s(cluster, group, size_bytes)
 
 
 def all_reduce_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
@@ -67,18 +93,22 @@ def all_reduce_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
     twice through every node."""
     if group.size == 1:
         return 0.0
+    turns = _turns_s(cluster, group.size)
     if group.nodes == 1:
         steps = 2 * (group.size - 1) * cluster.within.latency_us * 1e-6
         moved = 2 * (group.size - 1) / group.size * size_bytes
         gain = cluster.reduce_gain if group.size > 2 else 1.0
-        return steps + moved / (bytes_per_s(cluster, group) * gain)
-    ring = 2 * all_gather_s(cluster, group, size_bytes)
+        return turns + steps + moved / (bytes_per_s(cluster, group) * gain)
     inside = 2 * (group.per_node - 1) * cluster.within.latency_us * 1e-6
     steps = 2 * ceil(log2(group.nodes)) * cluster.across.latency_us * 1e-6
-    tree = inside + steps + 2 * size_bytes / bytes_per_s(cluster, group)
-    return min(ring, tree)
+    tree = turns + inside + steps + 2 * size_bytes / bytes_per_s(cluster, group)
+    return min(ring_all_reduce_s(cluster, group, size_bytes), tree)
 
 
 def send_s(cluster: Cluster, crosses_nodes: bool, size_bytes: float) -> float:
     link = cluster.across if crosses_nodes else cluster.within
-    return link.latency_us * 1e-6 + size_bytes / (link.gb_per_s * 1e9)
+    return (
+        _turns_s(cluster, c.MESSAGE_TURNS)
+        + link.latency_us * 1e-6
+        + size_bytes / (link.gb_per_s * 1e9)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from course_lib.plan import constants as c
 from course_lib.plan.checks import PlanError, whole_number
 
 
@@ -14,7 +15,9 @@ class Device:
 
     `achievable_tflops` is the best bf16 matrix product that somebody measured, None if nobody
     did; `units` are the streaming multiprocessors or compute units over which tiles are dealt;
-    `lasting_share` is what calibration found a large product to keep of the peak.
+    `lasting_share` is what calibration found a large product to keep of the peak. `flash_shares`,
+    by precision, are for processors: fused attention relative to large products in fp32. At
+    `matmul_ramp_length`, the inner length, a product reaches half its rate.
     """
 
     name: str
@@ -30,6 +33,8 @@ class Device:
     family: str = ""
     source: str = ""
     lasting_share: float | None = None
+    flash_shares: tuple[tuple[str, float], ...] = ()
+    matmul_ramp_length: float = c.MATMUL_RAMP_LENGTH
 
     def peaks(self) -> dict[str, float]:
         """Known peaks by precision of the layout; fp32 runs on TF32 units where there are any."""
@@ -86,8 +91,8 @@ class Cluster:
     all-reduce in a node moves bytes because the switch adds (NVLink SHARP). `stall_ms`: what a sick
     network adds to each message between pipeline stages. `processors`: how many all ranks share,
     where devices are not processors of their own (the box); 0 means that they are. `turn_us`: how
-    long a rank waits for its turn on them at each step of a collective, where each has a rank or
-    more: whatever else runs there comes between.
+    long a rank waits for its turn on them when a collective begins, where each has a rank or
+    more; all wait until every member has had its turn.
     """
 
     name: str
@@ -114,14 +119,8 @@ class Cluster:
         return min((tier.share for tier in self.tiers if nodes > tier.nodes), default=1.0)
 
     def crowded(self, ranks: int) -> Cluster:
-        """As so many ranks find it: where no processor is left over, messages wait for a turn."""
-        if not 0 < self.processors <= ranks or not self.turn_us:
-            return self
-        within, across = (
-            replace(link, latency_us=link.latency_us + self.turn_us)
-            for link in (self.within, self.across)
-        )
-        return self.but(within=within, across=across)
+        """As so many ranks find it: with processors left over, none waits for its turn."""
+        return self if 0 < self.processors <= ranks else self.but(turn_us=0.0)
 
     @property
     def devices(self) -> int:

@@ -6,7 +6,14 @@ from math import log2
 
 from course_lib.plan import constants as c
 from course_lib.plan import parameter_counts
-from course_lib.plan.communication import Group, all_gather_s, all_reduce_s, group_of, send_s
+from course_lib.plan.communication import (
+    Group,
+    all_gather_s,
+    all_reduce_s,
+    group_of,
+    reduce_scatter_s,
+    send_s,
+)
 from course_lib.plan.flops import recomputed_layers
 from course_lib.plan.hardware import Cluster
 from course_lib.plan.kernels import ELEMENT_BYTES, memory_s
@@ -43,7 +50,9 @@ def iteration_parts(
     parts = dict.fromkeys(PARTS, 0.0)
     stage_s = _stages(s, model, layout, stack, parts)
     parts["bubble"] = idle_s(layout, stage_s)
-    parts["sharing"] = _sharing(layout, cluster, stage_s, parts["bubble"])
+    waiting = (parts["tensor"] + parts["context"]) / layout.micro_batches / max(stage_s)
+    computing_s = [(1 - waiting) * seconds for seconds in stage_s]
+    parts["sharing"] = _sharing(layout, cluster, computing_s, parts["bubble"])
     parts["pipeline"] = _pipeline(s, layout, cluster, stack)
     busy = layout.micro_batches * max(stage_s)
     held = _largest_stage(model, layout, stack)
@@ -141,12 +150,11 @@ def _data(layout: Layout, cluster: Cluster, stack: Stack, held: int, busy: float
     gradients = held * stack.gradient_sent_bytes
     weights = float(held * ELEMENT_BYTES[layout.precision])
     behind = stack.data_overlap * busy
-    scatter = stack.scatter_slowness * all_gather_s(cluster, group, gradients)
+    scatter = reduce_scatter_s(cluster, group, gradients, stack.scatters_by_reducing)
     gather = all_gather_s(cluster, group, weights)
     if layout.zero == 3:
         # Gathered for each pass of each micro-batch, and gradients scattered as often.
-        slow = stack.gather_slowness if stack.counted else 1.0
-        return max(layout.micro_batches * (2 * slow * gather + scatter) - behind, 0.0)
+        return max(layout.micro_batches * (2 * gather + scatter) - behind, 0.0)
     last_backward = behind * 2 / 3 / layout.micro_batches
     if layout.zero == 0:
         return max(all_reduce_s(cluster, group, gradients) - last_backward, 0.0)

@@ -32,7 +32,7 @@ def matmul_s(device: Device, precision: str, shape: tuple[int, int, int], batch:
     last wave of tiles is partly empty, and memory."""
     m, n, k = shape
     flops = 2.0 * m * n * k * batch
-    rate = sustained_flops_per_s(device, precision) * k / (k + c.MATMUL_RAMP_LENGTH)
+    rate = sustained_flops_per_s(device, precision) * k / (k + device.matmul_ramp_length)
     arithmetic = flops / rate / _best_fill(device.units, m, n, batch)
     moved = ELEMENT_BYTES[precision] * batch * (float(m) * k + float(k) * n + float(m) * n)
     return max(arithmetic, memory_s(device, moved))
@@ -51,8 +51,11 @@ def _best_fill(units: int | None, m: int, n: int, batch: int) -> float:
 
 def flash_s(device: Device, precision: str, kernel: str, flops: float, sequence: int) -> float:
     """Fused attention, forward, over whole sequences of this length."""
-    share = c.FLASH_SHARE.get((kernel, device.family), c.UNMEASURED_FLASH_SHARE)
     ramp = sequence / (sequence + c.FLASH_RAMP_SEQUENCE)
+    if device.flash_shares:
+        share = dict(device.flash_shares)[precision]
+        return flops / (sustained_flops_per_s(device, "fp32") * share * ramp)
+    share = c.FLASH_SHARE.get((kernel, device.family), c.UNMEASURED_FLASH_SHARE)
     return flops / (device.peak_tflops(precision) * 1e12 * share * ramp)
 
 

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from course_lib.plan import constants as c
-from course_lib.plan.communication import all_gather_s, all_reduce_s, group_of, send_s
+from course_lib.plan.communication import (
+    all_gather_s,
+    all_reduce_s,
+    group_of,
+    reduce_scatter_s,
+    ring_all_reduce_s,
+    send_s,
+)
 from course_lib.plan.hardware import Cluster
 from course_lib.plan.kernels import ELEMENT_BYTES, flash_s, matmul_s, memory_s
 from course_lib.plan.layout import Layout
@@ -154,10 +161,10 @@ def _tensor(s: Setting) -> float:
     group = group_of(s.layout, s.cluster, "tp")
     if group.nodes == 1 and not s.layout.sequence_parallel:
         return 2 * all_reduce_s(s.cluster, group, size)
-    one = all_gather_s(s.cluster, group, size)
-    if s.layout.sequence_parallel and s.stack.counted:
-        return 2 * (s.stack.gather_slowness + s.stack.scatter_slowness) * one
-    return 4 * one
+    if not s.layout.sequence_parallel:
+        return 2 * ring_all_reduce_s(s.cluster, group, size)
+    scatter = reduce_scatter_s(s.cluster, group, size, s.stack.scatters_by_reducing)
+    return 2 * (all_gather_s(s.cluster, group, size) + scatter)
 
 
 def _context(s: Setting, attention: tuple[float, float]) -> tuple[float, float]:
@@ -168,8 +175,9 @@ def _context(s: Setting, attention: tuple[float, float]) -> tuple[float, float]:
     size = 2.0 * s.tokens * s.model.kv_width / s.layout.tensor * s.element_bytes
     group = group_of(s.layout, s.cluster, "cp")
     if s.stack.gathers_keys:
-        gather = all_gather_s(s.cluster, group, size * s.layout.context)
-        return gather, s.stack.scatter_slowness * gather
+        whole = size * s.layout.context
+        scatter = reduce_scatter_s(s.cluster, group, whole, s.stack.scatters_by_reducing)
+        return all_gather_s(s.cluster, group, whole), scatter
     one, steps = send_s(s.cluster, group.nodes > 1, size), s.layout.context - 1
     forward, backward = (work / s.layout.context for work in attention)
     # Backward passes their gradients on too.

@@ -11,6 +11,9 @@ from course_lib.plan.hardware import Cluster, Link
 if TYPE_CHECKING:
     import pandas as pd
 
+# Messages up to this size are all latency.
+SMALL_BYTES = 64 << 10
+
 
 def with_links(cluster: Cluster, measured: Any, ranks: pd.DataFrame | None = None) -> Cluster:
     """The cluster with links as measured: `with_links(cluster, run.links)`. Instead of what
@@ -43,22 +46,25 @@ def _line_of_fit(pair: pd.DataFrame) -> tuple[float, float]:
 
 
 def _line_of_samples(pair: pd.DataFrame) -> tuple[float, float]:
-    """Latency of the smallest message, and what each further byte of the largest two costs: a
-    shaped link lets a short burst pass, so that a line through all sizes shows more than it has."""
+    """Latency of the fastest message (what a busy processor adds is no link's), and what each
+    further byte of the largest two costs: a shaped link lets a short burst pass, so that a line
+    through all sizes shows more than it has."""
     ordered = pair.sort_values("size_bytes")
     size, time = ordered["size_bytes"].tolist(), ordered["time_us"].tolist()
     if len(size) < 2 or time[-1] <= time[-2]:
         return 0.0, size[-1] / time[-1] / 1e3
-    return time[0], (size[-1] - size[-2]) / (time[-1] - time[-2]) / 1e3
+    fastest = pair["fastest_us"] if "fastest_us" in pair else pair["time_us"]
+    return float(fastest.min()), (size[-1] - size[-2]) / (time[-1] - time[-2]) / 1e3
 
 
 def _turn_us(cluster: Cluster, measured: pd.DataFrame, ranks: int) -> float:
-    """What a step of an all-reduce over everyone takes beyond the latency of the slower link."""
+    """What a small all-reduce over everyone takes beyond its steps, for each rank."""
     if not 0 < cluster.processors < ranks or "size_bytes" not in measured:
         return cluster.turn_us
     everyone = measured[(measured["kind"] == "all_reduce") & measured["source"].isna()]
-    small = everyone.sort_values("size_bytes").head(3)
+    small = everyone[everyone["size_bytes"] <= SMALL_BYTES]
     if not len(small):
         return cluster.turn_us
     latency = max(cluster.within.latency_us, cluster.across.latency_us)
-    return max(0.0, float(small["time_us"].median()) / (2 * (ranks - 1)) - latency)
+    steps_us = 2 * (ranks - 1) * latency
+    return max(0.0, (float(small["time_us"].median()) - steps_us) / ranks)

@@ -6,6 +6,7 @@ products found by the "maximum achievable matmul" measurements of the ml-enginee
 
 from __future__ import annotations
 
+from course_lib.plan import processor
 from course_lib.plan.checks import PlanError
 from course_lib.plan.hardware import Cluster, Device, Link
 
@@ -128,10 +129,14 @@ def box(
     device_memory_gib: float = 4.0,
 ) -> Cluster:  # fmt: skip
     """The course's embedded cluster. Its speeds differ from machine to machine: these are round
-    figures of an ordinary processor, to be replaced by `calibrate` and `with_links`."""
+    figures of an ordinary processor, to be replaced by `calibrate` and `with_links`; only how
+    much slower or faster it multiplies halves is known beforehand."""
+    fp32, relative = 0.1, processor.products_relative_to_fp32()
     rank = Device(
-        "box rank", device_memory_gib, 10.0, fp32_tflops=0.15, fp16_tflops=0.1,
-        bf16_tflops=0.15, family="box", lasting_share=0.8,
+        "box rank", device_memory_gib, 30.0, fp32_tflops=fp32,
+        fp16_tflops=relative["fp16"] * fp32, bf16_tflops=relative["bf16"] * fp32,
+        family="box", lasting_share=0.8, flash_shares=processor.FLASH_SHARES,
+        matmul_ramp_length=processor.MATMUL_RAMP_LENGTH,
     )  # fmt: skip
     return Cluster(
         "box",

@@ -128,14 +128,17 @@ def _deferred(place: Place) -> tuple[float, float]:
 
 
 def _low_loss(place: Place) -> float:
-    """In half precision the gradient of the logits is copied to 16 bits, and the product for the
-    word matrix is made in 16 bits and added in 32."""
+    """In half precision the gradient of the logits is copied to 16 bits. In bf16 the product for
+    the word matrix is made in 16 bits, and added in 32; fp16 keeps its gradients in 16 bits, so
+    that the product adds by itself."""
     if place.element == WIDE:
         return 0.0
-    matrix = place.model.padded_vocabulary(place.layout.tensor) // place.layout.tensor
-    product = matrix * place.model.hidden * place.element
-    widened = 2 * product if place.layout.precision == "bf16" else 0
-    return place.logits / 2 + product + widened - place.row
+    copied = place.logits / 2 - place.row
+    if place.layout.precision == "fp16":
+        return copied
+    rows = place.model.padded_vocabulary(place.layout.tensor) // place.layout.tensor
+    matrix = rows * place.model.hidden
+    return copied + matrix * (place.element + WIDE)
 
 
 def _sharded(place: Place, kept: float) -> tuple[float, float, float]:

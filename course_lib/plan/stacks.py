@@ -38,9 +38,10 @@ class Stack:
     weight_bytes: float = 2.0
     gradient_bytes: float = 4.0
     gradient_sent_bytes: float = 4.0
-    # How much longer than their bytes: gathering sharded weights, scattering gradients.
+    # How much longer than their bytes gathering ZeRO-1's weights takes.
     gather_slowness: float = 1.0
-    scatter_slowness: float = 1.0
+    # Sums are scattered by an all-reduce of the whole, as gloo does.
+    scatters_by_reducing: bool = False
     optimizer_bytes: float = 12.0
     optimizer_moved_bytes: float = 50.0
     # Moved by each micro-batch to add its gradients to the sum; 0 if the product itself adds.
@@ -149,9 +150,7 @@ STACKS: dict[str, Stack] = {
             host_backward_ms=0.6,
             iteration_ms=2,
             optimizer_moved_bytes=36,
-            # gloo reduces whole buffers where a part would do (measured on the box).
-            gather_slowness=2,
-            scatter_slowness=2.5,
+            scatters_by_reducing=True,
             keeps_gathered=True,
             gathers_keys=True,
             workspace_gib=0,

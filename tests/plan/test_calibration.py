@@ -6,8 +6,15 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from course_lib.plan import Layout, PlanError, preset
+from course_lib.plan import Layout, PlanError, preset, processor
 from course_lib.plan.calibration import Observation, calibrate
+from course_lib.plan.communication import (
+    Group,
+    all_gather_s,
+    all_reduce_s,
+    reduce_scatter_s,
+    ring_all_reduce_s,
+)
 from course_lib.plan.estimate import Estimate
 from course_lib.plan.iteration import iteration_parts
 from course_lib.plan.links import with_links
@@ -111,16 +118,62 @@ def test_a_burst_that_a_shaped_link_lets_pass_is_not_taken_for_bandwidth():
     found = with_links(box(processors=2), table, RANKS)
     assert found.across.gb_per_s == pytest.approx(0.125)
     assert found.within.gb_per_s == pytest.approx(2)
-    assert found.turn_us == pytest.approx(620 / 4 - 50)
+    assert found.turn_us == pytest.approx((620 - 4 * 50) / 3)
     assert with_links(box(processors=2), SimpleNamespace(samples=table, ranks=RANKS)) == found
     assert with_links(box(processors=4), table, RANKS).turn_us == box().turn_us
 
 
-def test_ranks_wait_for_a_turn_where_no_processor_is_left_over():
-    crowd = box(processors=2).but(turn_us=500)
-    assert crowd.crowded(1) == crowd
-    assert crowd.crowded(2).within.latency_us == crowd.within.latency_us + 500
-    assert crowd.crowded(4).across.latency_us == crowd.across.latency_us + 500
+def test_a_link_has_the_latency_of_its_fastest_message_and_not_of_a_busy_processor():
+    table = pd.DataFrame(samples("point_to_point", (0, 1), [(1e3, 900), (1e6, 1400), (4e6, 2900)]))
+    table["fastest_us"] = [70, 600, 2100]
+    within = with_links(box(), table, RANKS).within
+    assert (within.latency_us, within.gb_per_s) == (70, pytest.approx(2))
+
+
+def test_every_member_of_a_collective_waits_for_a_turn_where_no_processor_is_left_over():
+    crowd, calm = (box(processors=2).but(turn_us=turn) for turn in (500, 0))
+    two, four = Group(2, 2), Group(4, 2)
+    assert crowd.crowded(1).turn_us == 0
+    assert crowd.crowded(2) == crowd
+    for collective in (all_gather_s, all_reduce_s, ring_all_reduce_s):
+        for group in (two, four):
+            added = collective(crowd, group, 1e6) - collective(calm, group, 1e6)
+            assert added == pytest.approx(group.size * 500e-6)
+
+
+def test_gloo_scatters_sums_by_an_all_reduce_of_the_whole():
+    where, group = box().but(turn_us=0), Group(4, 2)
+    reduced = reduce_scatter_s(where, group, 1e6, by_reducing=True)
+    assert reduced == ring_all_reduce_s(where, group, 1e6)
+    assert reduced == pytest.approx(2 * reduce_scatter_s(where, group, 1e6))
+
+
+def test_what_waits_for_a_message_leaves_its_processor_to_others():
+    layout = Layout(tensor=4, micro_batch=4, precision="fp32")
+    parts = [
+        Estimate(preset("small"), layout, site(processors=count), COURSE).parts for count in (2, 0)
+    ]
+    computing = sum(parts[0][kind] for kind in ("matmul", "attention", "memory", "launch"))
+    assert parts[0]["tensor"] > parts[1]["tensor"] > 0
+    assert parts[0]["sharing"] == pytest.approx(computing)
+    assert "sharing" not in parts[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "bf16", "fp16"),
+    [
+        ("avx512f avx512_bf16 amx_bf16", 2.3, 0.055),
+        ("avx512f avx512_fp16", 0.38, 2),
+        ("sse", 0.055, 0.055),
+    ],
+)
+def test_a_processor_tells_how_fast_it_multiplies_halves(tmp_path, monkeypatch, flags, bf16, fp16):
+    monkeypatch.setattr(processor, "FLAGS", tmp_path / "cpuinfo")
+    assert processor.products_relative_to_fp32() == {"bf16": 0.055, "fp16": 0.055}
+    processor.FLAGS.write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\nbugs\t\t:\n")
+    device = box().device
+    assert device.peak_tflops("bf16") / device.peak_tflops("fp32") == pytest.approx(bf16)
+    assert device.peak_tflops("fp16") / device.peak_tflops("fp32") == pytest.approx(fp16)
 
 
 def test_a_link_that_was_not_measured_stays_as_it_was():
