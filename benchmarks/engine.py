@@ -35,7 +35,7 @@ SIZES = {
     "S": Shape(layers=2, hidden=128, heads=4, length=128, vocabulary=8192),
     "S4": Shape(layers=4, hidden=128, heads=4, length=128, vocabulary=8192),
     "L": Shape(layers=4, hidden=256, heads=8, length=256, vocabulary=50304),
-    "P": Shape(layers=4, hidden=256, heads=4, length=256, vocabulary=128),  # stages that balance
+    "P": Shape(layers=4, hidden=512, heads=8, length=256, vocabulary=128),  # stages that balance
 }
 
 
