@@ -55,9 +55,10 @@ class Layer(nn.Module):
         self.down = RowParallel(args.ffn_hidden_size, hidden, slicing)
 
     def forward(self, x: Tensor, samples: int) -> Tensor:
-        x = x + self.attention(self.norm_1(x), samples)
+        # Added in place: nobody else needs what a branch returns.
+        x = self.attention(self.norm_1(x), samples).add_(x)
         inner = nn.functional.gelu(self.up(self.norm_2(x)), approximate="tanh")
-        return x + self.down(inner)
+        return self.down(inner).add_(x)
 
 
 class Stage(nn.Module):

@@ -147,7 +147,7 @@ class RowParallel(nn.Module):
         work = self.slicing.work
         if self.slicing.group.size == 1:
             return product(x, self.weight, self.bias, work)
-        return leave(product(x, self.weight, None, work), self.slicing) + self.bias
+        return leave(product(x, self.weight, None, work), self.slicing).add_(self.bias)
 
 
 def sliced(parameter: nn.Parameter, dimension: int, group: Group) -> nn.Parameter:
