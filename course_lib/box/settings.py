@@ -165,6 +165,8 @@ def check(settings: Settings, path: str = SETTINGS_FILE) -> Settings:
         lowest = 0 if name in MAY_BE_ZERO else 1e-9
         if not isinstance(value, str) and value < lowest:
             raise SettingsError(f"{path}: {name} = {value!r} must be greater than 0")
+    if settings.link_gbit < LOWEST_LINK_GBIT:
+        raise SettingsError(f"{path}: link_gbit = {settings.link_gbit!r}; use {SLOWEST_LINK}")
     if settings.mode not in MODES:
         raise SettingsError(f"{path}: mode = {settings.mode!r}; use one of {', '.join(MODES)}")
     for text in (settings.default_time, settings.max_time):
@@ -174,6 +176,8 @@ def check(settings: Settings, path: str = SETTINGS_FILE) -> Settings:
     return settings
 
 
+LOWEST_LINK_GBIT = 1e-5  # the kernel counts the time of a burst in 32 bits
+SLOWEST_LINK = "0.00001 (10 kbit/s) or more"
 MAY_BE_ZERO = ("devices_per_node", "kill_wait_s", "job_shown_s", "requeue_delay_s")
 
 
@@ -182,8 +186,11 @@ def of_submission(settings: Settings) -> tuple[float, float]:
 
     The two variables let one lesson slow the link for one job; they are recorded with the job.
     """
+    link_gbit = _number("COURSE_BOX_LINK_GBIT", settings.link_gbit)
+    if link_gbit < LOWEST_LINK_GBIT:
+        raise SettingsError(f"COURSE_BOX_LINK_GBIT={link_gbit}; use {SLOWEST_LINK}")
     return (
-        _number("COURSE_BOX_LINK_GBIT", settings.link_gbit),
+        link_gbit,
         _number("COURSE_BOX_MEMORY_PER_DEVICE_GIB", settings.memory_per_device_gib),
     )
 

@@ -10,7 +10,14 @@ from course_lib.box.commands import begin, script
 from course_lib.box.commands.failure import Failure
 from course_lib.box.commands.getopt import Syntax, UsageError
 from course_lib.box.formats import columns
-from course_lib.box.settings import Settings, SettingsError, check, minutes
+from course_lib.box.settings import (
+    LOWEST_LINK_GBIT,
+    Settings,
+    SettingsError,
+    check,
+    minutes,
+    of_submission,
+)
 
 SYNTAX = Syntax(
     "sbatch", "nodes,N= nodelist,w= nodefile,F= no-kill,k? hold,H parsable", stop_at_word=True
@@ -171,3 +178,13 @@ def test_settings_name_the_value_that_is_wrong():
         check(Settings(nodes="2"))
     with pytest.raises(SettingsError, match="use one of auto, namespaces, flat"):
         check(Settings(mode="fast"))
+    with pytest.raises(SettingsError, match=r"link_gbit = 1e-06; use 0\.00001"):
+        check(Settings(link_gbit=1e-6))
+
+
+def test_a_link_that_the_kernel_cannot_shape_is_refused_when_a_job_asks_for_it(monkeypatch):
+    monkeypatch.setenv("COURSE_BOX_LINK_GBIT", "1e-6")
+    with pytest.raises(SettingsError, match=r"COURSE_BOX_LINK_GBIT=1e-06; use 0\.00001"):
+        of_submission(Settings())
+    monkeypatch.setenv("COURSE_BOX_LINK_GBIT", "0.00001")
+    assert of_submission(Settings())[0] == LOWEST_LINK_GBIT
