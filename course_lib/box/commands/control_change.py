@@ -109,13 +109,13 @@ def _update(request: Request) -> int:
     if not words:
         print("too few arguments for update keyword", file=sys.stderr)
         return 1
-    if words[0].lower() == "job" and len(words) > 1:
+    if words[0].lower() in ("job", "jobid") and len(words) > 1:
         words = [f"JobId={words[1]}", *words[2:]]
     pairs = [(word.partition("=")[0].lower(), word.partition("=")[2]) for word in words]
     first = pairs[0][0]
     if first in ("nodename", "partitionname", "reservationname", "stepid", "slurmctlddebug"):
         raise Unsupported(f"scontrol update {words[0].partition('=')[0]}")
-    if "=" not in words[0] or first not in ("jobid", "job"):
+    if "=" not in words[0] or not ("jobid".startswith(first) and first.startswith("job")):
         print(
             "No valid entity in update command\n"
             'Input line must include "NodeName", "PartitionName", "Reservation", "JobId", or'

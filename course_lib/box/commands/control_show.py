@@ -192,6 +192,11 @@ def _constant(text: str) -> Callable[[Request, str], int]:
     return put
 
 
+def _no_topology(_: Request, __: str) -> int:
+    print("scontrol: error: No topology information available", file=sys.stderr)
+    return 0
+
+
 def ping() -> str:
     return f"Slurmctld(primary) at {os.uname().nodename.partition('.')[0]} is UP"
 
@@ -236,6 +241,7 @@ ENTITIES: dict[str, Callable[[Request, str], int]] = {
     "config": _config,
     "aliases": _aliases,
     "daemons": _constant("slurmctld "),
+    "topology": _no_topology,
     "licenses": _constant("No licenses configured in Slurm."),
     "reservation": _constant("No reservations in the system"),
     "reservations": _constant("No reservations in the system"),

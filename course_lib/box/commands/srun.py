@@ -33,7 +33,7 @@ def run(arguments: list[str]) -> int:
         if not options.nodelist:
             raise Failure("invalid number of tasks (-n 0)")
         raise Unsupported("--distribution=arbitrary")
-    if options.jobid is not None:
+    if options.jobid is not None and "test-only" not in gathered.given:
         return _in_job(options, options.jobid)
     if options.relative is not None:
         return _fatal("--relative option invalid for job allocation request")

@@ -8,6 +8,8 @@ from course_lib.box.node.layout import Layout, share, spread
 
 NOT_AVAILABLE = "Requested node configuration is not available"
 TOO_MANY_CPUS = "More processors requested than permitted"
+NO_SUCH_DEVICES = "Invalid generic resource (gres) specification"
+NOT_WITHOUT_DEVICES = "Invalid Trackable RESource (TRES) specification"
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,10 @@ class Request:
     wanted: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     cyclic: bool | None = None
+    plane: int = 0
+    """Tasks that a node gets at once; 0: not said."""
+    devices_per_task: int = 0
+    no_devices: bool = False
     exact: bool = False
     """Takes only the CPUs of its tasks, and leaves the others to further steps."""
     overlap: bool = False
@@ -37,8 +43,10 @@ class Busy(Exception):
     """Other steps hold the CPUs."""
 
 
-def allot(request: Request, names: list[str], cpus: list[int], free: list[int]) -> Layout:
-    """`cpus` of the job and `free` ones on each of its nodes."""
+def allot(
+    request: Request, names: list[str], cpus: list[int], free: list[int], devices: list[int]
+) -> Layout:
+    """`cpus` of the job and `free` ones, and its devices, on each of its nodes."""
     if not {*request.wanted, *request.excluded} <= set(names):
         raise Impossible(NOT_AVAILABLE)
     able = [
@@ -55,6 +63,7 @@ def allot(request: Request, names: list[str], cpus: list[int], free: list[int]) 
     rest.sort(key=lambda place: room[place] < request.cpus_per_task)
     places = sorted([*first, *rest][:count])
     counts = _counts(request, [cpus[place] for place in places])
+    _check_devices(request, counts, [devices[place] for place in places])
     needed = [number * request.cpus_per_task for number in counts]
     if not request.overcommit and not request.overlap:
         _check(needed, [cpus[place] for place in places], [free[place] for place in places])
@@ -63,20 +72,32 @@ def allot(request: Request, names: list[str], cpus: list[int], free: list[int]) 
         min(need, cpus[place]) if request.exact else cpus[place]
         for need, place in zip(needed, places, strict=True)
     )
-    return Layout(places=tuple(places), tasks=spread(counts, cyclic), cpus=held)
+    at_once = request.plane or (1 if cyclic else request.tasks)
+    return Layout(places=tuple(places), tasks=spread(counts, at_once), cpus=held)
 
 
 def _counts(request: Request, cpus: list[int]) -> list[int]:
     per_node = request.tasks_per_node
     if per_node and per_node * len(cpus) == request.tasks:
         return [per_node] * len(cpus)
+    if request.plane == 1:
+        return share(request.tasks, [request.tasks] * len(cpus), cyclic=True)
     capacity = [max(1, number // request.cpus_per_task) for number in cpus]
     return share(request.tasks, capacity, bool(request.cyclic))
 
 
 def _check(needed: list[int], cpus: list[int], free: list[int]) -> None:
-    pairs = list(zip(needed, cpus, strict=True))
-    if any(need > most for need, most in pairs):
+    """The CPUs of all nodes count together; a node may be given more tasks than it has."""
+    if sum(needed) > sum(cpus):
         raise Impossible(TOO_MANY_CPUS)
-    if any(need > left for need, left in zip(needed, free, strict=True)):
+    if any(min(n, most) > left for n, most, left in zip(needed, cpus, free, strict=True)):
         raise Busy
+
+
+def _check_devices(request: Request, counts: list[int], devices: list[int]) -> None:
+    if request.no_devices and any(devices):
+        raise Impossible(NOT_WITHOUT_DEVICES)
+    if request.devices_per_task > max(devices):
+        raise Impossible(NO_SUCH_DEVICES)
+    if any(n * request.devices_per_task > held for n, held in zip(counts, devices, strict=True)):
+        raise Impossible(TOO_MANY_CPUS)

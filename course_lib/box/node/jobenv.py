@@ -216,7 +216,7 @@ class JobEnvironment:
             "SLURM_PROCID": str(task),
         }
         first = on_node.index(task) * per_task
-        own = slice(first, first + per_task) if per_task else EVERY
+        own = slice(first, first + per_task) if per_task and len(on_node) > 1 else EVERY
         return {**found, **self.devices(place, own)}
 
 

@@ -31,20 +31,16 @@ class Layout:
         return next(node for node, tasks in enumerate(self.tasks) if task in tasks)
 
 
-def spread(counts: list[int], cyclic: bool) -> tuple[tuple[int, ...], ...]:
-    """Numbers the tasks: node by node, or in turns over the nodes."""
-    if not cyclic:
-        starts = [sum(counts[:node]) for node in range(len(counts))]
-        return tuple(
-            tuple(range(start, start + n)) for start, n in zip(starts, counts, strict=True)
-        )
+def spread(counts: list[int], at_once: int) -> tuple[tuple[int, ...], ...]:
+    """Numbers the tasks in turns over the nodes, each getting so many at once (all of them: block,
+    one: cyclic)."""
     tasks: list[list[int]] = [[] for _ in counts]
     number = 0
     while number < sum(counts):
         for node, count in enumerate(counts):
-            if len(tasks[node]) < count:
-                tasks[node].append(number)
-                number += 1
+            take = min(at_once, count - len(tasks[node]))
+            tasks[node] += range(number, number + take)
+            number += take
     return tuple(map(tuple, tasks))
 
 

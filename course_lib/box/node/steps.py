@@ -61,7 +61,8 @@ class Steps:
             if self.of.ending.decided:
                 raise Impossible("Job/step already completing or completed")
             request = Request(**message["request"])
-            layout = allot(request, [part.node for part in parts], cpus, self._free())
+            names, devices = [p.node for p in parts], [len(p.devices) for p in parts]
+            layout = allot(request, names, cpus, self._free(), devices)
             step = Step(self.of, connection, message, layout, not request.overlap)
         except Busy:
             return False

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from course_lib.box.node.exits import say
+from course_lib.box.queue.place import count_of
 
 
 class Options(Protocol):
@@ -38,6 +39,7 @@ class Options(Protocol):
     job_name: str
     unbuffered: bool
     gpus_per_task: str
+    gres: str
     quiet: int
     jobid: int | None
     submit_line: str
@@ -79,7 +81,7 @@ def request(options: Options, environment: Mapping[str, str]) -> dict[str, Any]:
             " Ignoring --ntasks-per-node."
         )
         per_node = 0
-    kind = options.distribution.partition(":")[0]
+    kind, _, plane = options.distribution.replace(",", ":").partition(":")[0].partition("=")
     return {
         "nodes": nodes,
         "tasks": tasks,
@@ -88,6 +90,9 @@ def request(options: Options, environment: Mapping[str, str]) -> dict[str, Any]:
         "wanted": tuple(name for name in options.nodelist.split(",") if name),
         "excluded": tuple(name for name in options.exclude.split(",") if name),
         "cyclic": {"cyclic": True, "block": False}.get(kind),
+        "plane": int(plane or 0) if kind == "plane" else 0,
+        "devices_per_task": count_of(options.gpus_per_task),
+        "no_devices": options.gres == "none",
         "exact": options.exact or options.exclusive,
         "overlap": options.overlap,
         "overcommit": options.overcommit,
