@@ -36,6 +36,9 @@ def check_client(job: Job) -> None:
             " -n/--ntasks is not allowed.",
             invalid,
         )
+    if job.gpus_per_socket and not job.sockets_per_node:
+        words = "--gpus-per-socket option requires --sockets-per-node specification"
+        raise Failure(words, invalid)
     total, per_node, _ = place.devices_wanted(job)
     if total and per_node and job.nodes_given:
         needed = -(-total // per_node)

@@ -27,8 +27,8 @@ def run(arguments: list[str]) -> int:
         raise Unsupported("several components of one step (:)")
     if not command:
         return _fatal("No command given to execute.")
-    options = srun_options.build(gathered, command, " ".join(["srun", *arguments]))
     gathered.say_notes()
+    options = srun_options.build(gathered, command, " ".join(["srun", *arguments]))
     if options.distribution.startswith("arbitrary"):
         if not options.nodelist:
             raise Failure("invalid number of tasks (-n 0)")

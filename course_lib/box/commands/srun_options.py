@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from course_lib.box.commands import values as read
 from course_lib.box.commands.failure import Failure, Unsupported
@@ -128,6 +129,8 @@ def build(gathered: Gathered, command: list[str], submit_line: str) -> SrunOptio
     if mpi not in ("", "none"):
         raise Unsupported(f"--mpi={mpi}", "torch.distributed needs none.")
 
+    _check_binding(given.get("cpu-bind", ""))
+
     def number(field: str) -> int | None:
         return int(str(fields[field])) if field in fields else None
 
@@ -173,6 +176,17 @@ def build(gathered: Gathered, command: list[str], submit_line: str) -> SrunOptio
     )
 
 
+def _check_binding(text: str) -> None:
+    for word in text.split(","):
+        if word and word.partition(":")[0].lower() not in BINDINGS:
+            print(f'srun: error: unrecognized --cpu-bind argument "{word}"', file=sys.stderr)
+            raise Failure("Failed to parse --cpu-bind= values.", fatal=True)
+
+
+BINDINGS = (
+    *("none", "no", "yes", "rank", "rank_ldom", "map_cpu", "mask_cpu", "map_ldom", "mask_ldom"),
+    *("sockets", "cores", "threads", "ldoms", "boards", "quiet", "q", "verbose", "v", "help"),
+)
 TEXTS = (
     *("distribution", "output", "error", "input", "chdir", "export", "job_name", "signal"),
     *("gpus", "gpus_per_node", "gpus_per_task", "gres", "gpu_bind", "cpu_bind"),

@@ -81,9 +81,9 @@ def _counts(request: Request, cpus: list[int]) -> list[int]:
     if per_node and per_node * len(cpus) == request.tasks:
         return [per_node] * len(cpus)
     if request.plane == 1:
-        return share(request.tasks, [request.tasks] * len(cpus), cyclic=True)
+        return share(request.tasks, [request.tasks] * len(cpus))
     capacity = [max(1, number // request.cpus_per_task) for number in cpus]
-    return share(request.tasks, capacity, bool(request.cyclic))
+    return share(request.tasks, capacity)
 
 
 def _check(needed: list[int], cpus: list[int], free: list[int]) -> None:

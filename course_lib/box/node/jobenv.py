@@ -188,8 +188,10 @@ class JobEnvironment:
         """What only a step of a batch job has, and not an srun outside of any job."""
         if self.job.kind != "batch":
             return {"SLURM_DISTRIBUTION": self.job.distribution} if self.job.distribution else {}
+        kind, _, size = distribution.partition("=")
         return {
-            "SLURM_DISTRIBUTION": distribution,
+            "SLURM_DISTRIBUTION": kind,
+            **({"SLURM_DIST_PLANESIZE": size} if size else {}),
             "SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0": repeated([len(p.cpus) for p in self.parts]),
         }
 

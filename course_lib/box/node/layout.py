@@ -44,17 +44,13 @@ def spread(counts: list[int], at_once: int) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, tasks))
 
 
-def share(total: int, capacity: list[int], cyclic: bool) -> list[int]:
-    """How many tasks each node gets: one each, then by capacity; more than fits goes in turns."""
+def share(total: int, capacity: list[int]) -> list[int]:
+    """How many tasks each node gets: one in turn, where there is room; where there is none, too."""
     counts = [1] * len(capacity)
     left = total - len(capacity)
     while left > 0:
         room = [node for node, most in enumerate(capacity) if counts[node] < most]
-        nodes = room or range(len(capacity))
-        for node in nodes:
-            take = 1 if cyclic or not room else min(left, capacity[node] - counts[node])
-            counts[node] += take
-            left -= take
-            if left <= 0:
-                break
+        for node in (room or range(len(capacity)))[:left]:
+            counts[node] += 1
+            left -= 1
     return counts

@@ -81,19 +81,20 @@ def request(options: Options, environment: Mapping[str, str]) -> dict[str, Any]:
             " Ignoring --ntasks-per-node."
         )
         per_node = 0
+    own_cpus = options.cpus_per_task or number(environment, "SRUN_CPUS_PER_TASK")
     kind, _, plane = options.distribution.replace(",", ":").partition(":")[0].partition("=")
     return {
         "nodes": nodes,
         "tasks": tasks,
         "tasks_per_node": per_node,
-        "cpus_per_task": options.cpus_per_task or number(environment, "SRUN_CPUS_PER_TASK") or 1,
+        "cpus_per_task": own_cpus or 1,
         "wanted": tuple(name for name in options.nodelist.split(",") if name),
         "excluded": tuple(name for name in options.exclude.split(",") if name),
         "cyclic": {"cyclic": True, "block": False}.get(kind),
         "plane": int(plane or 0) if kind == "plane" else 0,
         "devices_per_task": count_of(options.gpus_per_task),
         "no_devices": options.gres == "none",
-        "exact": options.exact or options.exclusive,
+        "exact": options.exact or options.exclusive or own_cpus is not None,
         "overlap": options.overlap,
         "overcommit": options.overcommit,
         "relative": options.relative or 0,

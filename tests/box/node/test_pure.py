@@ -22,10 +22,17 @@ def test_tasks_are_numbered_by_block_or_in_turns():
 
 @pytest.mark.parametrize(
     ("total", "capacity", "counts"),
-    [(2, [2, 2], [1, 1]), (3, [2, 2], [2, 1]), (4, [2, 2], [2, 2]), (7, [2, 2], [4, 3])],
+    [
+        (2, [2, 2], [1, 1]),
+        (3, [2, 2], [2, 1]),
+        (7, [2, 2], [4, 3]),
+        (4, [3, 1], [3, 1]),
+        (5, [8, 2], [3, 2]),
+        (10, [8, 2], [8, 2]),
+    ],
 )
-def test_every_node_gets_a_task_and_the_first_ones_more(total, capacity, counts):
-    assert share(total, capacity, cyclic=False) == counts
+def test_tasks_go_to_nodes_in_turn_as_long_as_there_is_room(total, capacity, counts):
+    assert share(total, capacity) == counts
 
 
 def test_a_step_gets_all_cpus_of_its_nodes_unless_it_asks_for_exact_ones():
@@ -58,8 +65,11 @@ def test_what_cannot_be_now_differs_from_what_never_can(request_, error):
 
 
 def test_overlap_and_overcommit_look_at_no_other_step():
-    assert allot(Request(nodes=2, tasks=2, overlap=True), NAMES, [1, 1], [0, 0], [0, 0]).total == 2
-    assert allot(Request(nodes=1, tasks=9, overcommit=True), NAMES, [1, 1], [0, 0], [0, 0]).total == 9
+    for request in (
+        Request(nodes=2, tasks=2, overlap=True),
+        Request(nodes=1, tasks=9, overcommit=True),
+    ):
+        assert allot(request, NAMES, [1, 1], [0, 0], [0, 0]).total == request.tasks
 
 
 def test_signs_in_file_names():

@@ -6,15 +6,13 @@ touch up
 while [ ! -e go ]; do sleep 0.1; done
 E
 appears up
+t squeue -h -O 'JobID,tres-alloc:40'
 t squeue -l -h
 t sinfo -s
 t sinfo -R -h
-t sinfo -l -h -N
 t sinfo -T
 t sinfo -s -h -o '%P %F'
 t squeue -h -o '%.8i %.2t %.6D %R' --me
-t squeue -h --long --steps
-t squeue -h -O 'JobID,tres-alloc:40'
 touch go
 
 #: widths, percent signs and backslashes in patterns of names
@@ -49,7 +47,7 @@ out
 
 #: devices for each task, more than there are
 job -N2 -n4 --ntasks-per-node=2 --gpus-per-node=2 <<'E'
-for shape in '-n4 --gpus-per-task=1' '-n2 --gpus-per-task=1' '-n2 -N1 --gpus-per-task=1' '-n1 -N1 --gpus-per-task=2' '-n1 -N1 --gpus-per-task=3' '-n2 -N1 --gpus-per-task=2' '-n3 --gpus-per-task=1' '-n4 --gpus-per-task=2'; do
+for shape in '-n4 --gpus-per-task=1' '-n2 --gpus-per-task=1' '-n2 -N1 -w node1 --gpus-per-task=1' '-n1 -N1 -w node1 --gpus-per-task=2' '-n1 -N1 -w node1 --gpus-per-task=3' '-n2 -N1 --gpus-per-task=2' '-n3 --gpus-per-task=1' '-n4 --gpus-per-task=2'; do
     echo "$shape"
     srun $shape -l bash -c 'echo $(hostname) ${CUDA_VISIBLE_DEVICES:-none}' 2>&1 | sort
 done
@@ -63,7 +61,7 @@ srun --test-only -n1 hostname; echo $?
 srun --test-only hostname; echo $?
 srun --test-only -n9 hostname; echo $?
 srun --gres=none -n1 -N1 hostname; echo $?
-srun --gres=none hostname; echo $?
+srun --gres=none hostname | sort
 E
 ended
 out
@@ -97,3 +95,27 @@ t scontrol update jobI=$id comment=z
 t scontrol update jobs=$id comment=z
 t scontrol show topology
 t scontrol show topo
+
+#: tasks over nodes with more CPUs than tasks
+for shape in "-N2 -n4 -c2" "-N2 -n4" "-N2 -n6 -c2" "-N2 -n5 -c2" "-N2 -n10" "-N2 -n7 -c1"; do
+    job $shape <<'E'
+echo $SLURM_TASKS_PER_NODE $SLURM_JOB_CPUS_PER_NODE
+srun bash -c 'echo $SLURM_STEP_TASKS_PER_NODE' | sort -u
+srun -n4 bash -c 'echo $SLURM_STEP_TASKS_PER_NODE' | sort -u
+srun -n4 -c1 bash -c 'echo $SLURM_STEP_TASKS_PER_NODE $SLURM_CPUS_ON_NODE' | sort -u
+E
+    ended
+done
+out
+
+#: a step that says its CPUs leaves the others
+job -N1 -n4 <<'E'
+srun -n1 -c1 bash -c 'touch one; while [ ! -e two ]; do sleep 0.1; done; echo one' &
+srun -n1 -c1 bash -c 'touch two; while [ ! -e one ]; do sleep 0.1; done; echo two' &
+wait
+srun --cpu-bind=nosuch -n1 hostname; echo $?
+srun -n2 -m plane=1 bash -c 'env | grep ^SLURM_DIST | sort' | sort -u
+E
+ended
+sorted slurm-$id.out
+t sbatch --gpus-per-socket=1 --wrap true
