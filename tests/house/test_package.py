@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import metadata
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 import course_lib
 
@@ -32,6 +36,18 @@ def test_every_exported_name_exists():
 def test_an_unknown_name_is_answered_with_the_known_ones():
     with pytest.raises(AttributeError, match=r"no 'Labb'; it offers:"):
         course_lib.Labb  # noqa: B018
+
+
+def test_every_pinned_package_installs_on_the_oldest_python_that_we_promise(repository):
+    promised = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    oldest = promised["requires-python"].removeprefix(">=") + ".0"
+    lines = (repository / "requirements.lock").read_text().splitlines()
+    pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    installed = [pin.name for pin in pins if pin.marker is None or pin.marker.evaluate()]
+    wanted = {name: metadata(name).get("Requires-Python") or "" for name in installed}
+    assert len(wanted) > 100
+    too_new = {n: wants for n, wants in wanted.items() if not SpecifierSet(wants).contains(oldest)}
+    assert not too_new
 
 
 def test_code_is_no_package_lest_it_hide_pythons_own_module(repository):
