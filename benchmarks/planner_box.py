@@ -92,8 +92,10 @@ def memory_rows(run: Any, stack: plan.Stack) -> list[dict[str, Any]]:
     """
     model, layout = shapes(run)
     found: dict[int, list[dict[str, Any]]] = {}
-    for timeline in sorted(run.memory, key=lambda each: -each.peak_bytes):
+    for timeline in sorted(run.memory, key=lambda each: each.peak_bytes):
         stage = coordinates(layout, timeline.rank)["pp"]
+        if stage in found:
+            continue
         predicted = memory_of_stage(model, layout, stack, stage).traced
         whole = timeline.peak_bytes
         found[stage] = [

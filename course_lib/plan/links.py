@@ -53,7 +53,7 @@ def _line_of_samples(pair: pd.DataFrame) -> tuple[float, float]:
     size, time = ordered["size_bytes"].tolist(), ordered["time_us"].tolist()
     if len(size) < 2 or time[-1] <= time[-2]:
         return 0.0, size[-1] / time[-1] / 1e3
-    fastest = pair["fastest_us"] if "fastest_us" in pair else pair["time_us"]
+    fastest = pair.get("fastest_us", pair["time_us"]).fillna(pair["time_us"])
     return float(fastest.min()), (size[-1] - size[-2]) / (time[-1] - time[-2]) / 1e3
 
 

@@ -30,8 +30,8 @@ def products_relative_to_fp32() -> dict[str, float]:
 
 def _flags() -> frozenset[str]:
     try:
-        lines = FLAGS.read_text(errors="replace").splitlines()
+        with FLAGS.open(errors="replace") as lines:  # once for every core; the first will do
+            found = next((line for line in lines if line.startswith("flags")), "")
     except OSError:
         return frozenset()
-    found = next((line for line in lines if line.startswith("flags")), "")
     return frozenset(found.partition(":")[2].split())

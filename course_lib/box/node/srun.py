@@ -15,7 +15,6 @@ from course_lib.box.node.exits import say
 from course_lib.box.node.session import Session
 from course_lib.box.node.wanted import Options, exported, request
 from course_lib.box.queue import state
-from course_lib.box.queue.place import count_of
 from course_lib.box.queue.records import RUNNING
 
 START_S = 60.0
@@ -91,7 +90,6 @@ def _message(options: Options, own_job: int | None) -> wire.Message:
         "label": options.label,
         "distribution": options.distribution,
         "time_min": options.time_min or 0,
-        "per_task": count_of(options.gpus_per_task),
     }
 
 

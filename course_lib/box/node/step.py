@@ -102,13 +102,14 @@ class Step:
         self.launched = True
         environment = self.of.environment
         label, distribution = self.message["label"], self.message["distribution"]
+        per_task = self.message["request"]["devices_per_task"]
         base = batch.with_commands(dict(self.message["environment"]))
         shared = environment.step(self.name, self.layout, label, distribution)
         has_device = any(self.of.parts[place].devices for place in self.layout.places)
         own_limits = limits.of_process(self.of.job, has_device, environment.gpus)
         for task in range(self.layout.total):
             node = self.layout.node_of(task)
-            added = {**shared, **environment.task(self.layout, task, self.message["per_task"])}
+            added = {**shared, **environment.task(self.layout, task, per_task)}
             order = {
                 "node": self.layout.places[node],
                 "argv": self.message["argv"],
