@@ -151,6 +151,9 @@ class Replicated:
     def last_backward(self, last: bool) -> None:
         """Nothing to prepare: gradients are summed after the last micro-batch, in one piece."""
 
+    def evaluated(self) -> None:
+        """Nothing to give back: parameters are whole all the time."""
+
     def reduce(self) -> None:
         """Sums the gradients over all ranks that hold the same parameters."""
         with named("communication: gradients"):
@@ -204,6 +207,9 @@ class FullySharded:
         for layer in stage.layers.values():
             fully_shard(layer, mesh=mesh, mp_policy=policy)
         fully_shard(stage, mesh=mesh, mp_policy=policy)
+        # While the stage is gathered, its attributes are FSDP's own whole tensors. Gradients, the
+        # optimizer and checkpoints belong to the slices: kept here, and never asked for again.
+        self.slices = dict(stage.named_parameters())
         self.norm_group = layout.everyone
 
     def parts(self) -> list[Part]:
@@ -215,11 +221,11 @@ class FullySharded:
                 decays=p.ndim > 1,
                 counted=name in self.cut or tensor.first,
             )
-            for name, p in self.stage.named_parameters()
+            for name, p in self.slices.items()
         ]
 
     def by_name(self, values: list[Tensor]) -> dict[str, Tensor]:
-        pairs = zip(self.stage.named_parameters(), values, strict=True)
+        pairs = zip(self.slices.items(), values, strict=True)
         return {name: _as(p, value).full_tensor() for (name, p), value in pairs}
 
     def from_names(self, named: dict[str, Tensor], like: list[Tensor]) -> list[Tensor]:
@@ -227,7 +233,7 @@ class FullySharded:
 
         return [
             distribute_tensor(named[name], p.device_mesh, p.placements).to_local()
-            for name, p in self.stage.named_parameters()
+            for name, p in self.slices.items()
         ]
 
     def tensors(self) -> dict[str, list[Tensor]]:
@@ -238,16 +244,20 @@ class FullySharded:
         }
 
     def zero(self) -> None:
-        for p in self.stage.parameters():
+        for p in self.slices.values():
             p.grad = None
 
     def last_backward(self, last: bool) -> None:
         self.stage.set_requires_gradient_sync(last)
 
+    def evaluated(self) -> None:
+        """Gives the gathered root back: FSDP leaves that to backward, and none came."""
+        self.stage.reshard()
+
     def reduce(self) -> None:
         """FSDP has summed over the data ranks already."""
         if self.stage.args.sequence_parallel:
-            for name, p in self.stage.named_parameters():
+            for name, p in self.slices.items():
                 if name not in self.cut:
                     dist.all_reduce(p.grad.to_local(), group=self.layout.tensor.handle)
 

@@ -143,6 +143,7 @@ def evaluate(training: Training, name: str) -> float:
         first = number * args.global_batch_size
         batches = training.loaders[name].batch(first, training.micro_batches)
         total += training.pipeline.evaluate(batches).cpu()
+    training.holder.evaluated()
     total = training.layout.sum_of_losses(total.to(training.device))
     return total.item() / (args.eval_iters * args.global_batch_size * args.seq_length)
 

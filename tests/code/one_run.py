@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,32 +81,67 @@ def whole_gradients(training: Any) -> dict[str, np.ndarray]:
     return found
 
 
-def run(argv: list[str], steps: int) -> dict[str, Any]:
+DISTURBED = [
+    *["--eval-iters", "1", "--eval-interval", "2"],
+    *["--save-interval", "3"],
+    *["--record-memory-history", "--profile-step-start", "3", "--profile-step-end", "4"],
+]
+"""Between the compared steps: an evaluation after the second and the fourth, a checkpoint after the
+third, and a memory trace of the fourth. None of them may change what is computed."""
+
+
+class Noted:
+    """The program's report, which also notes every step's loss and norm and each evaluation."""
+
+    def __init__(self, report: Any, training: Any) -> None:
+        self.report, self.training = report, training
+        self.losses: list[float] = []
+        self.norms: list[float] = []
+        self.evaluations: list[float] = []
+        self.said: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.report, name)
+
+    def first(self, text: str) -> None:
+        self.said.append(text)
+
+    def step(self, progress: Any, loss: Any, result: Any, optimizer: Any) -> None:
+        total = loss.double() / self.training.layout.tensor.size
+        dist.all_reduce(total)
+        args = self.training.args
+        self.losses.append(total.item() / (args.global_batch_size * args.seq_length))
+        self.norms.append(result.norm.item())
+
+    def evaluation(self, title: str, loss: float, iteration: int) -> None:
+        self.evaluations.append(loss)
+
+
+def run(argv: list[str], steps: int, folder: str) -> dict[str, Any]:
     """Gradients of the first step with the place of each in the whole, then some steps' losses."""
     from checkpoint import Progress
-    from pretrain_gpt import train_step
+    from pretrain_gpt import train
+    from reporting import Report
 
-    training = make(argv)
+    training = make([*argv, *DISTURBED, "--save", folder, "--exit-interval", str(steps)])
     args = training.args
+    args.memory_dir = folder
     tokens = args.global_batch_size * args.seq_length
     training.holder.zero()
     batches = training.loaders["train"].batch(0, training.micro_batches)
     training.pipeline.train(batches, training.holder.seed_factor / tokens)
     training.holder.reduce()
     gradients = whole_gradients(training)
-    losses, norms = [], []
-    progress = Progress()
-    for _ in range(steps):
-        loss, result = train_step(training, progress)
-        total = loss.double() / training.layout.tensor.size
-        dist.all_reduce(total)
-        losses.append(total.item() / tokens)
-        norms.append(result.norm.item())
+    noted = Noted(Report(args, training.layout, training.device), training)
+    train(training, noted, Progress())
     return {
         "gradients": gradients,
         "place": {name: place for name, (_, place) in training.checkpoints.wholes.items()},
-        "losses": losses,
-        "norms": norms,
+        "losses": noted.losses,
+        "norms": noted.norms,
+        "evaluations": noted.evaluations,
+        "said": noted.said,
+        "traced": (Path(folder) / f"rank{dist.get_rank()}.jsonl.gz").is_file(),
     }
 
 

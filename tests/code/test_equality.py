@@ -9,6 +9,7 @@ import torch
 from plain_gpt import PlainGPT, Shape
 
 STEPS = 5
+EVALUATED = (2, 4)  # steps after which one_run.DISTURBED evaluates
 SP, ZERO, FSDP = "--sequence-parallel", "--use-distributed-optimizer", "--use-torch-fsdp2"
 
 
@@ -114,14 +115,12 @@ def plain_run(argv, double, untied):
     model = model.double() if double else model
     adam = torch.optim.AdamW(model.groups(args.weight_decay), betas=(0.9, 0.999), eps=1e-8)
     samples = RandomSamples(args.vocab_size, args.seq_length, args.seed)
-    losses, norms, gradients = [], [], {}
+    losses, norms, gradients, evaluations = [], [], {}, []
+    unseen = RandomSamples(args.vocab_size, args.seq_length, args.seed + 1)
     for step in range(STEPS):
         first = step * args.global_batch_size
-        text = torch.tensor(
-            np.stack([samples.sample(first + n) for n in range(args.global_batch_size)])
-        )
         model.zero_grad()
-        loss = model(text[:, :-1], text[:, 1:])
+        loss = loss_of(model, samples, first, args)
         loss.backward()
         if step == 0:
             gradients = {n: p.grad.numpy().copy() for n, p in model.named_parameters()}
@@ -130,7 +129,15 @@ def plain_run(argv, double, untied):
             group["lr"] = learning_rate(step + 1, args)
         adam.step()
         losses.append(loss.item())
-    return {"losses": losses, "norms": norms, "gradients": gradients}
+        if step + 1 in EVALUATED:
+            evaluations.append(loss_of(model, unseen, 0, args).item())
+    return {"losses": losses, "norms": norms, "gradients": gradients, "evaluations": evaluations}
+
+
+def loss_of(model, samples, first, args):
+    text = np.stack([samples.sample(first + n) for n in range(args.global_batch_size)])
+    text = torch.tensor(text)
+    return model(text[:, :-1], text[:, 1:])
 
 
 def difference(got, wanted):
@@ -146,23 +153,23 @@ def each_of(layouts):
 
 
 @each_of(LAYOUTS)
-def test_a_layout_equals_the_plain_model(worlds, plain, ranks, flags):
+def test_a_layout_equals_the_plain_model(worlds, plain, ranks, flags, tmp_path):
     argv = [*one_run.MODEL, *flags.split(), "--fp64"]
-    check(worlds(ranks).run(one_run.run, argv, STEPS), plain(worlds, argv), 1e-10)
+    check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(worlds, argv), 1e-10)
 
 
 @each_of(LAYOUTS[::3])
-def test_in_float32_a_layout_equals_it_to_rounding(worlds, plain, ranks, flags):
+def test_in_float32_a_layout_equals_it_to_rounding(worlds, plain, ranks, flags, tmp_path):
     """The same code computes in both; every third layout shows that rounding stays small too."""
     argv = [*one_run.MODEL, *flags.split()]
-    check(worlds(ranks).run(one_run.run, argv, STEPS), plain(worlds, argv), 1e-5)
+    check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(worlds, argv), 1e-5)
 
 
 @pytest.mark.slow
-def test_the_compiled_model_is_one_graph_and_equals_the_plain_one(worlds, plain):
+def test_the_compiled_model_is_one_graph_and_equals_the_plain_one(worlds, plain, tmp_path):
     argv = [*one_run.MODEL, "--torch-compile"]
     assert worlds(1).run(one_run.graph_breaks, argv) == [0]
-    check(worlds(1).run(one_run.run, argv, STEPS), plain(worlds, argv), 1e-5)
+    check(worlds(1).run(one_run.run, argv, STEPS, str(tmp_path)), plain(worlds, argv), 1e-5)
 
 
 def check(answers, wanted, allowed):
@@ -171,6 +178,9 @@ def check(answers, wanted, allowed):
     for answer in answers:
         assert difference(answer["losses"], wanted["losses"]) <= allowed
         assert difference(answer["norms"], wanted["norms"]) <= allowed
+        assert difference(answer["evaluations"], wanted["evaluations"]) <= allowed
+        assert answer["traced"]
+        assert [line for line in answer["said"] if "ERROR" in line] == []
         for name, gradient in answer["gradients"].items():
             whole = wanted["gradients"][name]
             assert difference(gradient, whole[answer["place"][name]]) <= allowed, name
