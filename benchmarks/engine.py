@@ -10,7 +10,7 @@ plain model, and the floor: the time of the matrix products alone.
 
 The plain model runs twice: as one would write it, which is what the ratios compare with, and tuned:
 with DDP's gradients as views of its buckets, in processes whose C library keeps freed memory, as
-the program's do (`keep_memory` in code/device.py).
+the program's do (`keep_memory` in code/process/device.py).
 
 Interleaving can gain only what the bubble loses, and only where each process has a core: with
 `--ranks 4` on two cores another pipeline computes in the bubble.
@@ -81,12 +81,12 @@ KEPT: dict[str, Any] = {}  # in each rank: the trainings that are built already
 
 def program_step(name: str, flags: list[str], steps: int) -> Times:
     """Seconds for some steps of the program, as this rank sees them."""
-    from arguments import parse_arguments
-    from checkpoint import Progress
-    from device import keep_memory
-    from layout import make_layout
-    from layout_checks import grid_from
+    from parallel.layout import make_layout
+    from parallel.layout_checks import grid_from
     from pretrain_gpt import build, prepare, train_step
+    from process.device import keep_memory
+    from training.arguments import parse_arguments
+    from training.checkpoint import Progress
 
     if name not in KEPT:
         keep_memory()
@@ -102,8 +102,8 @@ def program_step(name: str, flags: list[str], steps: int) -> Times:
 
 def plain_step(shape: Shape, micro_batches: int, steps: int, tuned: bool = False) -> Times:
     """The same for the plain model: DDP where there are several ranks."""
-    from device import keep_memory
-    from samples import RandomSamples
+    from dataset.samples import RandomSamples
+    from process.device import keep_memory
 
     name = f"plain {shape}"
     if name not in KEPT:
@@ -266,7 +266,7 @@ def report(
 def most_of_interleaving(micro_batches: int) -> float:
     """Steps of two even stages by arithmetic: one thick chunk each, or two thin ones."""
     sys.path[:0] = FOLDERS
-    from schedules import timeline
+    from parallel.schedules import timeline
 
     thick = len(timeline("1f1b", 2, micro_batches)[0])
     return 2 * thick / len(timeline("interleaved", 2, micro_batches, 2)[0])

@@ -22,11 +22,12 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from device import run_and_exit, start
-from reporting import say
 from torch import Tensor, nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
+
+from observing.reporting import say
+from process.device import run_and_exit, start
 
 INPUTS, LEARNING_RATE = 64, 0.02
 COMPARED = 64  # numbers of each parameter that are compared over the ranks

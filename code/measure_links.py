@@ -23,9 +23,10 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from collectives import ALGORITHMS, GROUPS, NODE_OF, library
-from device import environment_of_rank, run_and_exit, start
-from links_report import print_sweep
+
+from links.collectives import ALGORITHMS, GROUPS, NODE_OF, library
+from links.links_report import print_sweep
+from process.device import environment_of_rank, run_and_exit, start
 
 STEP = 4  # each size is four times the one before
 MOST_PAIRS = 120  # beyond, only pairs with a neighbour in the ring: 120 is all pairs of 16 ranks

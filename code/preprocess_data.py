@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from errors import DataError
-from indexed_data import token_type, write_indexed
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from dataset.indexed_data import token_type, write_indexed
+from process.errors import DataError
 
 END_OF_DOCUMENT = "<|endoftext|>"
 DOCUMENTS_AT_ONCE = 256

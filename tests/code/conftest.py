@@ -1,4 +1,4 @@
-"""The programs of code/ are run and imported as a job would: from their own flat folder."""
+"""The programs of code/ are run and imported as a job would: with code/ on the path."""
 
 from __future__ import annotations
 

@@ -22,8 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("code", "tests/code")]
 
 import one_run  # noqa: E402
+
 import pretrain_gpt  # noqa: E402
-from checkpoint import newest  # noqa: E402
+from training.checkpoint import newest  # noqa: E402
 
 FLAGS = [*one_run.MODEL, "--lr-decay-iters", "12", "--log-interval", "1", "--save-interval", "1"]
 STEP_KILLED = 2

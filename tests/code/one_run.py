@@ -48,10 +48,10 @@ MODEL = [
 
 def make(argv: list[str]) -> Any:
     """The program's own steps from flags to a training."""
-    from arguments import parse_arguments
-    from layout import make_layout
-    from layout_checks import grid_from
+    from parallel.layout import make_layout
+    from parallel.layout_checks import grid_from
     from pretrain_gpt import build, prepare
+    from training.arguments import parse_arguments
 
     args = parse_arguments(argv)
     grid = grid_from(args, dist.get_world_size())
@@ -62,7 +62,7 @@ def make(argv: list[str]) -> Any:
 
 def whole_gradients(training: Any) -> dict[str, np.ndarray]:
     """This rank's gradients after all sums, as they are in the parameter's own shape."""
-    from data_parallel import FullySharded
+    from parallel.data_parallel import FullySharded
 
     holder = training.holder
     if not isinstance(holder, FullySharded) and holder.sharded:
@@ -82,8 +82,8 @@ def whole_gradients(training: Any) -> dict[str, np.ndarray]:
 
 def run(argv: list[str], steps: int) -> dict[str, Any]:
     """Gradients of the first step with the place of each in the whole, then some steps' losses."""
-    from checkpoint import Progress
     from pretrain_gpt import train_step
+    from training.checkpoint import Progress
 
     training = make(argv)
     args = training.args

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from arguments import parse_arguments
+
+from training.arguments import parse_arguments
 
 
 def parse(text):

@@ -10,7 +10,8 @@ import sys
 
 import one_run
 import pytest
-from checkpoint import newest
+
+from training.checkpoint import newest
 
 DECAY = ("--lr-decay-iters", "12")
 LOSS = re.compile(r"iteration +(\d+)/.*lm loss: (\S+) .*grad norm: (\S+) ")

@@ -9,13 +9,14 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
-import preprocess_data
 import pytest
 import torch
-from errors import DataError
-from indexed_data import IndexedText, split_shares, write_indexed
-from layout import Group
-from samples import Blend, Loader, RandomSamples, Samples, weighted
+
+import preprocess_data
+from dataset.indexed_data import IndexedText, split_shares, write_indexed
+from dataset.samples import Blend, Loader, RandomSamples, Samples, weighted
+from parallel.layout import Group
+from process.errors import DataError
 
 
 def test_the_files_are_megatrons_to_the_byte(tmp_path):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from arguments import parse_arguments
-from errors import LayoutError
-from layout import Grid, make_grid
-from layout_checks import chunks_per_rank, describe, grid_from, micro_batches
+
+from parallel.layout import Grid, make_grid
+from parallel.layout_checks import chunks_per_rank, describe, grid_from, micro_batches
+from process.errors import LayoutError
+from training.arguments import parse_arguments
 
 
 def grid(order="tp-cp-ep-dp-pp", **sizes):

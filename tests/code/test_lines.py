@@ -7,7 +7,8 @@ import re
 
 import one_run
 import pytest
-from optimizer import LossScale, learning_rate
+
+from training.optimizer import LossScale, learning_rate
 
 ITERATION = re.compile(
     r" iteration +1/ +20 \| consumed samples: +8 \| elapsed time per iteration \(ms\): \d+\.\d \| "
@@ -86,7 +87,7 @@ def test_evaluation_lines(worlds):
 
 def test_the_learning_rate_of_the_original_lab():
     """lr 6e-5 → 6e-6, cosine over 800 iterations, 1 % warm-up: 5.822E-05 after 100."""
-    from arguments import parse_arguments
+    from training.arguments import parse_arguments
 
     flags = "--lr 6e-5 --min-lr 6e-6 --lr-decay-style cosine --lr-decay-iters 800"
     args = parse_arguments([*flags.split(), "--lr-warmup-fraction", "0.01"])

@@ -153,7 +153,7 @@ def test_the_profiler_trace_has_the_named_ranges_and_memory(plain):
 
 
 def test_a_block_whose_release_nobody_saw_ends_when_its_place_is_taken_again():
-    from memory_trace import lives
+    from observing.memory_trace import lives
 
     blocks = lives([(0, 7, 100), (5, 7, 40), (9, 7, -40), (11, 7, 60)])
     assert [(block.begin_ns, block.end_ns) for block in blocks] == [(0, 5), (5, 9), (11, None)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import one_run
-import planted
 import pytest
+
+from training import planted
 
 LOSSES = ("--log-interval", "1", "--train-iters", "3")
 
@@ -43,9 +44,10 @@ def test_the_second_makes_an_operator_for_each_row(worlds):
 
 
 def count_items(flags):
-    from checkpoint import Progress
-    from pretrain_gpt import train_step
     from torch.profiler import profile
+
+    from pretrain_gpt import train_step
+    from training.checkpoint import Progress
 
     counts = []
     for more in (["--planted-bottleneck", "2"], []):

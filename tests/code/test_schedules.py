@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from pipeline import Route
-from schedules import (
+
+from parallel.pipeline import Route
+from parallel.schedules import (
     SCHEDULES,
     Backward,
     BackwardInput,

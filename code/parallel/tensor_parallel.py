@@ -23,10 +23,11 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from layout import Group
-from products import WeightWork, product
 from torch import Tensor, nn
 from torch.autograd import Function
+
+from parallel.layout import Group
+from parallel.products import WeightWork, product
 
 
 def all_reduce(x: Tensor, group: Group) -> Tensor:

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from errors import AskedError
+
+from process.errors import AskedError
 
 MIB = 2**20
 EXIT_OUT_OF_MEMORY = 41

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
-from data_parallel import FullySharded, Part, Replicated
-from profiling import named
 from torch import Tensor, nn
+
+from observing.profiling import named
+from parallel.data_parallel import FullySharded, Part, Replicated
 
 
 def learning_rate(iteration: int, args: argparse.Namespace) -> float:

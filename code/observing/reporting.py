@@ -11,14 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import memory_snapshot
 import torch
-from checkpoint import Progress
-from device import MIB, MemoryUse
-from layout import Layout
-from model import Stage
-from optimizer import Optimizer, StepResult, learning_rate
 from torch import Tensor
+
+from observing import memory_snapshot
+from parallel.layout import Layout
+from process.device import MIB, MemoryUse
+from training.checkpoint import Progress
+from training.model import Stage
+from training.optimizer import Optimizer, StepResult, learning_rate
 
 
 def dtype_of(args: argparse.Namespace) -> torch.dtype:

@@ -8,7 +8,8 @@ import time
 
 import torch
 import torch.distributed as dist
-from layout import Layout
+
+from parallel.layout import Layout
 
 
 class Ending:

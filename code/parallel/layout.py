@@ -21,8 +21,9 @@ from math import prod
 from typing import Any
 
 import torch.distributed as dist
-from errors import LayoutError
 from torch import Tensor
+
+from process.errors import LayoutError
 
 AXES = {"tp": "tensor", "cp": "context", "ep": "expert", "dp": "data", "pp": "pipeline"}
 DEFAULT_ORDER = "tp-cp-ep-dp-pp"

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from errors import DataError
+from process.errors import DataError
 
 
 def vocabulary_size(args: argparse.Namespace) -> int:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 
-from errors import LayoutError
-from layout import AXES, Grid, make_grid
-from schedules import draw
+from parallel.layout import AXES, Grid, make_grid
+from parallel.schedules import draw
+from process.errors import LayoutError
 
 
 def near(value: int, step: int) -> str:

@@ -7,11 +7,12 @@ import math
 
 import numpy as np
 import torch
-from context_parallel import my_positions
-from errors import DataError
-from indexed_data import IndexedText, split_shares
-from layout import Layout
 from torch import Tensor
+
+from dataset.indexed_data import IndexedText, split_shares
+from parallel.context_parallel import my_positions
+from parallel.layout import Layout
+from process.errors import DataError
 
 DEFAULT_DATA = "data/sample_text_document"
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
-from layout import Group, Layout
-from model import Stage
-from profiling import named
 from torch import Tensor
+
+from observing.profiling import named
+from parallel.layout import Group, Layout
+from training.model import Stage
 
 ALIGNMENT = 64  # elements; kernels are quickest on rows that start at a cache line
 

@@ -14,11 +14,12 @@ stay where they are.
 from __future__ import annotations
 
 import torch
-from layout import Group
-from tensor_parallel import ColumnParallel, GatherRows, RowParallel, Slicing
 from torch import Tensor, nn
 from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention
+
+from parallel.layout import Group
+from parallel.tensor_parallel import ColumnParallel, GatherRows, RowParallel, Slicing
 
 
 def my_positions(length: int, group: Group) -> Tensor:

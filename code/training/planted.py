@@ -9,8 +9,8 @@ import argparse
 import math
 import time
 
-from data_parallel import FullySharded, Replicated
-from layout import Layout
+from parallel.data_parallel import FullySharded, Replicated
+from parallel.layout import Layout
 
 SLOW_DISK_S = 0.2
 ROW = 1024

@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from device import capacity_bytes
-from memory_blocks import CATEGORIES, Block, Range, classify, end_unseen, lives
 from torch import Tensor
+
+from observing.memory_blocks import CATEGORIES, Block, Range, classify, end_unseen, lives
+from process.device import capacity_bytes
 
 FORMAT = "course-memory-1"
 RANGE = re.compile(r"(\w+)(?:#| |: |$)(\d+)?(?: chunk (\d+))?")

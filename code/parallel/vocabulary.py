@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from layout import Group
-from tensor_parallel import Slicing, all_gather, enter, leave, sliced
 from torch import Tensor, nn
 from torch.autograd import Function
+
+from parallel.layout import Group
+from parallel.tensor_parallel import Slicing, all_gather, enter, leave, sliced
 
 
 class _LookUp(Function):

@@ -15,14 +15,15 @@ import zlib
 from dataclasses import dataclass
 
 import torch
-from context_parallel import Attention, my_positions
-from layout import Group, Layout
-from products import WeightWork
-from profiling import in_backward, named
-from tensor_parallel import ColumnParallel, RowParallel, Slicing
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from vocabulary import VocabularyEmbedding, vocabulary_loss
+
+from observing.profiling import in_backward, named
+from parallel.context_parallel import Attention, my_positions
+from parallel.layout import Group, Layout
+from parallel.products import WeightWork
+from parallel.tensor_parallel import ColumnParallel, RowParallel, Slicing
+from parallel.vocabulary import VocabularyEmbedding, vocabulary_loss
 
 
 @dataclass(frozen=True)

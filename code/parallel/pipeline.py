@@ -12,11 +12,12 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from layout import Layout
-from model import Stage
-from profiling import named
-from schedules import Backward, BackwardInput, BackwardWeight, Forward, Step
 from torch import Tensor
+
+from observing.profiling import named
+from parallel.layout import Layout
+from parallel.schedules import Backward, BackwardInput, BackwardWeight, Forward, Step
+from training.model import Stage
 
 Batch = tuple[Tensor, Tensor]  # tokens and labels of one micro-batch, one row per token
 

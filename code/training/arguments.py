@@ -11,7 +11,7 @@ import difflib
 import os
 from pathlib import Path
 
-import older_flags
+from training import older_flags
 
 INT, FLOAT, STR, ON = int, float, str, bool
 
@@ -211,7 +211,7 @@ def _fill_in(args: argparse.Namespace) -> None:
 
 
 def _problems(args: argparse.Namespace) -> list[str]:
-    """What no device count could repair; the rest is checked by layout_checks.py."""
+    """What no device count could repair; the rest is checked by parallel/layout_checks.py."""
     found = []
     if sum((args.fp16, args.bf16, args.fp64)) > 1:
         found.append("choose one of --fp16, --bf16 and --fp64")

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from memory_snapshot import Snapshot
+
+from observing.memory_snapshot import Snapshot
 
 NOTHING: AbstractContextManager[None] = nullcontext()
 
