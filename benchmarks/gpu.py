@@ -13,11 +13,10 @@ from __future__ import annotations
 import argparse
 import gc
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
+import code_on_path  # noqa: F401
 import torch
 import torch.distributed as dist
 from plain_gpt import PlainGPT, Shape
@@ -133,7 +132,6 @@ def main() -> None:
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--more", default="", help="further flags of the program")
     args = parser.parse_args()
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "code"))
     shape, compiled = TINY if args.tiny else GPT2, not args.no_compile
     device = torch.device(args.device)
     made = make_both(args, shape, compiled, device)

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
+import code_on_path  # noqa: F401
 import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "code"))
 
 
 def make_training() -> Any:
-    from engine import SIZES, flags_of
+    from engine import SIZES
+    from engine_steps import flags_of
 
     from parallel.layout import make_layout
     from parallel.layout_checks import grid_from

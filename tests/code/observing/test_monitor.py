@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).resolve().parents[2] / "code" / "monitor.py"
+PROGRAM = Path(__file__).resolve().parents[3] / "code" / "monitor.py"
 BUSY = "print('ready', flush=True)\nwhile True: pass"
 
 

@@ -96,7 +96,7 @@ def start(repository, folder, steps, **options):
 
 def test_killed_at_any_file_operation_of_a_save_it_continues(worlds, repository, tmp_path):
     done = subprocess.run(
-        [sys.executable, str(repository / "tests" / "code" / "killed_saves.py"), str(tmp_path)],
+        [sys.executable, str(repository / "tests/code/training/killed_saves.py"), str(tmp_path)],
         capture_output=True, text=True, check=False, timeout=200,
     )  # fmt: skip
     runs = [json.loads(line) for line in done.stdout.splitlines()]

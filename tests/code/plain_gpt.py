@@ -1,7 +1,8 @@
 """A GPT as one would write it for one device, with nothing but PyTorch's own layers.
 
-The training program is measured against it (engine.py, gpu.py) and must compute what it computes
-(tests/code). Parameter names and shapes are the program's, so that weights can be exchanged.
+The training program must compute what it computes (test_equality.py) and is measured against it
+(engine.py and gpu.py of benchmarks/). Parameter names and shapes are the program's, so that weights
+can be exchanged.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 LONGEST_SECONDS = 240
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PRELOADED = ["torch", "torch._dynamo", "torch.distributed", "torch.distributed.fsdp",
              "torch.distributed.checkpoint", "torch.utils.tensorboard"]  # fmt: skip
 """What ranks use sooner or later: once for all of them."""
-FOLDERS = [str(ROOT / name) for name in ("code", "benchmarks", "tests/code")]
+FOLDERS = [str(ROOT / name) for name in ("code", "tests/code")]
 
 
 def leave_groups() -> None:

@@ -1,6 +1,6 @@
 """Kills the program at every file operation of a save, each time in a fresh fork, and resumes it.
 
-    python tests/code/killed_saves.py FOLDER
+    python tests/code/training/killed_saves.py FOLDER
 
 Prints one line of JSON per kill: at which operation, the checkpoint that is chosen afterwards, and
 what the resumed run printed.
@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / name) for name in ("code", "tests/code")]
 
 import one_run  # noqa: E402
