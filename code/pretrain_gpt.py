@@ -24,20 +24,22 @@ from dataset.indexed_data import check_present
 from dataset.samples import DEFAULT_DATA, Loader, make_loaders, weighted
 from dataset.tokenizer_files import padded, vocabulary_size
 from observing.memory_trace import MemoryRecorder
-from observing.profiling import Profiler, named
-from observing.reporting import Report, dtype_of
-from parallel.data_parallel import FullySharded, Replicated
+from observing.profiling import Profiler
+from observing.reporting import Report
+from parallel.data_parallel import Replicated
+from parallel.fully_sharded import FullySharded
 from parallel.layout import Grid, Layout, make_layout
 from parallel.layout_checks import chunks_per_rank, describe, grid_from, micro_batches
 from parallel.pipeline import Pipeline
 from parallel.products import WeightWork
 from parallel.schedules import steps_of
 from process.device import environment_of_rank, limit_memory, run_and_exit, start
+from process.profile_ranges import named
 from training import planted
 from training.arguments import parse_arguments
 from training.checkpoint import Checkpoints, Progress, newest
 from training.ending import Ending
-from training.model import Stage, initialise, piece_of, slice_of, whole_shape
+from training.model import Stage, dtype_of, initialise, piece_of, slice_of, whole_shape
 from training.optimizer import Optimizer, StepResult, learning_rate
 
 

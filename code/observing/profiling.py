@@ -1,34 +1,18 @@
 """Profiles of a few steps: PyTorch profiler traces for TensorBoard's profiler tab, memory traces.
 
-Ranges are named after what the program does at that moment ("forward 3" is micro-batch 3), so that
-they can be found again in the trace.
+Ranges are named after what the program does at that moment: see process/profile_ranges.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from observing.memory_snapshot import Snapshot
-
-NOTHING: AbstractContextManager[None] = nullcontext()
-
-
-def named(name: str) -> AbstractContextManager[object]:
-    """A range of this name in the profile; free of cost while nothing is recorded."""
-    if torch.compiler.is_compiling() or not torch.autograd._profiler_enabled():
-        return NOTHING
-    return torch.profiler.record_function(name)
-
-
-def in_backward() -> bool:
-    """Called from within backward: what runs forward there is recomputation."""
-    return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1
 
 
 class Profiler:

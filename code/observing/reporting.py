@@ -18,14 +18,8 @@ from observing import memory_snapshot
 from parallel.layout import Layout
 from process.device import MIB, MemoryUse
 from training.checkpoint import Progress
-from training.model import Stage
+from training.model import Stage, dtype_of
 from training.optimizer import Optimizer, StepResult, learning_rate
-
-
-def dtype_of(args: argparse.Namespace) -> torch.dtype:
-    if args.fp64:
-        return torch.float64
-    return torch.float16 if args.fp16 else torch.bfloat16 if args.bf16 else torch.float32
 
 
 def flops_per_iteration(args: argparse.Namespace) -> float:

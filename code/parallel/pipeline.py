@@ -14,9 +14,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from observing.profiling import named
 from parallel.layout import Layout
 from parallel.schedules import Backward, BackwardInput, BackwardWeight, Forward, Step
+from process.profile_ranges import named
 from training.model import Stage
 
 Batch = tuple[Tensor, Tensor]  # tokens and labels of one micro-batch, one row per token

@@ -42,10 +42,6 @@ class WeightWork:
         bias.main_grad.add_(grad.sum(0))
         return None
 
-    def mark(self) -> int:
-        """How much is waiting: what a schedule remembers to run one micro-batch's share later."""
-        return len(self.queue)
-
     @torch.no_grad()
     def run(self, count: int) -> None:
         for _ in range(count):

@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 from training import older_flags
+from training.argument_checks import problems_of
 
 INT, FLOAT, STR, ON = int, float, str, bool
 
@@ -175,7 +176,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     args = parser.parse_args(argv)
     args.notes = notes
     _fill_in(args)
-    problems = _problems(args)
+    problems = problems_of(args)
     if problems:
         parser.error("; ".join(problems))
     return args
@@ -208,44 +209,3 @@ def _fill_in(args: argparse.Namespace) -> None:
     args.memory_dir = str(Path(run_folder or ".") / "memory")
     snapshots = Path(run_folder or ".") / "snapshots" / "snapshot.pickle"
     args.memory_snapshot_path = args.memory_snapshot_path or str(snapshots)
-
-
-def _problems(args: argparse.Namespace) -> list[str]:
-    """What no device count could repair; the rest is checked by parallel/layout_checks.py."""
-    found = []
-    if sum((args.fp16, args.bf16, args.fp64)) > 1:
-        found.append("choose one of --fp16, --bf16 and --fp64")
-    if args.hidden_dropout or args.attention_dropout:
-        found.append(
-            "dropout is not supported, since runs of different layouts could no longer be "
-            "compared; give --hidden-dropout 0 --attention-dropout 0"
-        )
-    if args.cuda_graphs and not args.torch_compile:
-        found.append("--cuda-graphs needs --torch-compile, which records them")
-    if args.cuda_graphs and args.pipeline_model_parallel_size > 1:
-        found.append(
-            "--cuda-graphs keeps the activations of one micro-batch, a pipeline several; choose one"
-        )
-    if args.recompute_granularity != "full" and args.recompute_method:
-        found.append("--recompute-method needs --recompute-granularity full")
-    if args.hidden_size % args.num_attention_heads:
-        found.append(
-            f"--hidden-size {args.hidden_size} cannot be split into --num-attention-heads "
-            f"{args.num_attention_heads} equal heads"
-        )
-    if args.max_position_embeddings < args.seq_length:
-        found.append(
-            f"--max-position-embeddings {args.max_position_embeddings} is less than --seq-length "
-            f"{args.seq_length}"
-        )
-    if (args.profile or args.record_memory_history) and not (
-        0 < args.profile_step_start < args.profile_step_end
-    ):
-        found.append("--profile-step-start must lie before --profile-step-end, from step 1")
-    positive = ("num_layers", "hidden_size", "num_attention_heads", "seq_length",
-                "micro_batch_size", "tensor_model_parallel_size", "pipeline_model_parallel_size",
-                "context_parallel_size", "log_interval", "train_iters")  # fmt: skip
-    for name in positive:
-        if getattr(args, name) < 1:
-            found.append(f"--{name.replace('_', '-')} {getattr(args, name)} must be at least 1")
-    return found

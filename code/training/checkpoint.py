@@ -41,7 +41,7 @@ class Progress:
     consumed_samples: int = 0
 
 
-class Part(Tensor):
+class SavedSlice(Tensor):
     """A rank's slice of a whole tensor, told to torch.distributed.checkpoint by its protocol."""
 
     whole: torch.Size
@@ -49,8 +49,8 @@ class Part(Tensor):
     values: Tensor
 
     @staticmethod
-    def of(values: Tensor, whole: torch.Size, place: Place) -> Part:
-        part = Tensor._make_subclass(Part, values)
+    def of(values: Tensor, whole: torch.Size, place: Place) -> SavedSlice:
+        part = Tensor._make_subclass(SavedSlice, values)
         part.values, part.whole = values, whole
         part.offsets = torch.Size([at.start for at in place])
         return part
@@ -83,7 +83,7 @@ class Checkpoints:
         found = {}
         for kind, values in self.optimizer.by_name(with_moments).items():
             for name, tensor in values.items():
-                found[f"{kind}.{name}"] = Part.of(tensor, *self.wholes[name])
+                found[f"{kind}.{name}"] = SavedSlice.of(tensor, *self.wholes[name])
         return found
 
     def save(self, folder: Path, progress: Progress) -> str | None:
@@ -119,7 +119,7 @@ class Checkpoints:
                 setattr(scale, name, value)
         kinds: dict[str, dict[str, Tensor]] = {}
         for key, part in state.items():
-            if isinstance(part, Part):
+            if isinstance(part, SavedSlice):
                 kind, name = key.split(".", 1)
                 kinds.setdefault(kind, {})[name] = part.values
         self.optimizer.set_by_name(kinds)

@@ -18,12 +18,18 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from observing.profiling import in_backward, named
 from parallel.context_parallel import Attention, my_positions
 from parallel.layout import Group, Layout
 from parallel.products import WeightWork
 from parallel.tensor_parallel import ColumnParallel, RowParallel, Slicing
 from parallel.vocabulary import VocabularyEmbedding, vocabulary_loss
+from process.profile_ranges import in_backward, named
+
+
+def dtype_of(args: argparse.Namespace) -> torch.dtype:
+    if args.fp64:
+        return torch.float64
+    return torch.float16 if args.fp16 else torch.bfloat16 if args.bf16 else torch.float32
 
 
 @dataclass(frozen=True)

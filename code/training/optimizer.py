@@ -12,8 +12,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from observing.profiling import named
-from parallel.data_parallel import FullySharded, Part, Replicated
+from parallel.data_parallel import Part, Replicated
+from parallel.fully_sharded import FullySharded
+from process.profile_ranges import named
 
 
 def learning_rate(iteration: int, args: argparse.Namespace) -> float:

@@ -9,7 +9,8 @@ import argparse
 import math
 import time
 
-from parallel.data_parallel import FullySharded, Replicated
+from parallel.data_parallel import Replicated
+from parallel.fully_sharded import FullySharded
 from parallel.layout import Layout
 
 SLOW_DISK_S = 0.2

@@ -62,7 +62,7 @@ def make(argv: list[str]) -> Any:
 
 def whole_gradients(training: Any) -> dict[str, np.ndarray]:
     """This rank's gradients after all sums, as they are in the parameter's own shape."""
-    from parallel.data_parallel import FullySharded
+    from parallel.fully_sharded import FullySharded
 
     holder = training.holder
     if not isinstance(holder, FullySharded) and holder.sharded:
