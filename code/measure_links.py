@@ -14,11 +14,14 @@ import argparse
 import json
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from links.collectives import ALGORITHMS, GROUPS, NODE_OF
 from links.links_report import print_sweep

@@ -15,10 +15,13 @@ import json
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from observing.node_load import Devices, Proc, Psutil
 

@@ -20,6 +20,8 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
 from dataset.indexed_data import token_type, write_indexed
 from process.errors import DataError
 

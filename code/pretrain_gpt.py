@@ -20,6 +20,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
 from dataset.indexed_data import check_present
 from dataset.samples import DEFAULT_DATA, Loader, make_loaders, weighted
 from dataset.tokenizer_files import padded, vocabulary_size
@@ -162,8 +164,8 @@ def train(training: Training, report: Report, progress: Progress) -> None:
         report.step(progress, loss, result, training.optimizer)
         if args.eval_iters and progress.iteration % args.eval_interval == 0:
             with report.paused():
-                loss = evaluate(training, "validation")
-                report.evaluation(f"iteration {progress.iteration}", loss, progress.iteration)
+                mean = evaluate(training, "validation")
+                report.evaluation(f"iteration {progress.iteration}", mean, progress.iteration)
         why = ends.reason(progress.iteration)
         if args.save and (why or progress.iteration % args.save_interval == 0):
             with report.paused():

@@ -28,7 +28,8 @@ class Samples:
                 f"the {name} share of the data has {len(tokens)} tokens, fewer than one sample of "
                 f"{length} + 1; give it a larger part of --split"
             )
-        self.epoch, self.order = -1, np.empty(0)
+        self.epoch = -1
+        self.order: np.ndarray = np.empty(0)
 
     def sample(self, number: int) -> np.ndarray:
         epoch, within = divmod(number, self.count)

@@ -16,8 +16,9 @@ def vocabulary_size(args: argparse.Namespace) -> int:
     if args.tokenizer_model:
         return len(json.loads(_text(Path(args.tokenizer_model)))["model"]["vocab"])
     beside = Path(args.data_path[-1]).parent / "vocab.json" if args.data_path else None
-    if args.vocab_file or (beside and beside.is_file()):
-        return len(json.loads(_text(Path(args.vocab_file or beside))))
+    file = Path(args.vocab_file) if args.vocab_file else beside
+    if file is not None and (args.vocab_file or file.is_file()):
+        return len(json.loads(_text(file)))
     if args.mock_data:
         return 8192
     raise DataError(

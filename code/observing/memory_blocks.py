@@ -101,10 +101,10 @@ def classify(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -
 
 
 def _in_backward(block: Block, home: Range, recomputed: Range | None) -> int:
-    outlives = block.end_ns is None or block.end_ns > home.end_ns
-    if recomputed is not None and (outlives or block.end_ns > recomputed.end_ns):
+    end_ns = block.end_ns
+    if recomputed and (end_ns is None or end_ns > min(home.end_ns, recomputed.end_ns)):
         return ACTIVATIONS
-    return GRADIENTS if block.end_ns is None else TEMPORARY
+    return GRADIENTS if end_ns is None else TEMPORARY
 
 
 def _inside(ranges: list[Range], time_ns: int) -> Range | None:

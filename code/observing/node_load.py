@@ -6,6 +6,7 @@ Nothing but Python's own modules is imported at the top: on Linux the monitor ne
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ class Devices:
     def _one(self, number: int, handle: Any) -> dict[str, Any]:
         """A value that a device does not give is left out, and the others stay."""
         nvml = self.nvml
-        asked = {
+        asked: dict[str, Callable[[], Any]] = {
             "utilisation_percent": lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu,
             "memory_used_bytes": lambda: nvml.nvmlDeviceGetMemoryInfo(handle).used,
             "memory_total_bytes": lambda: nvml.nvmlDeviceGetMemoryInfo(handle).total,

@@ -12,14 +12,18 @@ collective, one norm, one optimizer kernel, whatever the number of layers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from parallel.layout import Layout
+from parallel.products import Weight
 from process.profile_ranges import named
-from training.model import Stage
+
+if TYPE_CHECKING:
+    from training.model import Stage
 
 ALIGNMENT = 64  # elements; kernels are quickest on rows that start at a cache line
 
@@ -93,7 +97,7 @@ class Replicated:
         start = self.offsets[id(parameter)]
         return slice(start, start + parameter.numel())
 
-    def _move_in(self, parameter: Tensor) -> None:
+    def _move_in(self, parameter: Weight) -> None:
         """The parameter and its gradient become views of the buffers."""
         at = self._at(parameter)
         self.values[at].copy_(parameter.data.flatten())
@@ -174,13 +178,13 @@ class Replicated:
                 dist.all_gather_single(self.values, mine, group=self.layout.copies.handle)
 
 
-def _add_to_main_grad(parameter: Tensor) -> None:
+def _add_to_main_grad(parameter: Weight) -> None:
     if parameter.grad is not None:  # None where a product has added its part already
         parameter.main_grad.add_(parameter.grad)
         parameter.grad = None
 
 
-def _shared_word(stages: list[Stage]) -> Tensor | None:
+def _shared_word(stages: list[Stage]) -> Weight | None:
     """The word embeddings, where this rank has them and the model uses them at both ends."""
     for stage in stages:
         if hasattr(stage, "word") and not stage.args.untie_embeddings_and_output_weights:

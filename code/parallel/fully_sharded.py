@@ -6,20 +6,26 @@ It offers the optimizer and the pipeline what `Replicated` of data_parallel.py o
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from parallel.data_parallel import Part
 from parallel.layout import Group, Layout
-from training.model import Stage
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import DTensor
+
+    from training.model import Stage
 
 
 class FullySharded:
     """Parameters as FSDP2 keeps them: each rank has a slice of each, gathered when needed."""
 
     def __init__(self, stage: Stage, layout: Layout, low: torch.dtype | None) -> None:
-        from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
         self.layout, self.stage = layout, stage
@@ -27,11 +33,15 @@ class FullySharded:
         self.cut = {n for n, p in stage.named_parameters() if hasattr(p, "sliced_dimension")}
         policy = MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32 if low else None)
         device = next(stage.parameters()).device.type
-        mesh = _mesh(layout.copies, device, DeviceMesh)
+        mesh = _mesh(layout.copies, device)
         for layer in stage.layers.values():
             fully_shard(layer, mesh=mesh, mp_policy=policy)
-        fully_shard(stage, mesh=mesh, mp_policy=policy)
+        self.sharded = fully_shard(stage, mesh=mesh, mp_policy=policy)
         self.norm_group = layout.everyone
+
+    def _parameters(self) -> list[tuple[str, Any]]:
+        """By name; FSDP has made DTensors of them, of which each rank holds a slice."""
+        return list(self.stage.named_parameters())
 
     def parts(self) -> list[Part]:
         tensor = self.layout.tensor
@@ -42,11 +52,11 @@ class FullySharded:
                 decays=p.ndim > 1,
                 counted=name in self.cut or tensor.first,
             )
-            for name, p in self.stage.named_parameters()
+            for name, p in self._parameters()
         ]
 
     def by_name(self, values: list[Tensor]) -> dict[str, Tensor]:
-        pairs = zip(self.stage.named_parameters(), values, strict=True)
+        pairs = zip(self._parameters(), values, strict=True)
         return {name: _as(p, value).full_tensor() for (name, p), value in pairs}
 
     def from_names(self, named: dict[str, Tensor], like: list[Tensor]) -> list[Tensor]:
@@ -54,7 +64,7 @@ class FullySharded:
 
         return [
             distribute_tensor(named[name], p.device_mesh, p.placements).to_local()
-            for name, p in self.stage.named_parameters()
+            for name, p in self._parameters()
         ]
 
     def tensors(self) -> dict[str, list[Tensor]]:
@@ -69,12 +79,12 @@ class FullySharded:
             p.grad = None
 
     def last_backward(self, last: bool) -> None:
-        self.stage.set_requires_gradient_sync(last)
+        self.sharded.set_requires_gradient_sync(last)
 
     def reduce(self) -> None:
         """FSDP has summed over the data ranks already."""
         if self.stage.args.sequence_parallel:
-            for name, p in self.stage.named_parameters():
+            for name, p in self._parameters():
                 if name not in self.cut:
                     dist.all_reduce(p.grad.to_local(), group=self.layout.tensor.handle)
 
@@ -82,7 +92,7 @@ class FullySharded:
         """FSDP gathers before the next forward."""
 
 
-def _as(parameter: Tensor, values: Tensor) -> Tensor:
+def _as(parameter: Any, values: Tensor) -> DTensor:
     """Values with the sharding of this parameter."""
     from torch.distributed.tensor import DTensor
 
@@ -92,7 +102,9 @@ def _as(parameter: Tensor, values: Tensor) -> Tensor:
     )
 
 
-def _mesh(group: Group, device: str, device_mesh: type) -> object:
+def _mesh(group: Group, device: str) -> DeviceMesh:
+    from torch.distributed.device_mesh import DeviceMesh
+
     if group.handle is None:
-        return device_mesh(device, group.ranks)
-    return device_mesh.from_group(group.handle, device)
+        return DeviceMesh(device, group.ranks)
+    return DeviceMesh.from_group(group.handle, device)

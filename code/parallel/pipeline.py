@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -17,7 +17,9 @@ from torch import Tensor
 from parallel.layout import Layout
 from parallel.schedules import Backward, BackwardInput, BackwardWeight, Forward, Step
 from process.profile_ranges import named
-from training.model import Stage
+
+if TYPE_CHECKING:
+    from training.model import Stage
 
 Batch = tuple[Tensor, Tensor]  # tokens and labels of one micro-batch, one row per token
 
@@ -102,7 +104,7 @@ class Pipeline:
 
     @torch.no_grad()
     def evaluate(self, batches: list[Batch]) -> Tensor:
-        forwards = [step for step in self.steps if isinstance(step, Forward)]
+        forwards: list[Step] = [step for step in self.steps if isinstance(step, Forward)]
         return _Pass(self, batches, 0.0).run(forwards)
 
 

@@ -17,6 +17,10 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+Weight = Any
+"""A parameter with what the program notes on it and PyTorch's types do not know: `main_grad`, where
+its gradients are summed (data_parallel.py), and `sliced_dimension` (tensor_parallel.py)."""
+
 
 class WeightWork:
     """The weight half of backward of one piece of the model."""
@@ -24,9 +28,9 @@ class WeightWork:
     def __init__(self, returned: bool = False) -> None:
         self.returned = returned
         self.deferring = False
-        self.queue: deque[tuple[Tensor, Tensor, Tensor]] = deque()
+        self.queue: deque[tuple[Weight, Tensor, Tensor]] = deque()
 
-    def add(self, weight: Tensor, grad: Tensor, x: Tensor) -> Tensor | None:
+    def add(self, weight: Weight, grad: Tensor, x: Tensor) -> Tensor | None:
         """Takes over dW = dYᵀ X."""
         if self.returned:
             return grad.t() @ x
@@ -36,7 +40,7 @@ class WeightWork:
             add_product(weight.main_grad, grad, x)
         return None
 
-    def add_bias(self, bias: Tensor | None, grad: Tensor) -> Tensor | None:
+    def add_bias(self, bias: Weight | None, grad: Tensor) -> Tensor | None:
         if bias is None or self.returned:
             return None if bias is None else grad.sum(0)
         bias.main_grad.add_(grad.sum(0))

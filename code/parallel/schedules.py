@@ -19,7 +19,7 @@ class Step:
     micro_batch: int
     chunk: int = 0
 
-    half = ""  # of backward, where it is cut
+    letter, phase, half = "", "", ""  # half: of backward, where it is cut
 
 
 @dataclass(frozen=True)

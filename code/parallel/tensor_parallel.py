@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 
 from parallel.layout import Group
-from parallel.products import WeightWork, product
+from parallel.products import Weight, WeightWork, product
 
 
 def all_reduce(x: Tensor, group: Group) -> Tensor:
@@ -151,7 +151,7 @@ class RowParallel(nn.Module):
         return leave(product(x, self.weight, None, work), self.slicing).add_(self.bias)
 
 
-def sliced(parameter: nn.Parameter, dimension: int, group: Group) -> nn.Parameter:
+def sliced(parameter: Weight, dimension: int, group: Group) -> nn.Parameter:
     """Notes which dimension of the parameter is cut over the tensor group."""
     if group.size > 1:
         parameter.sliced_dimension = dimension

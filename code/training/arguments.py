@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 from training import older_flags
 from training.argument_checks import problems_of
@@ -135,7 +137,7 @@ OURS = [
     ("--fp64", ON, False, "float64, for tests of equality"),
     ("--planted-bottleneck", ("1", "2"), None, "be slow in a way that a profile shows"),
 ]
-GROUPS = {
+GROUPS: Mapping[str, Sequence[tuple[str, Any, Any, str]]] = {
     "model": MODEL, "layout": LAYOUT, "batch": BATCH, "optimizer": OPTIMIZER,
     "precision": PRECISION, "recomputation": MEMORY, "data": DATA, "checkpoints": CHECKPOINTS,
     "looking": LOOKING, "known to this program only": OURS,
@@ -143,7 +145,7 @@ GROUPS = {
 
 
 class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:
+    def error(self, message: str) -> NoReturn:
         """An unknown flag is answered with the nearest known ones."""
         for word in message.split():
             name = word.split("=")[0]

@@ -46,23 +46,23 @@ class SavedSlice(Tensor):
 
     whole: torch.Size
     offsets: torch.Size
-    values: Tensor
+    mine: Tensor
 
     @staticmethod
     def of(values: Tensor, whole: torch.Size, place: Place) -> SavedSlice:
         part = Tensor._make_subclass(SavedSlice, values)
-        part.values, part.whole = values, whole
+        part.mine, part.whole = values, whole
         part.offsets = torch.Size([at.start for at in place])
         return part
 
-    def size(self, *dimension: int) -> Any:
+    def size(self, *dimension: int) -> Any:  # type: ignore[override]  # of the whole
         return self.whole[dimension[0]] if dimension else self.whole
 
     def _chunk(self) -> ChunkStorageMetadata:
-        return ChunkStorageMetadata(offsets=self.offsets, sizes=self.values.shape)
+        return ChunkStorageMetadata(offsets=self.offsets, sizes=self.mine.shape)
 
     def __create_write_items__(self, name: str, _: object) -> list[WriteItem]:
-        properties = TensorProperties.create_from_tensor(self.values)
+        properties = TensorProperties.create_from_tensor(self.mine)
         data = TensorWriteData(chunk=self._chunk(), properties=properties, size=self.whole)
         return [WriteItem(MetadataIndex(name, self.offsets), WriteItemType.SHARD, tensor_data=data)]
 
@@ -70,7 +70,7 @@ class SavedSlice(Tensor):
         return [self._chunk()]
 
     def __get_tensor_shard__(self, index: MetadataIndex) -> Tensor:
-        return self.values
+        return self.mine
 
 
 class Checkpoints:
@@ -80,7 +80,7 @@ class Checkpoints:
         self.optimizer, self.wholes = optimizer, wholes
 
     def _parts(self, with_moments: bool) -> dict[str, Tensor]:
-        found = {}
+        found: dict[str, Tensor] = {}
         for kind, values in self.optimizer.by_name(with_moments).items():
             for name, tensor in values.items():
                 found[f"{kind}.{name}"] = SavedSlice.of(tensor, *self.wholes[name])
@@ -110,7 +110,11 @@ class Checkpoints:
         if source is None:
             return None
         scale = self.optimizer.loss_scale
-        extra = {"progress": asdict(Progress()), "loss_scale": asdict(scale), "adam_steps": 0}
+        extra: dict[str, Any] = {
+            "progress": asdict(Progress()),
+            "loss_scale": asdict(scale),
+            "adam_steps": 0,
+        }
         state = {**self._parts(with_moments=not weights_only), **extra}
         dcp.load(state, storage_reader=dcp.FileSystemReader(source))
         if not weights_only:
@@ -121,7 +125,7 @@ class Checkpoints:
         for key, part in state.items():
             if isinstance(part, SavedSlice):
                 kind, name = key.split(".", 1)
-                kinds.setdefault(kind, {})[name] = part.values
+                kinds.setdefault(kind, {})[name] = part.mine
         self.optimizer.set_by_name(kinds)
         return Progress(**state["progress"])
 

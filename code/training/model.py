@@ -13,6 +13,7 @@ import argparse
 import math
 import zlib
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -71,6 +72,8 @@ class Layer(nn.Module):
 class Stage(nn.Module):
     """One piece of the model. Between pieces travel rows of hidden states, one per token."""
 
+    positions: Tensor  # of this rank's rows in the sequence
+
     def __init__(
         self, args: argparse.Namespace, layout: Layout, piece: Piece, work: WeightWork
     ) -> None:
@@ -103,7 +106,7 @@ class Stage(nn.Module):
             positions = positions.chunk(self.layout.tensor.size)[self.layout.tensor.index]
         return positions.contiguous()
 
-    def forward(self, x: Tensor, labels: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, labels: Tensor) -> Tensor:
         """Tokens (first piece) or rows → rows, or (last piece) the loss of every token."""
         if self.piece.first:
             x = self.embed(x)
@@ -135,7 +138,8 @@ class Stage(nn.Module):
         full/uniform: every group of N layers keeps only its input. full/block: the first N layers
         do, one by one. selective: within each layer, attention's own activations are dropped.
         """
-        layers, method = list(self.layers.values()), self.args.recompute_method
+        layers = cast(list[Layer], list(self.layers.values()))
+        method = self.args.recompute_method
         count = self.args.recompute_num_layers
         for layer in layers:
             layer.attention.recompute = self.args.recompute_granularity == "selective"

@@ -95,7 +95,7 @@ class Optimizer:
         self.holder, self.args = holder, args
         self.loss_scale, self.steps_taken = make_loss_scale(args), 0
         self.parts = holder.parts()
-        self.masters = [self._master(part) for part in self.parts]
+        self.masters: list[Tensor] = [self._master(part) for part in self.parts]
         groups = [
             {"params": self._of(True), "weight_decay": args.weight_decay},
             {"params": self._of(False), "weight_decay": 0.0},
