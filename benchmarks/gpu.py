@@ -13,11 +13,10 @@ from __future__ import annotations
 import argparse
 import gc
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
+import code_on_path  # noqa: F401
 import torch
 import torch.distributed as dist
 from plain_gpt import PlainGPT, Shape
@@ -34,12 +33,12 @@ MICRO_BATCHES = 4
 
 def program(shape: Shape, micro_batch: int, compiled: bool, more: str) -> Callable[[], object]:
     """One step of the training program."""
-    from arguments import parse_arguments
-    from checkpoint import Progress
-    from device import start
-    from layout import make_layout
-    from layout_checks import grid_from
+    from parallel.layout import make_layout
+    from parallel.layout_checks import grid_from
     from pretrain_gpt import build, prepare, train_step
+    from process.device import start
+    from training.arguments import parse_arguments
+    from training.checkpoint import Progress
 
     flags = (
         f"--mock-data --vocab-size {shape.vocabulary} --num-layers {shape.layers} "
@@ -133,7 +132,6 @@ def main() -> None:
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--more", default="", help="further flags of the program")
     args = parser.parse_args()
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "code"))
     shape, compiled = TINY if args.tiny else GPT2, not args.no_compile
     device = torch.device(args.device)
     made = make_both(args, shape, compiled, device)

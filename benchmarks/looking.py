@@ -10,23 +10,22 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
+import code_on_path  # noqa: F401
 import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "code"))
 
 
 def make_training() -> Any:
-    from arguments import parse_arguments
-    from device import start
-    from engine import SIZES, flags_of
-    from layout import make_layout
-    from layout_checks import grid_from
+    from engine import SIZES
+    from engine_steps import flags_of
+
+    from parallel.layout import make_layout
+    from parallel.layout_checks import grid_from
     from pretrain_gpt import build, prepare
+    from process.device import start
+    from training.arguments import parse_arguments
 
     args = parse_arguments(flags_of(SIZES["S"]))
     grid = grid_from(args, 1)
@@ -39,8 +38,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     rounds = parser.parse_args().rounds
-    from checkpoint import Progress
     from pretrain_gpt import train_step
+    from training.checkpoint import Progress
 
     training, progress = make_training(), Progress()
 

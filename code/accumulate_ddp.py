@@ -15,18 +15,23 @@ samples. The `lm loss` of its lines is the mean squared error: readers of logs k
 """
 
 import argparse  # and no postponed annotations: DDP looks at those of `counted`
+import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from device import run_and_exit, start
-from reporting import say
 from torch import Tensor, nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+from observing.reporting import say
+from process.device import run_and_exit, start
 
 INPUTS, LEARNING_RATE = 64, 0.02
 COMPARED = 64  # numbers of each parameter that are compared over the ranks
@@ -43,6 +48,7 @@ class Sent:
 def counted(sent: Sent, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
     sent.size_bytes += bucket.buffer().nbytes
     sent.calls += 1
+    assert dist.group.WORLD is not None
     return allreduce_hook(dist.group.WORLD, bucket)
 
 

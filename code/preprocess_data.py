@@ -18,9 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from errors import DataError
-from indexed_data import token_type, write_indexed
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+from dataset.indexed_data import token_type, write_indexed
+from process.errors import DataError
 
 END_OF_DOCUMENT = "<|endoftext|>"
 DOCUMENTS_AT_ONCE = 256

@@ -6,9 +6,8 @@
         --micro-batch-size 2 --global-batch-size 16                            four
 
 Flags and lines are Megatron-LM's. Read `main` from top to bottom; each import is one file that can
-be read alone: layout.py (who does what), model.py, tensor_parallel.py, context_parallel.py,
-pipeline.py with schedules.py, data_parallel.py, optimizer.py, samples.py, checkpoint.py; and what
-tells how it goes: reporting.py, profiling.py, memory_trace.py.
+be read alone: in parallel/ who does what and what travels, in training/ the model, the optimizer
+and checkpoints, in dataset/ the samples, and in observing/ what tells how it goes.
 """
 
 from __future__ import annotations
@@ -18,27 +17,32 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import planted
 import torch
-from arguments import parse_arguments
-from checkpoint import Checkpoints, Progress, newest
-from data_parallel import FullySharded, Replicated
-from device import environment_of_rank, limit_memory, run_and_exit, start
-from ending import Ending
-from indexed_data import check_present
-from layout import Grid, Layout, make_layout
-from layout_checks import chunks_per_rank, describe, grid_from, micro_batches
-from memory_trace import MemoryRecorder
-from model import Stage, initialise, piece_of, slice_of, whole_shape
-from optimizer import Optimizer, StepResult, learning_rate
-from pipeline import Pipeline
-from products import WeightWork
-from profiling import Profiler, named
-from reporting import Report, dtype_of
-from samples import DEFAULT_DATA, Loader, make_loaders, weighted
-from schedules import steps_of
-from tokenizer_files import padded, vocabulary_size
 from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+from dataset.indexed_data import check_present
+from dataset.samples import DEFAULT_DATA, Loader, make_loaders, weighted
+from dataset.tokenizer_files import padded, vocabulary_size
+from observing.memory_trace import MemoryRecorder
+from observing.profiling import Profiler
+from observing.reporting import Report
+from parallel.data_parallel import Replicated
+from parallel.fully_sharded import FullySharded
+from parallel.layout import Grid, Layout, make_layout
+from parallel.layout_checks import chunks_per_rank, describe, grid_from, micro_batches
+from parallel.pipeline import Pipeline
+from parallel.products import WeightWork
+from parallel.schedules import steps_of
+from process.device import environment_of_rank, limit_memory, run_and_exit, start
+from process.profile_ranges import named
+from training import planted
+from training.arguments import parse_arguments
+from training.checkpoint import Checkpoints, Progress, newest
+from training.ending import Ending
+from training.model import Stage, dtype_of, initialise, piece_of, slice_of, whole_shape
+from training.optimizer import Optimizer, StepResult, learning_rate
 
 
 @dataclass
@@ -161,8 +165,8 @@ def train(training: Training, report: Report, progress: Progress) -> None:
         report.step(progress, loss, result, training.optimizer)
         if args.eval_iters and progress.iteration % args.eval_interval == 0:
             with report.paused():
-                loss = evaluate(training, "validation")
-                report.evaluation(f"iteration {progress.iteration}", loss, progress.iteration)
+                mean = evaluate(training, "validation")
+                report.evaluation(f"iteration {progress.iteration}", mean, progress.iteration)
         why = ends.reason(progress.iteration)
         if args.save and (why or progress.iteration % args.save_interval == 0):
             with report.paused():

@@ -19,6 +19,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
 LEAST_BYTES = 10_000_000
 MOST_BYTES = 16_000_000
 VOCABULARY = 8192

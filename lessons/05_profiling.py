@@ -263,7 +263,7 @@ ranges = ranges[ranges["name"].isin(["data", "forward 0", "backward 0", "optimiz
 # %% [markdown] id="ranges-explain"
 # **Explain.** Each number is the time of both recorded steps, in milliseconds. Three ranks have their data at
 # once. One takes a few hundred milliseconds to get it: its disk is slow. (There is no such disk. The flag makes
-# that rank sleep before it reads; the program of it, `code/planted.py`, is better read after the exercises.) The
+# that rank sleep before it reads; the program of it, `code/training/planted.py`, is better read after the exercises.) The
 # other ranks are as slow as it is, although nothing is wrong with *them*, and their records alone would have
 # accused the network.
 #

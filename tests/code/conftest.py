@@ -1,4 +1,4 @@
-"""The programs of code/ are run and imported as a job would: from their own flat folder."""
+"""The programs of code/ are run and imported as a job would: with code/ on the path."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-for folder in ("code", "benchmarks", "tests/code"):
+for folder in ("code", "tests/code"):
     sys.path.insert(0, str(REPOSITORY / folder))
 
 

@@ -49,10 +49,10 @@ MODEL = [
 
 def make(argv: list[str]) -> Any:
     """The program's own steps from flags to a training."""
-    from arguments import parse_arguments
-    from layout import make_layout
-    from layout_checks import grid_from
+    from parallel.layout import make_layout
+    from parallel.layout_checks import grid_from
     from pretrain_gpt import build, prepare
+    from training.arguments import parse_arguments
 
     args = parse_arguments(argv)
     grid = grid_from(args, dist.get_world_size())
@@ -63,7 +63,7 @@ def make(argv: list[str]) -> Any:
 
 def whole_gradients(training: Any) -> dict[str, np.ndarray]:
     """This rank's gradients after all sums, as they are in the parameter's own shape."""
-    from data_parallel import FullySharded
+    from parallel.fully_sharded import FullySharded
 
     holder = training.holder
     if not isinstance(holder, FullySharded) and holder.sharded:
@@ -119,9 +119,9 @@ class Noted:
 
 def run(argv: list[str], steps: int, folder: str) -> dict[str, Any]:
     """Gradients of the first step with the place of each in the whole, then some steps' losses."""
-    from checkpoint import Progress
+    from observing.reporting import Report
     from pretrain_gpt import train
-    from reporting import Report
+    from training.checkpoint import Progress
 
     training = make([*argv, *DISTURBED, "--save", folder, "--exit-interval", str(steps)])
     args = training.args

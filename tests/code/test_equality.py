@@ -88,12 +88,12 @@ def plain():
 
 
 def plain_run(argv, double, untied):
-    from arguments import parse_arguments
-    from layout import Grid, Group, Layout
-    from model import Piece, Stage, initialise
-    from optimizer import learning_rate
-    from products import WeightWork
-    from samples import RandomSamples
+    from dataset.samples import RandomSamples
+    from parallel.layout import Grid, Group, Layout
+    from parallel.products import WeightWork
+    from training.arguments import parse_arguments
+    from training.model import Piece, Stage, initialise
+    from training.optimizer import learning_rate
 
     args = parse_arguments(argv + ["--untie-embeddings-and-output-weights"] * untied)
     args.padded_vocab_size = 256

@@ -7,6 +7,7 @@ import re
 
 import one_run
 import pytest
+
 import sample_text
 
 SCHEDULE = "--lr-decay-style cosine --lr-warmup-fraction 0.05"

@@ -51,5 +51,7 @@ def test_the_installed_course_renders_a_training_job(site_packages, tmp_path):
 
 
 def test_every_program_of_a_job_is_installed(site_packages, repository):
-    installed = {path.name for path in (site_packages / "course_lib" / "programs").glob("*.py")}
-    assert installed == {path.name for path in (repository / "code").glob("*.py")}
+    def files(folder):
+        return {path.relative_to(folder) for path in folder.rglob("*.py")}
+
+    assert files(site_packages / "course_lib" / "programs") == files(repository / "code")

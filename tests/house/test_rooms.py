@@ -60,6 +60,15 @@ def test_programs_of_jobs_know_nothing_of_the_library(repository):
     assert wrong == []
 
 
+def test_no_two_classes_of_the_programs_have_the_same_name(repository):
+    places: dict[str, list[str]] = {}
+    for path in modules(repository, "code"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(path.name)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
 def test_the_planner_needs_no_torch(repository):
     wrong = [
         path.name

@@ -12,9 +12,9 @@ from torch.utils.flop_counter import FlopCounterMode
 sys.path.insert(0, str(Path(__file__).parents[2] / "code"))
 
 import pretrain_gpt as program
-from layout import Grid, Group, Layout
-from model import Stage, piece_of
-from products import WeightWork
+from parallel.layout import Grid, Group, Layout
+from parallel.products import WeightWork
+from training.model import Stage, piece_of
 
 
 def layout_of(tensor, pipeline, stage):

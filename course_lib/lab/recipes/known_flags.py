@@ -42,7 +42,8 @@ def _spelt(name: str) -> str:
 
 def flags_of_ours(folder: Path | None = None) -> set[str]:
     """Those in the table OURS of the program."""
-    texts = [path.read_text(encoding="utf-8") for path in _existing(folder, ("arguments.py",))]
+    files = ("training/arguments.py",)
+    texts = [path.read_text(encoding="utf-8") for path in _existing(folder, files)]
     tables = [re.findall(r"^OURS = \[$(.*?)^\]$", text, re.M | re.S) for text in texts]
     return {
         flag
@@ -54,7 +55,7 @@ def flags_of_ours(folder: Path | None = None) -> set[str]:
 
 def known_flags(folder: Path | None = None) -> set[str]:
     """Read from the text of the program, which must not be imported here: it needs torch."""
-    files = ("arguments.py", "older_flags.py")
+    files = ("training/arguments.py", "training/older_flags.py")
     texts = [path.read_text(encoding="utf-8") for path in _existing(folder, files)]
     return {flag for text in texts for flag in re.findall(r'"(--[a-z][a-z0-9-]+)"', text)}
 

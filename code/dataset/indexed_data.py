@@ -1,0 +1,91 @@
+"""Tokenised text in Megatron-LM's indexed format.
+
+<prefix>.bin   the tokens of all documents, one after the other
+<prefix>.idx   magic, version, type of the tokens, then for each sequence its length and where it
+               starts, and for each document its first sequence
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from process.errors import DataError
+
+MAGIC = b"MMIDIDX\x00\x00"
+TYPES = {1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.int64, 6: np.float64,
+         7: np.float32, 8: np.uint16}  # fmt: skip
+
+
+def token_type(vocabulary: int) -> type[np.generic]:
+    return np.uint16 if vocabulary <= 2**16 else np.int32
+
+
+def write_indexed(prefix: Path, documents: Iterable[np.ndarray], dtype: type[np.generic]) -> int:
+    """Writes both files under temporary names first; returns the number of tokens."""
+    bin_new, idx_new = (Path(f"{prefix}{end}.{os.getpid()}.tmp") for end in (".bin", ".idx"))
+    lengths = []
+    with bin_new.open("wb") as out:
+        for tokens in documents:
+            out.write(tokens.astype(dtype, copy=False).tobytes())
+            lengths.append(len(tokens))
+    sizes = np.array(lengths, np.int32)
+    starts = np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.int64)]) * np.dtype(dtype).itemsize
+    code = next(code for code, known in TYPES.items() if known == dtype)
+    with idx_new.open("wb") as out:
+        out.write(MAGIC + struct.pack("<QB", 1, code))
+        out.write(struct.pack("<QQ", len(sizes), len(sizes) + 1))
+        out.write(sizes.tobytes() + starts.astype(np.int64)[: len(sizes)].tobytes())
+        out.write(np.arange(len(sizes) + 1, dtype=np.int64).tobytes())
+    bin_new.replace(f"{prefix}.bin")
+    idx_new.replace(f"{prefix}.idx")
+    return int(sizes.sum())
+
+
+def check_present(prefix: str) -> None:
+    if not all(Path(f"{prefix}{end}").is_file() for end in (".bin", ".idx")):
+        raise DataError(
+            f"no data at {prefix}.bin and {prefix}.idx. Prepare the sample text with "
+            "`python code/sample_text.py`, your own with `python code/preprocess_data.py`, or "
+            "train on random tokens with --mock-data"
+        )
+
+
+@dataclass(frozen=True)
+class IndexedText:
+    tokens: np.ndarray
+    lengths: np.ndarray  # tokens of each sequence
+    documents: np.ndarray  # first sequence of each document, and the end
+
+    @classmethod
+    def open(cls, prefix: str) -> IndexedText:
+        check_present(prefix)
+        index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
+        raw = index.read_bytes()
+        if raw[:9] != MAGIC or len(raw) < 34:
+            raise DataError(f"{index} is not an index of Megatron's format (MMIDIDX); make it anew")
+        _, code, sequences, documents = struct.unpack_from("<QBQQ", raw, 9)
+        if len(raw) < 34 + 12 * sequences + 8 * documents or code not in TYPES:
+            raise DataError(f"{index} is cut short or damaged; make it anew")
+        lengths = np.frombuffer(raw, np.int32, sequences, 34)
+        ends = np.frombuffer(raw, np.int64, documents, 34 + 12 * sequences)
+        return cls(np.memmap(data, TYPES[code], "r"), lengths, ends)
+
+    def stretch(self, first: float, last: float) -> np.ndarray:
+        """The tokens of the documents between two shares of their number."""
+        starts = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
+        count = len(self.documents) - 1
+        low, high = (int(starts[self.documents[round(share * count)]]) for share in (first, last))
+        return self.tokens[low:high]
+
+
+def split_shares(split: str) -> list[tuple[float, float]]:
+    parts = [float(part) for part in split.replace("/", ",").split(",")]
+    parts = [*parts, 0.0, 0.0][:3]
+    ends = np.cumsum(parts) / sum(parts)
+    return list(zip([0.0, *ends[:2]], ends, strict=True))

@@ -1,0 +1,148 @@
+"""The samples of a run: which sequences, in which order, and what this rank sees of them."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dataset.indexed_data import IndexedText, split_shares
+from parallel.context_parallel import my_positions
+from parallel.layout import Layout
+from process.errors import DataError
+
+DEFAULT_DATA = "data/sample_text_document"
+
+
+class Samples:
+    """Sequences of one more token than the model reads, shuffled anew in every epoch."""
+
+    def __init__(self, tokens: np.ndarray, length: int, seed: int, name: str) -> None:
+        self.tokens, self.length, self.seed = tokens, length, seed
+        self.count = (len(tokens) - 1) // length
+        if self.count < 1:
+            raise DataError(
+                f"the {name} share of the data has {len(tokens)} tokens, fewer than one sample of "
+                f"{length} + 1; give it a larger part of --split"
+            )
+        self.epoch = -1
+        self.order: np.ndarray = np.empty(0)
+
+    def sample(self, number: int) -> np.ndarray:
+        epoch, within = divmod(number, self.count)
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.order = np.random.default_rng([self.seed, epoch]).permutation(self.count)
+        at = int(self.order[within]) * self.length
+        return self.tokens[at : at + self.length + 1]
+
+
+class Blend:
+    """Several texts, each with its share of the samples: a pattern of 1000 choices repeats."""
+
+    PATTERN = 1000
+
+    def __init__(self, texts: list[Samples], weights: list[float]) -> None:
+        self.texts = texts
+        shares = np.array(weights) / sum(weights)
+        self.taken = np.zeros(len(texts), np.int64)  # samples of each text in one pattern
+        self.choices: list[tuple[int, int]] = []  # (which text, how many of it came before)
+        for number in range(1, self.PATTERN + 1):
+            text = int(np.argmax(shares * number - self.taken))
+            self.choices.append((text, int(self.taken[text])))
+            self.taken[text] += 1
+
+    def sample(self, number: int) -> np.ndarray:
+        repeats, at = divmod(number, self.PATTERN)
+        text, before = self.choices[at]
+        return self.texts[text].sample(repeats * int(self.taken[text]) + before)
+
+
+class RandomSamples:
+    """--mock-data: tokens that depend on the sample's number alone."""
+
+    def __init__(self, vocabulary: int, length: int, seed: int) -> None:
+        self.vocabulary, self.length, self.seed = vocabulary, length, seed
+
+    def sample(self, number: int) -> np.ndarray:
+        generator = np.random.default_rng([self.seed, number])
+        return generator.integers(0, self.vocabulary, self.length + 1)
+
+
+class Loader:
+    """Which samples this rank trains on: those of its data rank, at its context rank's positions.
+
+    Sample numbers follow from the number of samples consumed before, so that a run continues where
+    it stopped, on any number of ranks.
+    """
+
+    def __init__(
+        self,
+        samples: Samples | Blend | RandomSamples,
+        args: argparse.Namespace,
+        layout: Layout,
+        device: torch.device,
+    ) -> None:
+        self.samples, self.micro, self.device = samples, args.micro_batch_size, device
+        self.data = layout.data
+        self.positions = my_positions(args.seq_length, layout.context)
+
+    def micro_batch(self, first_sample: int, number: int) -> tuple[Tensor, Tensor]:
+        """Tokens and labels, one row per token, by position and then by sample."""
+        start = first_sample + (number * self.data.size + self.data.index) * self.micro
+        rows = np.stack([self.samples.sample(start + n) for n in range(self.micro)], 1)
+        text = torch.from_numpy(rows.astype(np.int64))
+        tokens, labels = text[self.positions], text[self.positions + 1]
+        return self._moved(tokens.flatten()), self._moved(labels.flatten())
+
+    def _moved(self, rows: Tensor) -> Tensor:
+        """To the device; from pinned memory, so that the copy passes while the GPU computes."""
+        if self.device.type == "cpu":
+            return rows
+        return rows.pin_memory().to(self.device, non_blocking=True)
+
+    def batch(self, first_sample: int, micro_batches: int) -> list[tuple[Tensor, Tensor]]:
+        return [self.micro_batch(first_sample, number) for number in range(micro_batches)]
+
+
+def make_loaders(
+    args: argparse.Namespace, layout: Layout, device: torch.device
+) -> dict[str, Loader]:
+    """Training, validation and test; the last two only where they are asked for."""
+    names = ["train", "validation", "test"] if args.eval_iters else ["train"]
+    if args.mock_data:
+        sets = [RandomSamples(args.vocab_size, args.seq_length, args.seed + n) for n in range(3)]
+        return {n: Loader(s, args, layout, device) for n, s in zip(names, sets, strict=False)}
+    weights, prefixes = weighted(args.data_path)
+    texts = [IndexedText.open(prefix) for prefix in prefixes]
+    found = {}
+    for name, (first, last) in zip(names, split_shares(args.split), strict=False):
+        parts = [
+            Samples(text.stretch(first, last), args.seq_length, args.seed, name) for text in texts
+        ]
+        blend = Blend(parts, weights or [part.count for part in parts])
+        found[name] = Loader(blend if len(parts) > 1 else parts[0], args, layout, device)
+    return found
+
+
+def weighted(words: list[str]) -> tuple[list[float], list[str]]:
+    """--data-path: files, taken in proportion to their length, or weight and file by turns."""
+    if len(words) == 1 or not all(_is_number(word) for word in words[::2]):
+        return [], words
+    weights, prefixes = [float(word) for word in words[::2]], words[1::2]
+    if len(weights) != len(prefixes) or min(weights) < 0 or sum(weights) <= 0:
+        raise DataError(
+            f"--data-path {' '.join(words)}: give files alone, or a weight before each file, such "
+            "as 0.3 data/first 0.7 data/second; weights are not negative and not all 0"
+        )
+    return weights, prefixes
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return math.isfinite(float(word))
+    except ValueError:
+        return False

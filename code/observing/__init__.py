@@ -1,0 +1,1 @@
+"""How a run goes: its lines, profiles and memory traces, and the load of the node."""

@@ -1,0 +1,245 @@
+"""What the program prints: Megatron-LM's lines, and TensorBoard scalars under its names."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from observing import memory_snapshot
+from parallel.layout import Layout
+from process.device import MIB, MemoryUse
+from training.checkpoint import Progress
+from training.model import Stage, dtype_of
+from training.optimizer import Optimizer, StepResult, learning_rate
+
+
+def flops_per_iteration(args: argparse.Namespace) -> float:
+    """Model FLOPs of the matrix products: 2 per weight and token forward, twice that backward.
+
+    72 B s l h² (1 + s / 6h + V / 12lh) for an MLP of 4h; recomputation is not counted, attention
+    counts as if it looked at all positions.
+    """
+    hidden, length = args.hidden_size, args.seq_length
+    per_layer = 4 * hidden**2 + 2 * hidden * args.ffn_hidden_size + 2 * hidden * length
+    weights = args.num_layers * per_layer + args.padded_vocab_size * hidden
+    return 6.0 * weights * args.global_batch_size * length
+
+
+def say(text: str) -> None:
+    """One write for the whole line, so that lines of several ranks never mix."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What one iteration line says."""
+
+    iteration: int
+    consumed_samples: int
+    elapsed_ms: float
+    rate: float
+    loss: float | None  # None where every step was skipped
+    scale: float
+    norm: float
+    skipped: int
+    nan_iterations: int
+    tflops_per_device: float
+
+
+def line(of: Interval, args: argparse.Namespace) -> str:
+    """One decimal of TFLOP/s as Megatron has, but enough digits to tell small machines apart."""
+    tflops = f"{of.tflops_per_device:{'.1f' if of.tflops_per_device >= 10 else '.4f'}}"
+    per_second = args.global_batch_size / of.elapsed_ms * 1e3
+    more = [f"throughput per GPU (TFLOP/s/GPU): {tflops}"] if args.log_throughput else []
+    last = [f"samples per second: {per_second:.3f}", f"TFLOPs: {tflops}"]
+    fields = [
+        f" iteration {of.iteration:8d}/{args.train_iters:8d}",
+        f"consumed samples: {of.consumed_samples:12d}",
+        f"elapsed time per iteration (ms): {of.elapsed_ms:.1f}",
+        *more,
+        f"learning rate: {of.rate:.3E}",
+        f"global batch size: {args.global_batch_size:5d}",
+        *([] if of.loss is None else [f"lm loss: {of.loss:.6E}"]),
+        f"loss scale: {of.scale:.1f}",
+        f"grad norm: {of.norm:.3f}",
+        f"number of skipped iterations: {of.skipped:3d}",
+        f"number of nan iterations: {of.nan_iterations:3d}",
+        *(last if args.log_throughput else []),
+    ]
+    return " | ".join(fields) + " |"
+
+
+class Report:
+    """Rank 0 speaks of the set-up, the last rank of the iterations: it has the loss."""
+
+    def __init__(self, args: argparse.Namespace, layout: Layout, device: torch.device) -> None:
+        self.args, self.layout, self.device = args, layout, device
+        self.memory = MemoryUse(device)
+        self.speaks_first = layout.rank == 0
+        self.speaks_last = layout.everyone.last
+        self.loss = torch.zeros((), device=device)
+        self.nan_iterations = torch.zeros((), device=device)
+        self.skipped = self.steps = 0
+        self.since = time.perf_counter()
+        self.writer = self._writer()
+        self.told_memory = False
+
+    def _writer(self) -> Any:
+        if not (self.args.tensorboard_dir and self.speaks_last):
+            return None
+        from torch.utils.tensorboard import SummaryWriter
+
+        return SummaryWriter(self.args.tensorboard_dir)
+
+    def first(self, text: str) -> None:
+        if self.speaks_first:
+            say(text)
+
+    def last(self, text: str) -> None:
+        if self.speaks_last:
+            say(text)
+
+    def world(self) -> None:
+        sizes = self.layout.sizes
+        context = f"context-parallel size: {sizes['context']}, " if sizes["context"] > 1 else ""
+        self.first(
+            f"using world size: {self.layout.grid.world_size}, "
+            f"data-parallel-size: {sizes['data']}, {context}"
+            f"tensor-model-parallel size: {sizes['tensor']}, "
+            f"pipeline-model-parallel size: {sizes['pipeline']}"
+        )
+        for note in self.args.notes:
+            self.first(f"note: {note}")
+        if self.args.record_memory_history:
+            self.first(f"note: {memory_snapshot.note(self.args, self.device)}")
+        self.first(f"using {dtype_of(self.args)} for parameters ...")
+        self.first("------------------------ arguments ------------------------")
+        for name in sorted(vars(self.args)):
+            if name != "notes":
+                dots = "." * (48 - len(name))
+                self.first(f"  {name} {dots} {getattr(self.args, name)}")
+        self.first("-------------------- end of arguments ---------------------")
+
+    def built(self, micro_batches: int, stages: list[Stage]) -> None:
+        self.first(f"setting number of micro-batches to constant {micro_batches}")
+        if self.layout.copies.first:  # one line for each part of the model
+            at = (self.layout.tensor.index, self.layout.pipeline.index)
+            count = sum(math.prod(p.shape) for stage in stages for p in stage.parameters())
+            where = f"(tensor, pipeline) model parallel rank {at}"
+            say(f" > number of parameters on {where}: {count}")
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Time that does not count as an iteration's."""
+        began = time.perf_counter()
+        yield
+        self.since += time.perf_counter() - began
+
+    def step(
+        self, progress: Progress, loss_sum: Tensor, result: StepResult, optimizer: Optimizer
+    ) -> None:
+        """Adds one iteration to the interval that the next line is about."""
+        self.steps += 1
+        if result.skipped:
+            self.skipped += 1
+        else:
+            self.loss += loss_sum
+        self.nan_iterations += ~torch.isfinite(loss_sum)
+        if progress.iteration % self.args.log_interval == 0:
+            with self.paused():
+                self._interval(progress, result.norm.item(), optimizer)
+                self.memory_report(progress.iteration)
+            self.restart()
+
+    def _interval(self, progress: Progress, norm: float, optimizer: Optimizer) -> None:
+        """All ranks come here: the losses are summed over them."""
+        counted = self.steps - self.skipped
+        tokens = self.args.global_batch_size * self.args.seq_length
+        elapsed_ms = (time.perf_counter() - self.since) * 1e3 / self.steps
+        loss, nan_iterations = self._sum_losses()
+        tflops = flops_per_iteration(self.args) / elapsed_ms / 1e9
+        interval = Interval(
+            iteration=progress.iteration,
+            consumed_samples=progress.consumed_samples,
+            elapsed_ms=elapsed_ms,
+            rate=learning_rate(optimizer.steps_taken, self.args),
+            loss=loss / counted / tokens if counted else None,
+            scale=optimizer.loss_scale.scale,
+            norm=norm,
+            skipped=self.skipped,
+            nan_iterations=nan_iterations,
+            tflops_per_device=tflops / self.layout.grid.world_size,
+        )
+        self.last(line(interval, self.args))
+        for name, value in self._scalars(interval).items():
+            self.scalar(name, value, progress.iteration)
+
+    def _sum_losses(self) -> tuple[float, int]:
+        both = self.layout.sum_of_losses(torch.stack([self.loss, self.nan_iterations])).tolist()
+        return both[0], min(self.steps, math.ceil(both[1]))
+
+    def _scalars(self, interval: Interval) -> dict[str, float]:
+        """Under the names that Megatron-LM gives them."""
+        allocated, most, _, _ = self.memory.bytes()
+        values = {
+            "learning-rate": interval.rate,
+            "batch-size": self.args.global_batch_size,
+            "loss-scale": interval.scale,
+            "grad-norm": interval.norm,
+            "iteration-time": interval.elapsed_ms / 1e3,
+            "throughput": interval.tflops_per_device,
+            "mem-allocated-bytes": allocated,
+            "mem-max-allocated-bytes": most,
+        }
+        return values if interval.loss is None else {**values, "lm loss": interval.loss}
+
+    def restart(self) -> None:
+        """Begins a new interval."""
+        self.loss = torch.zeros_like(self.loss)
+        self.nan_iterations = torch.zeros_like(self.nan_iterations)
+        self.skipped = self.steps = 0
+        self.since = time.perf_counter()
+
+    def memory_report(self, iteration: int) -> None:
+        """After the first line of the run, and every --log-memory-interval: ranks of one copy."""
+        every = self.args.log_memory_interval
+        if self.told_memory and not (every and iteration % every == 0):
+            return
+        self.told_memory = True
+        if self.layout.data.first:
+            now, peak, reserved, most = (size / MIB for size in self.memory.bytes())
+            say(
+                f"[Rank {self.layout.rank}] (after {iteration} iterations) memory (MB) | "
+                f"allocated: {now:.2f} | max allocated: {peak:.2f} | reserved: {reserved:.2f} | "
+                f"max reserved: {most:.2f}"
+            )
+
+    def evaluation(self, title: str, loss: float, iteration: int) -> None:
+        perplexity = math.exp(min(20.0, loss))
+        line = (
+            f" validation loss at {title} | lm loss value: {loss:.6E} | "
+            f"lm loss PPL: {perplexity:.6E} | "
+        )
+        self.last("-" * (len(line) + 1))
+        self.last(line)
+        self.last("-" * (len(line) + 1))
+        self.scalar("lm loss validation", loss, iteration)
+        self.scalar("lm loss validation ppl", perplexity, iteration)
+
+    def scalar(self, name: str, value: float, iteration: int) -> None:
+        if self.writer is not None:
+            self.writer.add_scalar(name, value, iteration)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()

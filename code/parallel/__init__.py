@@ -1,0 +1,1 @@
+"""Which rank does what, and what travels between ranks: one kind of parallelism per file."""

@@ -1,0 +1,195 @@
+"""Data parallelism: every rank has other samples, and gradients are summed before the step.
+
+    replicated   every rank keeps parameters, gradients and optimizer state of its model slice
+    ZeRO-1       optimizer state is cut over the ranks: gradients are reduce-scattered, each rank
+                 updates its part, parameters are gathered (--use-distributed-optimizer)
+    FSDP2        parameters and gradients are cut as well: see fully_sharded.py
+
+For the first two, all parameters of a rank lie in one buffer and all gradients in another: one
+collective, one norm, one optimizer kernel, whatever the number of layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from parallel.layout import Layout
+from parallel.products import Weight
+from process.profile_ranges import named
+
+if TYPE_CHECKING:
+    from training.model import Stage
+
+ALIGNMENT = 64  # elements; kernels are quickest on rows that start at a cache line
+
+
+@dataclass
+class Part:
+    """A stretch of parameters that the optimizer of this rank updates."""
+
+    parameter: Tensor
+    gradient: Tensor
+    decays: bool
+    counted: bool  # in the norm of the gradient; other ranks hold the same values and count them
+
+
+class Replicated:
+    """Parameters in one buffer, gradients in another; `sharded` is ZeRO-1.
+
+    The order in the buffers makes every special group of parameters one stretch:
+
+        borrowed   the last stage's copy of the word embeddings (the first stage's counts)
+        matrices   cut over the tensor group, decaying
+        positions  the same on all tensor ranks, decaying
+        vectors    norms and the biases of row-parallel layers: the same on all tensor ranks
+        biases     of column-parallel layers, cut
+    """
+
+    seed_factor = 1
+    KINDS = ("borrowed", "matrices", "positions", "vectors", "biases")
+
+    def __init__(
+        self, stages: list[Stage], layout: Layout, gradient_type: torch.dtype, sharded: bool
+    ) -> None:
+        self.layout, self.sequence_parallel = layout, stages[0].args.sequence_parallel
+        named_parameters = [pair for stage in stages for pair in stage.named_parameters()]
+        kinds = {id(p): self._kind(name, p, stages) for name, p in named_parameters}
+        self.parameters = sorted(
+            (p for _, p in named_parameters), key=lambda p: self.KINDS.index(kinds[id(p)])
+        )
+        self.shared_word = _shared_word(stages)
+        shards = layout.copies.size if sharded else 1
+        self.offsets, size, self.stretch = {}, 0, {}
+        for kind in self.KINDS:
+            start = size
+            for p in (p for p in self.parameters if kinds[id(p)] == kind):
+                self.offsets[id(p)] = size
+                size += -(-p.numel() // ALIGNMENT) * ALIGNMENT
+            self.stretch[kind] = slice(start, size)
+        size = -(-size // shards) * shards
+        first = self.parameters[0]
+        self.values = torch.zeros(size, dtype=first.dtype, device=first.device)
+        self.gradients = torch.zeros(size, dtype=gradient_type, device=first.device)
+        for p in self.parameters:
+            self._move_in(p)
+        self.names = [(name, self._at(p), p.shape) for name, p in named_parameters]
+        here = layout.copies.index if sharded else 0
+        self.shard = slice(here * (size // shards), (here + 1) * (size // shards))
+        self.sharded = shards > 1
+        self.reduced = self.gradients.new_zeros(size // shards) if self.sharded else self.gradients
+        self.norm_group = layout.everyone if self.sharded else layout.model
+
+    def _kind(self, name: str, parameter: Tensor, stages: list[Stage]) -> str:
+        cut = hasattr(parameter, "sliced_dimension") or self.layout.tensor.size == 1
+        if parameter.ndim == 1:
+            return "biases" if cut and "norm" not in name else "vectors"
+        borrowed = name == "word.weight" and not any(stage.piece.first for stage in stages)
+        if borrowed:
+            return "borrowed"
+        return "matrices" if cut else "positions"
+
+    def _at(self, parameter: Tensor) -> slice:
+        start = self.offsets[id(parameter)]
+        return slice(start, start + parameter.numel())
+
+    def _move_in(self, parameter: Weight) -> None:
+        """The parameter and its gradient become views of the buffers."""
+        at = self._at(parameter)
+        self.values[at].copy_(parameter.data.flatten())
+        parameter.data = self.values[at].view_as(parameter)
+        parameter.main_grad = self.gradients[at].view_as(parameter)
+        if self.gradients.dtype == parameter.dtype:
+            parameter.grad = parameter.main_grad
+        else:
+            parameter.register_post_accumulate_grad_hook(_add_to_main_grad)
+
+    def parts(self) -> list[Part]:
+        """The stretches of this rank's shard; neighbours that are alike are one."""
+        first = self.layout.tensor.first
+        rules = {
+            "borrowed": (True, False),
+            "matrices": (True, True),
+            "positions": (True, first),
+            "vectors": (False, first),
+            "biases": (False, True),
+        }
+        found: list[tuple[int, int, tuple[bool, bool]]] = []
+        for kind in self.KINDS:
+            start = max(self.stretch[kind].start, self.shard.start)
+            stop = min(self.stretch[kind].stop, self.shard.stop)
+            if start < stop and found and found[-1][1:] == (start, rules[kind]):
+                found[-1] = (found[-1][0], stop, rules[kind])
+            elif start < stop:
+                found.append((start, stop, rules[kind]))
+        here = self.shard.start
+        return [
+            Part(self.values[a:b], self.reduced[a - here : b - here], *rule) for a, b, rule in found
+        ]
+
+    def by_name(self, values: list[Tensor]) -> dict[str, Tensor]:
+        """Values of this rank's parts, cut into parameters; ZeRO's shards are gathered first."""
+        everything = torch.cat([value.detach().flatten() for value in values])
+        if self.sharded:
+            shard, everything = everything, everything.new_empty(self.values.numel())
+            dist.all_gather_single(everything, shard, group=self.layout.copies.handle)
+        return {name: everything[at].view(shape) for name, at, shape in self.names}
+
+    def from_names(self, named: dict[str, Tensor], like: list[Tensor]) -> list[Tensor]:
+        everything = like[0].new_zeros(self.values.numel())
+        for name, at, _ in self.names:
+            everything[at] = named[name].flatten()
+        sizes = [part.numel() for part in like]
+        return [part.clone() for part in everything[self.shard].split(sizes)]
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        return {"parameters": [self.values], "gradients": [self.gradients, self.reduced]}
+
+    def zero(self) -> None:
+        self.gradients.zero_()
+
+    def last_backward(self, last: bool) -> None:
+        """Nothing to prepare: gradients are summed after the last micro-batch, in one piece."""
+
+    def evaluated(self) -> None:
+        """Nothing to give back: parameters are whole all the time."""
+
+    def reduce(self) -> None:
+        """Sums the gradients over all ranks that hold the same parameters."""
+        with named("communication: gradients"):
+            if self.sequence_parallel:
+                alike = slice(self.stretch["positions"].start, self.stretch["vectors"].stop)
+                dist.all_reduce(self.gradients[alike], group=self.layout.tensor.handle)
+            if self.shared_word is not None and self.layout.ends.size > 1:
+                dist.all_reduce(self.shared_word.main_grad, group=self.layout.ends.handle)
+            if self.sharded:
+                dist.reduce_scatter_single(
+                    self.reduced, self.gradients, group=self.layout.copies.handle
+                )
+            elif self.layout.copies.size > 1:
+                dist.all_reduce(self.gradients, group=self.layout.copies.handle)
+
+    def gather(self) -> None:
+        """Gives every rank the parameters that the others updated."""
+        if self.sharded:
+            with named("communication: parameters"):
+                mine = self.values[self.shard].clone()
+                dist.all_gather_single(self.values, mine, group=self.layout.copies.handle)
+
+
+def _add_to_main_grad(parameter: Weight) -> None:
+    if parameter.grad is not None:  # None where a product has added its part already
+        parameter.main_grad.add_(parameter.grad)
+        parameter.grad = None
+
+
+def _shared_word(stages: list[Stage]) -> Weight | None:
+    """The word embeddings, where this rank has them and the model uses them at both ends."""
+    for stage in stages:
+        if hasattr(stage, "word") and not stage.args.untie_embeddings_and_output_weights:
+            return stage.word.weight
+    return None

@@ -1,0 +1,113 @@
+"""FSDP2: data parallelism in which parameters and gradients, too, are cut over the ranks; PyTorch
+gathers them layer by layer when they are needed (--use-torch-fsdp2).
+
+It offers the optimizer and the pipeline what `Replicated` of data_parallel.py offers them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from parallel.data_parallel import Part
+from parallel.layout import Group, Layout
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import DTensor
+
+    from training.model import Stage
+
+
+class FullySharded:
+    """Parameters as FSDP2 keeps them: each rank has a slice of each, gathered when needed."""
+
+    def __init__(self, stage: Stage, layout: Layout, low: torch.dtype | None) -> None:
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+        self.layout, self.stage = layout, stage
+        self.seed_factor = layout.copies.size  # FSDP takes the mean where we take the sum
+        self.cut = {n for n, p in stage.named_parameters() if hasattr(p, "sliced_dimension")}
+        policy = MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32 if low else None)
+        device = next(stage.parameters()).device.type
+        mesh = _mesh(layout.copies, device)
+        for layer in stage.layers.values():
+            fully_shard(layer, mesh=mesh, mp_policy=policy)
+        self.sharded = fully_shard(stage, mesh=mesh, mp_policy=policy)
+        # While the stage is gathered, its attributes are FSDP's own whole tensors. Gradients, the
+        # optimizer and checkpoints belong to the slices: kept here, and never asked for again.
+        self.slices: dict[str, Any] = dict(stage.named_parameters())
+        self.norm_group = layout.everyone
+
+    def parts(self) -> list[Part]:
+        tensor = self.layout.tensor
+        return [
+            Part(
+                p.to_local(),
+                p.grad.to_local() if p.grad is not None else torch.zeros_like(p.to_local()),
+                decays=p.ndim > 1,
+                counted=name in self.cut or tensor.first,
+            )
+            for name, p in self.slices.items()
+        ]
+
+    def by_name(self, values: list[Tensor]) -> dict[str, Tensor]:
+        pairs = zip(self.slices.items(), values, strict=True)
+        return {name: _as(p, value).full_tensor() for (name, p), value in pairs}
+
+    def from_names(self, named: dict[str, Tensor], like: list[Tensor]) -> list[Tensor]:
+        from torch.distributed.tensor import distribute_tensor
+
+        return [
+            distribute_tensor(named[name], p.device_mesh, p.placements).to_local()
+            for name, p in self.slices.items()
+        ]
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        parts = self.parts()
+        return {
+            "parameters": [part.parameter for part in parts],
+            "gradients": [part.gradient for part in parts],
+        }
+
+    def zero(self) -> None:
+        for p in self.slices.values():
+            p.grad = None
+
+    def last_backward(self, last: bool) -> None:
+        self.sharded.set_requires_gradient_sync(last)
+
+    def evaluated(self) -> None:
+        """Gives the gathered root back: FSDP leaves that to backward, and none came."""
+        self.sharded.reshard()
+
+    def reduce(self) -> None:
+        """FSDP has summed over the data ranks already."""
+        if self.stage.args.sequence_parallel:
+            for name, p in self.slices.items():
+                if name not in self.cut:
+                    dist.all_reduce(p.grad.to_local(), group=self.layout.tensor.handle)
+
+    def gather(self) -> None:
+        """FSDP gathers before the next forward."""
+
+
+def _as(parameter: Any, values: Tensor) -> DTensor:
+    """Values with the sharding of this parameter."""
+    from torch.distributed.tensor import DTensor
+
+    mesh, placements = parameter.device_mesh, parameter.placements
+    return DTensor.from_local(
+        values.detach(), mesh, placements, shape=parameter.shape, stride=parameter.stride()
+    )
+
+
+def _mesh(group: Group, device: str) -> DeviceMesh:
+    from torch.distributed.device_mesh import DeviceMesh
+
+    if group.handle is None:
+        return DeviceMesh(device, group.ranks)
+    return DeviceMesh.from_group(group.handle, device)

@@ -1,0 +1,210 @@
+"""Which rank does which part: the rank grid, its groups, and the check that they fit.
+
+Every rank has one coordinate on each of five axes:
+
+    tp  tensor     holds a slice of every matrix
+    cp  context    holds a slice of every sequence
+    ep  expert     always 1 here: the name is kept so that orders are spelt as elsewhere
+    dp  data       holds other samples
+    pp  pipeline   holds other layers
+
+An order such as "tp-cp-ep-dp-pp" lays the ranks out with the first axis varying fastest, so that
+neighbours in the first axis are neighbours in rank: on one node, where links are quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Any
+
+import torch.distributed as dist
+from torch import Tensor
+
+from process.errors import LayoutError
+
+AXES = {"tp": "tensor", "cp": "context", "ep": "expert", "dp": "data", "pp": "pipeline"}
+DEFAULT_ORDER = "tp-cp-ep-dp-pp"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The arithmetic of ranks; needs no process."""
+
+    sizes: dict[str, int]
+    order: str = DEFAULT_ORDER
+
+    @property
+    def axes(self) -> list[str]:
+        return self.order.split("-")
+
+    @property
+    def world_size(self) -> int:
+        return prod(self.sizes.values())
+
+    def rank(self, at: dict[str, int]) -> int:
+        rank, stride = 0, 1
+        for axis in self.axes:
+            rank += at[axis] * stride
+            stride *= self.sizes[axis]
+        return rank
+
+    def position(self, rank: int) -> dict[str, int]:
+        at = {}
+        for axis in self.axes:
+            rank, at[axis] = divmod(rank, self.sizes[axis])
+        return at
+
+    def group_of(self, rank: int, axes: Sequence[str]) -> list[int]:
+        """The ranks that differ from `rank` in these axes only, itself included, ascending."""
+        here = self.position(rank)
+        ranges = [range(self.sizes[axis]) for axis in axes]
+        return sorted(
+            self.rank({**here, **dict(zip(axes, at, strict=True))}) for at in product(*ranges)
+        )
+
+    def groups(self, *axes: str) -> list[list[int]]:
+        """All groups along the axes; `groups("tp")` are the tensor-parallel groups."""
+        found = {tuple(self.group_of(rank, axes)) for rank in range(self.world_size)}
+        return [list(ranks) for ranks in sorted(found)]
+
+
+def make_grid(world_size: int, tensor: int, context: int, pipeline: int, order: str) -> Grid:
+    """Data parallelism gets the ranks that the other axes leave."""
+    axes = order.split("-")
+    if sorted(axes) not in (sorted(AXES), sorted(set(AXES) - {"ep"})):
+        raise LayoutError(
+            f"rank order {order!r} must name each of {', '.join(AXES)} once (ep may be left out), "
+            f"joined by dashes; the usual one is {DEFAULT_ORDER}"
+        )
+    model_ranks = tensor * context * pipeline
+    if world_size % model_ranks:
+        fitting = [n for n in (model_ranks, 2 * model_ranks, 4 * model_ranks)]
+        raise LayoutError(
+            f"{world_size} devices cannot be split into copies of tensor {tensor} × context "
+            f"{context} × pipeline {pipeline} = {model_ranks} devices; start "
+            f"{', '.join(map(str, fitting))} … devices, or choose sizes whose product divides "
+            f"{world_size}"
+        )
+    sizes = {"tp": tensor, "cp": context, "dp": world_size // model_ranks, "pp": pipeline}
+    if "ep" in axes:
+        sizes["ep"] = 1
+    return Grid(sizes, order)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Ranks that communicate, and where this rank stands among them."""
+
+    ranks: list[int]
+    index: int
+    handle: Any = None  # None where the rank is alone: nothing is ever sent
+
+    @property
+    def size(self) -> int:
+        return len(self.ranks)
+
+    @property
+    def first(self) -> bool:
+        return self.index == 0
+
+    @property
+    def last(self) -> bool:
+        return self.index == self.size - 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The grid as one rank sees it."""
+
+    grid: Grid
+    rank: int
+    tensor: Group
+    context: Group
+    data: Group
+    pipeline: Group
+    copies: Group  # data × context: ranks that hold the same parameters, gradients summed over them
+    model: Group  # tensor × pipeline: ranks that together hold each parameter once
+    ends: Group  # first and last pipeline stage, which share the word embeddings
+    everyone: Group
+    directions: dict[str, Any] = field(default_factory=dict)  # pipeline traffic: way → handle
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """By axis; ep is left out, since it is always 1."""
+        return {AXES[axis]: size for axis, size in self.grid.sizes.items() if axis != "ep"}
+
+    def sum_of_losses(self, total: Tensor) -> Tensor:
+        """Over all tokens: tensor ranks have the same loss, other pipeline stages have none."""
+        if self.everyone.size > 1:
+            dist.all_reduce(total, group=self.everyone.handle)
+        return total / self.tensor.size
+
+
+class _Maker:
+    """Makes each process group once, however many axes have the same ranks.
+
+    Every rank takes part in the making of every group, also those of others, so that all ranks
+    agree on the groups' names; it keeps its own.
+    """
+
+    def __init__(self, grid: Grid, rank: int) -> None:
+        self.grid, self.rank = grid, rank
+        self.made: dict[tuple[int, ...], Any] = {}
+
+    def along(self, *axes: str) -> Group:
+        return self.mine(self.grid.groups(*(a for a in axes if a in self.grid.sizes)))
+
+    def mine(self, groups: list[list[int]]) -> Group:
+        """The one of these groups that holds this rank."""
+        for ranks in groups:
+            if tuple(ranks) not in self.made:
+                self.made[tuple(ranks)] = self.fresh(ranks)
+        for ranks in groups:
+            if self.rank in ranks:
+                return Group(ranks, ranks.index(self.rank), self.made[tuple(ranks)])
+        return Group([self.rank], 0)
+
+    def fresh(self, ranks: list[int]) -> Any:
+        if len(ranks) == 1:
+            return None
+        if len(ranks) == self.grid.world_size:
+            return dist.group.WORLD
+        return dist.new_group(ranks)
+
+
+def make_layout(grid: Grid, rank: int) -> Layout:
+    make = _Maker(grid, rank)
+    pipeline = make.along("pp")
+    return Layout(
+        grid=grid,
+        rank=rank,
+        tensor=make.along("tp"),
+        context=make.along("cp"),
+        data=make.along("dp"),
+        pipeline=pipeline,
+        copies=make.along("dp", "cp"),
+        model=make.along("tp", "pp"),
+        ends=make.mine([sorted({ranks[0], ranks[-1]}) for ranks in grid.groups("pp")]),
+        everyone=make.mine([list(range(grid.world_size))]),
+        directions=_directions(make, pipeline),
+    )
+
+
+def _directions(make: _Maker, pipeline: Group) -> dict[str, Any]:
+    """Activations travel one way and gradients the other.
+
+    NCCL runs what two ranks send each other in the order of issue, one after the other, so both
+    ways on one communicator could wait for each other for ever. gloo tells messages apart by tag.
+    """
+    ways = ("forward", "backward", "forward wrap", "backward wrap")
+    if pipeline.size == 1 or dist.get_backend() == "gloo":
+        return dict.fromkeys(ways, pipeline.handle)
+    handles: dict[str, Any] = {}
+    for way in ways:
+        for ranks in make.grid.groups("pp"):
+            made = dist.new_group(ranks)
+            handles[way] = made if make.rank in ranks else handles.get(way)
+    return handles

@@ -1,0 +1,141 @@
+"""Does the layout fit the model and the batch? Asked before anything is built.
+
+Each problem names the numbers, the rule, and values that would work.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from parallel.layout import AXES, Grid, make_grid
+from parallel.schedules import draw
+from process.errors import LayoutError
+
+
+def near(value: int, step: int) -> str:
+    """The multiples of `step` around `value`."""
+    below = value // step * step
+    return f"{below} or {below + step}" if below else str(below + step)
+
+
+def grid_from(args: argparse.Namespace, world_size: int) -> Grid:
+    """The rank grid of these arguments; raises LayoutError naming everything that does not fit."""
+    grid = make_grid(
+        world_size,
+        args.tensor_model_parallel_size,
+        args.context_parallel_size,
+        args.pipeline_model_parallel_size,
+        args.rank_order,
+    )
+    found = [*_model_problems(args), *_pipeline_problems(args), *_batch_problems(args, grid)]
+    found += _sharding_problems(args, grid)
+    if found:
+        raise LayoutError("; ".join(found))
+    return grid
+
+
+def micro_batches(args: argparse.Namespace, grid: Grid) -> int:
+    return args.global_batch_size // (args.micro_batch_size * grid.sizes["dp"])
+
+
+def describe(args: argparse.Namespace, grid: Grid) -> str:
+    """What --dry-run prints: the groups, and the schedule drawn."""
+    count, chunks = micro_batches(args, grid), chunks_per_rank(args)
+    lines = [f"{grid.world_size} devices, order {grid.order}, {count} micro-batches"]
+    for axis, name in AXES.items():
+        if grid.sizes.get(axis, 1) > 1:
+            groups = " ".join(str(ranks) for ranks in grid.groups(axis))
+            lines.append(f"{name:8} {grid.sizes[axis]}: {groups}")
+    stages = grid.sizes["pp"]
+    if stages > 1:
+        lines.append(draw(args.pipeline_schedule, stages, count, chunks))
+    return "\n".join(lines)
+
+
+def chunks_per_rank(args: argparse.Namespace) -> int:
+    """Pieces of the model per pipeline rank: one, unless interleaved."""
+    per_chunk = args.num_layers_per_virtual_pipeline_stage
+    if per_chunk is None:
+        return 1
+    return max(1, args.num_layers // (args.pipeline_model_parallel_size * per_chunk))
+
+
+def _model_problems(args: argparse.Namespace) -> list[str]:
+    found = []
+    tensor, context = args.tensor_model_parallel_size, args.context_parallel_size
+    for name in ("num_attention_heads", "ffn_hidden_size"):
+        value = getattr(args, name)
+        if value % tensor:
+            found.append(
+                f"--{name.replace('_', '-')} {value} cannot be shared by tensor {tensor}; use a "
+                f"multiple of {tensor} ({near(value, tensor)})"
+            )
+    pieces = 2 * context if context > 1 else 1
+    if args.seq_length % pieces:
+        found.append(
+            f"--seq-length {args.seq_length} must be a multiple of 2 × context = {pieces}, since "
+            f"each rank takes an early and a late piece; use {near(args.seq_length, pieces)}"
+        )
+    elif args.sequence_parallel and args.seq_length // context % tensor:
+        found.append(
+            f"--sequence-parallel splits {args.seq_length // context} positions over tensor "
+            f"{tensor}; use a --seq-length that is a multiple of {tensor * context}"
+        )
+    return found
+
+
+def _pipeline_problems(args: argparse.Namespace) -> list[str]:
+    found = []
+    layers, stages = args.num_layers, args.pipeline_model_parallel_size
+    per_chunk = args.num_layers_per_virtual_pipeline_stage
+    step = stages * (per_chunk or 1)
+    if layers % step:
+        each = f" × {per_chunk} layers per virtual stage" if per_chunk else ""
+        found.append(
+            f"--num-layers {layers} must be a multiple of pipeline {stages}{each} = {step}; use "
+            f"{near(layers, step)}"
+        )
+    if per_chunk and stages == 1:
+        found.append(
+            "--num-layers-per-virtual-pipeline-stage needs --pipeline-model-parallel-size 2 or more"
+        )
+    if (args.pipeline_schedule == "interleaved") != bool(per_chunk):
+        found.append(
+            "the interleaved schedule and --num-layers-per-virtual-pipeline-stage go together; "
+            f"give both or neither (the schedule is {args.pipeline_schedule})"
+        )
+    return found
+
+
+def _batch_problems(args: argparse.Namespace, grid: Grid) -> list[str]:
+    micro, data = args.micro_batch_size, grid.sizes["dp"]
+    step = micro * data
+    if args.global_batch_size is None:
+        args.global_batch_size = step
+    batch, stages = args.global_batch_size, args.pipeline_model_parallel_size
+    if batch < 1 or batch % step:
+        return [
+            f"--global-batch-size {batch} is not a multiple of micro batch {micro} × data {data} "
+            f"= {step}; use {near(max(batch, 0), step)}"
+        ]
+    count = batch // step
+    if args.num_layers_per_virtual_pipeline_stage and count % stages:
+        return [
+            f"the interleaved schedule needs micro-batches in multiples of pipeline {stages}; "
+            f"{batch} samples make {count}; use --global-batch-size {near(batch, step * stages)}"
+        ]
+    return []
+
+
+def _sharding_problems(args: argparse.Namespace, grid: Grid) -> list[str]:
+    if not args.use_torch_fsdp2:
+        return []
+    found = []
+    if args.pipeline_model_parallel_size > 1:
+        found.append(
+            "--use-torch-fsdp2 gathers parameters for every micro-batch, which a pipeline would "
+            "repeat for each stage; use --use-distributed-optimizer with a pipeline"
+        )
+    if args.use_distributed_optimizer:
+        found.append("--use-torch-fsdp2 already splits what --use-distributed-optimizer splits")
+    return found

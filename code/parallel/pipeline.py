@@ -1,0 +1,204 @@
+"""Runs a schedule: what each instruction does, and what travels between the stages.
+
+With one stage nothing travels, and the same loop is plain gradient accumulation: forward and
+backward for each micro-batch in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from parallel.layout import Layout
+from parallel.schedules import Backward, BackwardInput, BackwardWeight, Forward, Step
+from process.profile_ranges import named
+
+if TYPE_CHECKING:
+    from training.model import Stage
+
+Batch = tuple[Tensor, Tensor]  # tokens and labels of one micro-batch, one row per token
+
+
+@dataclass(frozen=True)
+class Message:
+    """Between which ranks an activation or a gradient travels."""
+
+    way: str
+    peer: int
+    tag: int
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a rank's messages go. Activations travel to the next piece, gradients to the last."""
+
+    ranks: Sequence[int]  # of the pipeline, in order
+    index: int
+    chunks: int
+
+    def piece(self, step: Step) -> int:
+        return step.chunk * len(self.ranks) + self.index
+
+    @property
+    def pieces(self) -> int:
+        return len(self.ranks) * self.chunks
+
+    def name(self, step: Step) -> str:
+        """Of its range in a profile: "forward 3", "backward 3 chunk 1", "backward 3 weights"."""
+        chunk = f" chunk {step.chunk}" if self.chunks > 1 else ""
+        return f"{step.phase} {step.micro_batch}{chunk}{step.half}"
+
+    def incoming(self, step: Step) -> Message | None:
+        if isinstance(step, Forward):
+            return self._message(step, "forward", self.piece(step) - 1, self.index - 1)
+        if isinstance(step, Backward | BackwardInput):
+            return self._message(step, "backward", self.piece(step) + 1, self.index + 1)
+        return None
+
+    def outgoing(self, step: Step) -> Message | None:
+        if isinstance(step, Forward):
+            return self._message(step, "forward", self.piece(step) + 1, self.index + 1)
+        if isinstance(step, Backward | BackwardInput):
+            return self._message(step, "backward", self.piece(step) - 1, self.index - 1)
+        return None
+
+    def _message(self, step: Step, kind: str, other_piece: int, neighbour: int) -> Message | None:
+        if not 0 <= other_piece < self.pieces:
+            return None
+        stages = len(self.ranks)
+        way = kind if 0 <= neighbour < stages else f"{kind} wrap"
+        # Both ends name the message by the boundary that it crosses.
+        boundary = max(self.piece(step), other_piece)
+        tag = 2 * (step.micro_batch * self.pieces + boundary) + (kind == "backward")
+        return Message(way, self.ranks[neighbour % stages], tag)
+
+
+class Pipeline:
+    """The pieces of the model on this rank, and the schedule by which micro-batches pass them."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        stages: list[Stage],
+        steps: list[Step],
+        like: Tensor,
+        last_backward: Callable[[bool], None] = lambda last: None,
+    ) -> None:
+        self.layout, self.stages, self.steps, self.like = layout, stages, steps, like
+        self.route = Route(layout.pipeline.ranks, layout.pipeline.index, len(stages))
+        self.last_backward = last_backward
+        self.final = [s for s in steps if isinstance(s, Backward | BackwardInput)][-1:]
+
+    def train(self, batches: list[Batch], seed: Tensor | float) -> Tensor:
+        """Adds the gradients of all micro-batches to the buffers; returns the sum of the losses.
+
+        `seed` is the gradient of each token's loss: one over the tokens of the global batch, times
+        the loss scale.
+        """
+        return _Pass(self, batches, seed).run(self.steps)
+
+    @torch.no_grad()
+    def evaluate(self, batches: list[Batch]) -> Tensor:
+        forwards: list[Step] = [step for step in self.steps if isinstance(step, Forward)]
+        return _Pass(self, batches, 0.0).run(forwards)
+
+
+class _Pass:
+    """One optimizer step's worth of micro-batches under way."""
+
+    def __init__(self, pipeline: Pipeline, batches: list[Batch], seed: Tensor | float) -> None:
+        self.p, self.batches, self.seed = pipeline, batches, seed
+        wide = torch.promote_types(pipeline.like.dtype, torch.float32)
+        self.loss = torch.zeros((), dtype=wide, device=pipeline.like.device)
+        self.inputs: dict[Step, Tensor] = {}
+        self.outputs: dict[Step, Tensor] = {}
+        self.halves: dict[Step, int] = {}
+        self.expected: dict[Step, tuple[Any, Tensor]] = {}
+        self.sent: list[tuple[Any, Tensor]] = []
+
+    def run(self, steps: list[Step]) -> Tensor:
+        doing = {
+            Forward: self.forward,
+            Backward: self.backward,
+            BackwardInput: self.backward_input,
+            BackwardWeight: self.backward_weight,
+        }
+        receiving = [step for step in steps if self.p.route.incoming(step)]
+        self.p.last_backward(False)
+        for step in steps:
+            if receiving and receiving[0] == step:
+                receiving.pop(0)
+                self.expect(step)
+            if receiving:  # the next message may arrive while this step computes
+                self.expect(receiving[0])
+            if [step] == self.p.final:
+                self.p.last_backward(True)
+            doing[type(step)](step)
+        for work, _ in self.sent:
+            work.wait()
+        return self.loss
+
+    def forward(self, step: Step) -> None:
+        stage = self.p.stages[step.chunk]
+        tokens, labels = self.batches[step.micro_batch]
+        x = tokens if stage.piece.first else self.receive(step).requires_grad_()
+        with named(self.p.route.name(step)):
+            y = stage(x, labels)
+            if stage.piece.last:
+                self.loss += y.detach().sum()
+        key = Step(step.micro_batch, step.chunk)
+        if torch.is_grad_enabled():
+            self.inputs[key], self.outputs[key] = x, y
+        self.send(step, y)
+
+    def backward(self, step: Step) -> None:
+        key = Step(step.micro_batch, step.chunk)
+        x, y = self.inputs.pop(key), self.outputs.pop(key)
+        if self.p.stages[step.chunk].piece.last:
+            grad = torch.ones_like(y).mul_(self.seed)
+        else:
+            grad = self.receive(step)
+        with named(self.p.route.name(step)):
+            torch.autograd.backward(y, grad)
+        self.send(step, x.grad)
+
+    def backward_input(self, step: Step) -> None:
+        work = self.p.stages[step.chunk].work
+        work.deferring, before = True, len(work.queue)
+        self.backward(step)
+        work.deferring = False
+        self.halves[Step(step.micro_batch, step.chunk)] = len(work.queue) - before
+
+    def backward_weight(self, step: Step) -> None:
+        count = self.halves.pop(Step(step.micro_batch, step.chunk))
+        with named(self.p.route.name(step)):
+            self.p.stages[step.chunk].work.run(count)
+
+    def expect(self, step: Step) -> None:
+        """Opens the mailbox for a message before it is needed."""
+        message = self.p.route.incoming(step)
+        if message is None or step in self.expected:
+            return
+        box = torch.empty_like(self.p.like)
+        group = self.p.layout.directions[message.way]
+        self.expected[step] = (dist.irecv(box, message.peer, group, message.tag), box)
+
+    def receive(self, step: Step) -> Tensor:
+        work, box = self.expected.pop(step)
+        with named("communication: receive"):
+            work.wait()
+        return box
+
+    def send(self, step: Step, rows: Tensor | None) -> None:
+        message = self.p.route.outgoing(step)
+        if message is None or rows is None:
+            return
+        rows = rows.detach().contiguous()
+        group = self.p.layout.directions[message.way]
+        with named("communication: send"):
+            self.sent.append((dist.isend(rows, message.peer, group, message.tag), rows))

@@ -1,0 +1,83 @@
+"""The matrix product Y = X Wᵀ + b, with a backward in two halves.
+
+Backward has two products: dX = dY W, for which the layer before is waiting, and dW = dYᵀ X, for
+which nobody waits until the optimizer steps. `WeightWork` decides what becomes of the second:
+
+    at once     dW is added to the gradient buffer by the product itself (no copy, no extra sum)
+    deferred    it is kept in a queue that a zero-bubble schedule works off in idle time
+    returned    autograd gets it as usual (FSDP2 and torch.compile need that)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+Weight = Any
+"""A parameter with what the program notes on it and PyTorch's types do not know: `main_grad`, where
+its gradients are summed (data_parallel.py), and `sliced_dimension` (tensor_parallel.py)."""
+
+
+class WeightWork:
+    """The weight half of backward of one piece of the model."""
+
+    def __init__(self, returned: bool = False) -> None:
+        self.returned = returned
+        self.deferring = False
+        self.queue: deque[tuple[Weight, Tensor, Tensor]] = deque()
+
+    def add(self, weight: Weight, grad: Tensor, x: Tensor) -> Tensor | None:
+        """Takes over dW = dYᵀ X."""
+        if self.returned:
+            return grad.t() @ x
+        if self.deferring:
+            self.queue.append((weight, grad, x))
+        else:
+            add_product(weight.main_grad, grad, x)
+        return None
+
+    def add_bias(self, bias: Weight | None, grad: Tensor) -> Tensor | None:
+        if bias is None or self.returned:
+            return None if bias is None else grad.sum(0)
+        bias.main_grad.add_(grad.sum(0))
+        return None
+
+    @torch.no_grad()
+    def run(self, count: int) -> None:
+        for _ in range(count):
+            weight, grad, x = self.queue.popleft()
+            add_product(weight.main_grad, grad, x)
+
+
+def add_product(total: Tensor, grad: Tensor, x: Tensor) -> None:
+    """total += gradᵀ x, in one kernel where the types agree."""
+    if total.dtype == grad.dtype:
+        torch.addmm(total, grad.t(), x, out=total)
+    else:
+        total.add_(grad.t() @ x)
+
+
+class _Product(Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, work: WeightWork
+    ) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.weight, ctx.bias, ctx.work = weight, bias, work
+        return x @ weight.t() if bias is None else torch.addmm(bias, x, weight.t())
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (x,) = ctx.saved_tensors
+        grad_weight = ctx.work.add(ctx.weight, grad, x)
+        return grad @ ctx.weight, grad_weight, ctx.work.add_bias(ctx.bias, grad), None
+
+
+def product(x: Tensor, weight: Tensor, bias: Tensor | None, work: WeightWork) -> Tensor:
+    if work.returned:
+        return torch.nn.functional.linear(x, weight, bias)
+    return _Product.apply(x, weight, bias, work)

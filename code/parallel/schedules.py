@@ -1,0 +1,188 @@
+"""Pipeline schedules: in which order a stage does what, as data that can be printed and drawn.
+
+A schedule is a generator of instructions for one rank. No process and no tensor is needed to look
+at it: `python code/parallel/schedules.py --stages 4 --micro-batches 8 --schedule 1f1b` draws it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to do with one micro-batch on one chunk of the rank's layers."""
+
+    micro_batch: int
+    chunk: int = 0
+
+    letter, phase, half = "", "", ""  # half: of backward, where it is cut
+
+
+@dataclass(frozen=True)
+class Forward(Step):
+    letter, phase = "F", "forward"
+
+
+@dataclass(frozen=True)
+class Backward(Step):
+    """Both halves of backward."""
+
+    letter, phase = "B", "backward"
+
+
+@dataclass(frozen=True)
+class BackwardInput(Step):
+    """The half for which the stage before is waiting: the gradient of the input."""
+
+    letter, phase, half = "I", "backward", " inputs"
+
+
+@dataclass(frozen=True)
+class BackwardWeight(Step):
+    """The half that can wait: the gradients of the weights."""
+
+    letter, phase, half = "W", "backward", " weights"
+
+
+def gpipe(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> Iterator[Step]:
+    """All forward, then all backward: every micro-batch's activations are kept at once."""
+    yield from (Forward(m) for m in range(micro_batches))
+    yield from (Backward(m) for m in range(micro_batches))
+
+
+def one_forward_one_backward(
+    stages: int, rank: int, micro_batches: int, chunks: int = 1
+) -> Iterator[Step]:
+    """As soon as the first backward can run, one forward and one backward take turns.
+
+    The bubble is as long as GPipe's, but a stage keeps at most `stages - rank` micro-batches.
+    """
+    ahead = min(stages - rank - 1, micro_batches)
+    yield from (Forward(m) for m in range(ahead))
+    for m in range(micro_batches - ahead):
+        yield Forward(m + ahead)
+        yield Backward(m)
+    yield from (Backward(m) for m in range(micro_batches - ahead, micro_batches))
+
+
+def interleaved(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> Iterator[Step]:
+    """1F1B where each rank holds several thin chunks: the bubble shrinks by their number.
+
+    Micro-batches pass in rounds of `stages`: a whole round through chunk 0, then through chunk 1 …
+    """
+    total = micro_batches * chunks
+
+    def forward(n: int) -> Forward:
+        round_, within = divmod(n, stages * chunks)
+        return Forward(round_ * stages + within % stages, within // stages)
+
+    def backward(n: int) -> Backward:
+        step = forward(n)
+        return Backward(step.micro_batch, chunks - 1 - step.chunk)
+
+    ahead = min((stages - rank - 1) * 2 + (chunks - 1) * stages, total)
+    yield from (forward(n) for n in range(ahead))
+    for n in range(total - ahead):
+        yield forward(n + ahead)
+        yield backward(n)
+    yield from (backward(n) for n in range(total - ahead, total))
+
+
+def zero_bubble(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> Iterator[Step]:
+    """1F1B with backward in two halves; weight halves fill the waits at the end.
+
+    Rank r runs r micro-batches late with its weight halves, so that no stage keeps more than
+    `stages` micro-batches, as many as the first stage of 1F1B. (ZB-H1 of Qi et al., 2023.)
+    """
+    for step in one_forward_one_backward(stages, rank, micro_batches):
+        if isinstance(step, Forward):
+            yield step
+            continue
+        yield BackwardInput(step.micro_batch)
+        if step.micro_batch >= rank:
+            yield BackwardWeight(step.micro_batch - rank)
+    late = max(0, micro_batches - rank)
+    yield from (BackwardWeight(m) for m in range(late, micro_batches))
+
+
+SCHEDULES = {
+    "gpipe": gpipe,
+    "1f1b": one_forward_one_backward,
+    "interleaved": interleaved,
+    "zero-bubble": zero_bubble,
+}
+
+
+def steps_of(name: str, stages: int, rank: int, micro_batches: int, chunks: int) -> list[Step]:
+    return list(SCHEDULES[name](stages, rank, micro_batches, chunks))
+
+
+def timeline(
+    name: str, stages: int, micro_batches: int, chunks: int = 1
+) -> list[list[Step | None]]:
+    """Per rank, what it does at each tick (None: it waits), if messages took no time.
+
+    A forward step and each half of backward take one tick per chunk; `Backward` takes two.
+    """
+    waiting = [deque(steps_of(name, stages, r, micro_batches, chunks)) for r in range(stages)]
+    done_at: dict[tuple[str, int, int], int] = {}
+    rows: list[list[Step | None]] = [[] for _ in range(stages)]
+    tick = 0
+    while any(waiting):
+        for rank, queue in enumerate(waiting):
+            if len(rows[rank]) > tick or not queue:
+                continue
+            step = queue[0]
+            if any(
+                done_at.get(need, tick + 1) > tick for need in needs(step, rank, stages, chunks)
+            ):
+                rows[rank].append(None)
+                continue
+            length = 2 if isinstance(step, Backward) else 1
+            rows[rank] += [queue.popleft()] * length
+            done_at[(_kind(step), step.micro_batch, step.chunk * stages + rank)] = tick + length
+        tick += 1
+    longest = max(map(len, rows))
+    return [row + [None] * (longest - len(row)) for row in rows]
+
+
+def _kind(step: Step) -> str:
+    return {"B": "backward", "I": "backward", "F": "forward", "W": "weight"}[step.letter]
+
+
+def needs(step: Step, rank: int, stages: int, chunks: int) -> list[tuple[str, int, int]]:
+    """What must have happened: (kind, micro-batch, number of the piece in the whole model)."""
+    piece = step.chunk * stages + rank
+    if isinstance(step, Forward):
+        return [("forward", step.micro_batch, piece - 1)] if piece else []
+    if isinstance(step, BackwardWeight):
+        return [("backward", step.micro_batch, piece)]
+    if piece == stages * chunks - 1:
+        return [("forward", step.micro_batch, piece)]
+    return [("backward", step.micro_batch, piece + 1)]
+
+
+def draw(name: str, stages: int, micro_batches: int, chunks: int = 1) -> str:
+    """One line per rank; digits are forward steps, letters backward ones, dots the bubble."""
+    lines = [f"{name}: {stages} stages, {micro_batches} micro-batches, {chunks} chunk(s) per stage"]
+    rows = timeline(name, stages, micro_batches, chunks)
+    for rank, row in enumerate(rows):
+        cells = ["  ." if s is None else f"{s.letter}{s.micro_batch:<2d}" for s in row]
+        lines.append(f"rank {rank}  " + " ".join(cells))
+    idle = sum(step is None for row in rows for step in row)
+    lines.append(f"bubble: {100 * idle / sum(map(len, rows)):.1f} % of the time")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--schedule", choices=SCHEDULES, default="1f1b")
+    parser.add_argument("--stages", type=int, default=4)
+    parser.add_argument("--micro-batches", type=int, default=8)
+    parser.add_argument("--chunks", type=int, default=1)
+    args = parser.parse_args()
+    print(draw(args.schedule, args.stages, args.micro_batches, args.chunks))

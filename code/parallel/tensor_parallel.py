@@ -1,0 +1,158 @@
+"""Tensor parallelism: every matrix is cut into slices, one per rank of the tensor group.
+
+    column parallel   Y = X Wᵀ, W cut by rows (outputs):  each rank gets a slice of Y
+    row parallel      Y = X Wᵀ, W cut by columns (inputs): each rank gets a summand of Y
+
+An MLP is one of each, so it needs one sum forward and one backward. The sums are autograd
+functions in pairs; what one does forward, its partner does backward:
+
+                  forward          backward
+    CopyIn        nothing          all-reduce        before a column-parallel product
+    SumOut        all-reduce       nothing           after a row-parallel product
+    GatherRows    all-gather       reduce-scatter    as CopyIn, with sequence parallelism
+    ScatterRows   reduce-scatter   all-gather        as SumOut, with sequence parallelism
+
+Activations are matrices of one row per token; rows are ordered by position, then by sample, so
+that a slice of the sequence is a slice of the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.autograd import Function
+
+from parallel.layout import Group
+from parallel.products import Weight, WeightWork, product
+
+
+def all_reduce(x: Tensor, group: Group) -> Tensor:
+    with torch.profiler.record_function("communication: all-reduce"):
+        dist.all_reduce(x, group=group.handle)
+    return x
+
+
+def all_gather(x: Tensor, group: Group) -> Tensor:
+    with torch.profiler.record_function("communication: all-gather"):
+        rows = x.new_empty(x.shape[0] * group.size, *x.shape[1:])
+        dist.all_gather_single(rows, x.contiguous(), group=group.handle)
+    return rows
+
+
+def reduce_scatter(x: Tensor, group: Group) -> Tensor:
+    with torch.profiler.record_function("communication: reduce-scatter"):
+        rows = x.new_empty(x.shape[0] // group.size, *x.shape[1:])
+        dist.reduce_scatter_single(rows, x.contiguous(), group=group.handle)
+    return rows
+
+
+class CopyIn(Function):
+    """X forward; the sum of every rank's dX backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        # In place: the gradient was made by the product that follows, for nobody else.
+        return all_reduce(grad.contiguous(), ctx.group), None
+
+
+class SumOut(Function):
+    """The sum of every rank's X forward; dX backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.mark_dirty(x)
+        return all_reduce(x, group)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad, None
+
+
+class GatherRows(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return all_gather(x, group)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return reduce_scatter(grad, ctx.group), None
+
+
+class ScatterRows(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return reduce_scatter(x, group)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return all_gather(grad, ctx.group), None
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """How the matrices of a piece of the model are cut."""
+
+    group: Group
+    by_rows: bool  # sequence parallelism: between products, rows are cut over the group too
+    work: WeightWork
+
+
+def enter(x: Tensor, slicing: Slicing) -> Tensor:
+    """What every rank needs before a column-parallel product: all rows of X."""
+    if slicing.group.size == 1:
+        return x
+    return (GatherRows if slicing.by_rows else CopyIn).apply(x, slicing.group)
+
+
+def leave(x: Tensor, slicing: Slicing) -> Tensor:
+    """What follows a row-parallel product: the sum, whole or cut into rows."""
+    if slicing.group.size == 1:
+        return x
+    return (ScatterRows if slicing.by_rows else SumOut).apply(x, slicing.group)
+
+
+class ColumnParallel(nn.Module):
+    """A slice of the outputs: weight [outputs / ranks, inputs]."""
+
+    def __init__(self, inputs: int, outputs: int, slicing: Slicing) -> None:
+        super().__init__()
+        self.slicing, group = slicing, slicing.group
+        self.weight = sliced(nn.Parameter(torch.empty(outputs // group.size, inputs)), 0, group)
+        self.bias = sliced(nn.Parameter(torch.empty(outputs // group.size)), 0, group)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return product(enter(x, self.slicing), self.weight, self.bias, self.slicing.work)
+
+
+class RowParallel(nn.Module):
+    """A slice of the inputs: weight [outputs, inputs / ranks]. The bias is added after the sum."""
+
+    def __init__(self, inputs: int, outputs: int, slicing: Slicing) -> None:
+        super().__init__()
+        self.slicing, group = slicing, slicing.group
+        self.weight = sliced(nn.Parameter(torch.empty(outputs, inputs // group.size)), 1, group)
+        self.bias = nn.Parameter(torch.empty(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        work = self.slicing.work
+        if self.slicing.group.size == 1:
+            return product(x, self.weight, self.bias, work)
+        return leave(product(x, self.weight, None, work), self.slicing).add_(self.bias)
+
+
+def sliced(parameter: Weight, dimension: int, group: Group) -> nn.Parameter:
+    """Notes which dimension of the parameter is cut over the tensor group."""
+    if group.size > 1:
+        parameter.sliced_dimension = dimension
+    return parameter

@@ -1,0 +1,211 @@
+"""The process and its device: ranks, threads, process group, memory and the end of it."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import ctypes
+import os
+import re
+import resource
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from process.errors import AskedError
+
+MIB = 2**20
+EXIT_OUT_OF_MEMORY = 41
+
+
+def environment_of_rank() -> tuple[int, int, int]:
+    """Rank, world size and local rank, as torchrun or srun says; alone otherwise."""
+    for names in (
+        ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
+        ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"),
+    ):
+        if all(name in os.environ for name in names):
+            rank, world_size, local_rank = (int(os.environ[name]) for name in names)
+            return rank, world_size, local_rank
+    return 0, 1, 0
+
+
+def choose_device(local_rank: int) -> torch.device:
+    accelerator = (
+        torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    )
+    if accelerator is None or accelerator.type == "mps":  # gloo sends nothing that lies there
+        return torch.device("cpu")
+    index = local_rank % torch.accelerator.device_count()  # a rank may be shown one device only
+    torch.accelerator.set_device_index(index)
+    return torch.device(accelerator.type, index)
+
+
+def start(args: argparse.Namespace) -> torch.device:
+    """Joins the process group. One thread per rank: ranks share the cores of a node."""
+    rank, world_size, local_rank = environment_of_rank()
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or 1))
+    device = choose_device(local_rank)
+    backend = args.distributed_backend
+    if device.type == "cpu":
+        keep_memory()
+        torch.set_flush_denormal(True)  # sums with numbers below 1e-38 take a hundred times longer
+    if backend == "nccl" and device.type != "cuda":
+        backend = dist.get_default_backend_for_device(device)
+    alone = world_size == 1 and "MASTER_ADDR" not in os.environ
+    if not dist.is_initialized():
+        dist.init_process_group(
+            backend,
+            store=dist.HashStore() if alone else None,
+            rank=rank,
+            world_size=world_size,
+            timeout=timedelta(minutes=args.distributed_timeout_minutes),
+            device_id=device if device.type == "cuda" else None,
+        )
+    return device
+
+
+def keep_memory() -> None:
+    """Lets the C library keep what is freed, as a GPU's allocator does, for the next step.
+
+    By default every large tensor is mapped afresh and its pages are zeroed by the kernel, which
+    costs more than filling it.
+    """
+    trim_threshold, mmap_max = -1, -4
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(mmap_max, 0)
+        library.mallopt(trim_threshold, 2**31 - 1)
+
+
+def status_bytes(*names: str) -> list[int]:
+    """Lines of /proc/self/status such as VmData, in bytes; 0 where there is no such file."""
+    status = Path("/proc/self/status")
+    text = status.read_text() if status.exists() else ""
+    found = dict(re.findall(r"^(\w+):\s+(\d+) kB$", text, re.MULTILINE))
+    return [int(found.get(name, 0)) * 1024 for name in names]
+
+
+def memory_limit_bytes() -> int | None:
+    given = os.environ.get("COURSE_DEVICE_MEMORY_BYTES")
+    return int(given) if given else None
+
+
+def limit_memory(device: torch.device) -> None:
+    """Makes the memory of a CPU rank end where its device's would, counted from here on.
+
+    A GPU may be limited to less than it has.
+    """
+    wanted = memory_limit_bytes()
+    if wanted is None:
+        return
+    if device.type != "cpu":
+        share = wanted / torch.accelerator.get_memory_info(device)[1]
+        torch.get_device_module(device).set_per_process_memory_fraction(min(share, 1.0), device)
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = status_bytes("VmData")[0] + wanted
+    if soft == resource.RLIM_INFINITY or limit < soft:
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+def capacity_bytes(device: torch.device) -> int | None:
+    """What this rank may use of its device; None for a CPU rank without a limit."""
+    limit = memory_limit_bytes()
+    if device.type == "cpu":
+        return limit
+    total = torch.accelerator.get_memory_info(device)[1]
+    return min(total, limit or total)
+
+
+class MemoryUse:
+    """Allocated and reserved bytes now, and their peaks: the allocator's on a GPU, else the
+    operating system's, above what the process had before the model was built."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.at_start = status_bytes("VmRSS", "VmData")
+
+    def bytes(self) -> tuple[int, int, int, int]:
+        if self.device.type != "cpu":
+            count = torch.accelerator
+            return (
+                count.memory_allocated(),
+                count.max_memory_allocated(),
+                count.memory_reserved(),
+                count.max_memory_reserved(),
+            )
+        resident, data, peak = status_bytes("VmRSS", "VmData", "VmHWM")
+        now, reserved = resident - self.at_start[0], data - self.at_start[1]
+        return now, peak - self.at_start[0], reserved, reserved
+
+
+def human(size_bytes: float) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if size_bytes < 1024:
+            return f"{size_bytes:.2f} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.2f} GiB"
+
+
+def out_of_memory_line(error: BaseException) -> str | None:
+    """One line that names the rank, the size asked for, the size in use and the limit."""
+    text = str(error)
+    asked = re.search(r"tried to allocate (\d+) bytes", text, re.IGNORECASE)
+    full = isinstance(error, MemoryError | torch.OutOfMemoryError) or "bad_alloc" in text
+    if not asked and not full and "Cannot allocate memory" not in text:
+        return None
+    rank = environment_of_rank()[0]
+    if isinstance(error, torch.OutOfMemoryError):
+        return f"[rank{rank}]: OutOfMemoryError: {text}"
+    size = human(int(asked[1])) if asked else "an unknown size"
+    line = f"[rank{rank}]: OutOfMemoryError: CPU out of memory. Tried to allocate {size}."
+    (used,) = status_bytes("VmData")
+    limit, capacity = resource.getrlimit(resource.RLIMIT_DATA)[0], memory_limit_bytes()
+    if limit == resource.RLIM_INFINITY or capacity is None:
+        return f"{line} Rank {rank} on {socket.gethostname()} has no limit of its own."
+    free = max(0, limit - used)
+    return (
+        f"{line} Rank {rank} on {socket.gethostname()} has a total capacity of {human(capacity)} "
+        f"of which {human(free)} is free. {human(capacity - free)} is in use."
+    )
+
+
+def run_and_exit(main: Callable[[], int]) -> None:
+    """Ends the process with the program's result, or at once with the reason of its failure.
+
+    The end is not the interpreter's own: a thread of gloo that lets go of a tensor meanwhile can
+    end the process with "terminate called without an active exception", after all work was done.
+    """
+    try:
+        code = main()
+    except Exception as error:
+        fail(error)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def fail(error: BaseException) -> None:
+    """Reports, and ends this process at once, so that no rank waits for it longer than needed."""
+    line, rank = out_of_memory_line(error), environment_of_rank()[0]
+    sys.stdout.flush()
+    if line is not None:
+        print(line, file=sys.stderr, flush=True)
+    elif isinstance(error, AskedError):  # every rank found the same; one of them says it
+        if rank == 0:
+            print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr, flush=True)
+    else:
+        trace = "".join(traceback.format_exception(error))
+        print("".join(f"[rank{rank}]: {text}\n" for text in trace.splitlines()), end="",
+              file=sys.stderr, flush=True)  # fmt: skip
+    os._exit(EXIT_OUT_OF_MEMORY if line else 1)

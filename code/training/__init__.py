@@ -1,0 +1,1 @@
+"""What a training run consists of: its flags, the model, the optimizer, checkpoints."""

@@ -1,0 +1,59 @@
+"""Flags that contradict each other, whatever the number of devices.
+
+What depends on that number is checked by parallel/layout_checks.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+POSITIVE = ("num_layers", "hidden_size", "num_attention_heads", "seq_length", "micro_batch_size",
+            "tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size",
+            "log_interval", "train_iters")  # fmt: skip
+
+
+def problems_of(args: argparse.Namespace) -> list[str]:
+    """One sentence for each."""
+    return [*_contradictions(args), *_unfit_numbers(args)]
+
+
+def _contradictions(args: argparse.Namespace) -> list[str]:
+    found = []
+    if sum((args.fp16, args.bf16, args.fp64)) > 1:
+        found.append("choose one of --fp16, --bf16 and --fp64")
+    if args.hidden_dropout or args.attention_dropout:
+        found.append(
+            "dropout is not supported, since runs of different layouts could no longer be "
+            "compared; give --hidden-dropout 0 --attention-dropout 0"
+        )
+    if args.cuda_graphs and not args.torch_compile:
+        found.append("--cuda-graphs needs --torch-compile, which records them")
+    if args.cuda_graphs and args.pipeline_model_parallel_size > 1:
+        found.append(
+            "--cuda-graphs keeps the activations of one micro-batch, a pipeline several; choose one"
+        )
+    if args.recompute_granularity != "full" and args.recompute_method:
+        found.append("--recompute-method needs --recompute-granularity full")
+    return found
+
+
+def _unfit_numbers(args: argparse.Namespace) -> list[str]:
+    found = []
+    if args.hidden_size % args.num_attention_heads:
+        found.append(
+            f"--hidden-size {args.hidden_size} cannot be split into --num-attention-heads "
+            f"{args.num_attention_heads} equal heads"
+        )
+    if args.max_position_embeddings < args.seq_length:
+        found.append(
+            f"--max-position-embeddings {args.max_position_embeddings} is less than --seq-length "
+            f"{args.seq_length}"
+        )
+    if (args.profile or args.record_memory_history) and not (
+        0 < args.profile_step_start < args.profile_step_end
+    ):
+        found.append("--profile-step-start must lie before --profile-step-end, from step 1")
+    for name in POSITIVE:
+        if getattr(args, name) < 1:
+            found.append(f"--{name.replace('_', '-')} {getattr(args, name)} must be at least 1")
+    return found

@@ -1,0 +1,181 @@
+"""The model: a GPT, or the piece of it that one pipeline stage holds.
+
+    tokens → word + position embedding → layers → norm → logits of the same word matrix → loss
+
+The first piece has the embedding, the last has the loss, each has some of the layers. Parameters
+are named after the whole model and start with values that depend on that name alone, so that every
+layout begins with the same model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import zlib
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from parallel.context_parallel import Attention, my_positions
+from parallel.layout import Group, Layout
+from parallel.products import WeightWork
+from parallel.tensor_parallel import ColumnParallel, RowParallel, Slicing
+from parallel.vocabulary import VocabularyEmbedding, vocabulary_loss
+from process.profile_ranges import in_backward, named
+
+
+def dtype_of(args: argparse.Namespace) -> torch.dtype:
+    if args.fp64:
+        return torch.float64
+    return torch.float16 if args.fp16 else torch.bfloat16 if args.bf16 else torch.float32
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Which part of the model: layers from `start` up to `stop`."""
+
+    start: int
+    stop: int
+    first: bool
+    last: bool
+
+
+def piece_of(args: argparse.Namespace, layout: Layout, chunk: int, chunks: int) -> Piece:
+    """Chunks go round the pipeline: with two stages, layers 0 and 2 may be on stage 0."""
+    stages = layout.pipeline.size
+    number = chunk * stages + layout.pipeline.index
+    layers = args.num_layers // (stages * chunks)
+    last = number == stages * chunks - 1
+    return Piece(number * layers, (number + 1) * layers, first=number == 0, last=last)
+
+
+class Layer(nn.Module):
+    def __init__(self, args: argparse.Namespace, slicing: Slicing, context: Group) -> None:
+        super().__init__()
+        hidden, heads = args.hidden_size, args.num_attention_heads
+        self.norm_1 = nn.LayerNorm(hidden, args.norm_epsilon)
+        self.attention = Attention(hidden, heads, slicing, context)
+        self.norm_2 = nn.LayerNorm(hidden, args.norm_epsilon)
+        self.up = ColumnParallel(hidden, args.ffn_hidden_size, slicing)
+        self.down = RowParallel(args.ffn_hidden_size, hidden, slicing)
+
+    def forward(self, x: Tensor, samples: int) -> Tensor:
+        # Added in place: nobody else needs what a branch returns.
+        x = self.attention(self.norm_1(x), samples).add_(x)
+        inner = nn.functional.gelu(self.up(self.norm_2(x)), approximate="tanh")
+        return self.down(inner).add_(x)
+
+
+class Stage(nn.Module):
+    """One piece of the model. Between pieces travel rows of hidden states, one per token."""
+
+    positions: Tensor  # of this rank's rows in the sequence
+
+    def __init__(
+        self, args: argparse.Namespace, layout: Layout, piece: Piece, work: WeightWork
+    ) -> None:
+        super().__init__()
+        self.args, self.layout, self.piece, self.work = args, layout, piece, work
+        self.samples = args.micro_batch_size
+        hidden = args.hidden_size
+        self.slicing = Slicing(layout.tensor, args.sequence_parallel, work)
+        tied = not args.untie_embeddings_and_output_weights
+        vocabulary = args.padded_vocab_size
+        if piece.first or (piece.last and tied):
+            self.word = VocabularyEmbedding(vocabulary, hidden, self.slicing)
+        if piece.first:
+            self.position = nn.Embedding(args.max_position_embeddings, hidden)
+        numbers = range(piece.start, piece.stop)
+        self.layers = nn.ModuleDict(
+            {str(n): Layer(args, self.slicing, layout.context) for n in numbers}
+        )
+        if piece.last:
+            self.final_norm = nn.LayerNorm(hidden, args.norm_epsilon)
+            if not tied:
+                self.output = VocabularyEmbedding(vocabulary, hidden, self.slicing)
+        self.register_buffer("positions", self._row_positions(), persistent=False)
+        self.recomputed = self._recomputed_groups()
+
+    def _row_positions(self) -> Tensor:
+        """With sequence parallelism the rows are cut over the tensor group once more."""
+        positions = my_positions(self.args.seq_length, self.layout.context)
+        if self.args.sequence_parallel:
+            positions = positions.chunk(self.layout.tensor.size)[self.layout.tensor.index]
+        return positions.contiguous()
+
+    def forward(self, x: Tensor, labels: Tensor) -> Tensor:
+        """Tokens (first piece) or rows → rows, or (last piece) the loss of every token."""
+        if self.piece.first:
+            x = self.embed(x)
+        for layers, again in self.recomputed:
+            x = (
+                checkpoint(self.run, layers, x, use_reentrant=False)
+                if again
+                else self.run(layers, x)
+            )
+        if not self.piece.last:
+            return x
+        matrix = self.output if self.args.untie_embeddings_and_output_weights else self.word
+        return vocabulary_loss(self.final_norm(x), matrix.weight, labels, self.slicing)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        words = self.word(tokens)
+        places = self.position(self.positions).unsqueeze(1)
+        return (words.view(-1, self.samples, words.shape[1]) + places).view_as(words)
+
+    def run(self, layers: list[Layer], x: Tensor) -> Tensor:
+        with named("recompute" if in_backward() else "layers"):
+            for layer in layers:
+                x = layer(x, self.samples)
+        return x
+
+    def _recomputed_groups(self) -> list[tuple[list[Layer], bool]]:
+        """Layers in groups, each with: keep its activations, or only its input?
+
+        full/uniform: every group of N layers keeps only its input. full/block: the first N layers
+        do, one by one. selective: within each layer, attention's own activations are dropped.
+        """
+        layers = cast(list[Layer], list(self.layers.values()))
+        method = self.args.recompute_method
+        count = self.args.recompute_num_layers
+        for layer in layers:
+            layer.attention.recompute = self.args.recompute_granularity == "selective"
+        if method == "uniform":
+            return [(layers[at : at + count], True) for at in range(0, len(layers), count)]
+        if method == "block":
+            return [([layer], number < count) for number, layer in enumerate(layers)]
+        return [(layers, False)]
+
+
+def initialise(stage: Stage, args: argparse.Namespace) -> None:
+    """Draws every parameter whole, by its name, and keeps this rank's slice of it."""
+    scaled = args.init_method_std / math.sqrt(2 * args.num_layers)
+    for name, parameter in stage.named_parameters():
+        if parameter.ndim == 1:
+            nn.init.constant_(parameter, 1.0 if "norm" in name and "weight" in name else 0.0)
+            continue
+        generator = torch.Generator().manual_seed(args.seed * 2**20 + zlib.crc32(name.encode()))
+        shape = whole_shape(parameter, stage.layout)
+        deviation = scaled if name.endswith(("out.weight", "down.weight")) else args.init_method_std
+        values = torch.empty(shape).normal_(0, deviation, generator=generator)
+        with torch.no_grad():
+            parameter.copy_(values[slice_of(parameter, stage.layout)])
+
+
+def whole_shape(parameter: Tensor, layout: Layout) -> torch.Size:
+    """The parameter's shape in the undivided model."""
+    cut, ranks = getattr(parameter, "sliced_dimension", None), layout.tensor.size
+    return torch.Size(n * ranks if d == cut else n for d, n in enumerate(parameter.shape))
+
+
+def slice_of(parameter: Tensor, layout: Layout) -> tuple[slice, ...]:
+    """Which part of the whole parameter this rank holds."""
+    cut = getattr(parameter, "sliced_dimension", None)
+    here = layout.tensor.index
+    return tuple(
+        slice(here * n, (here + 1) * n) if dimension == cut else slice(0, n)
+        for dimension, n in enumerate(parameter.shape)
+    )

@@ -1,0 +1,205 @@
+"""AdamW on the stretches of parameters that this rank owns, with what surrounds a step:
+gradient clipping, loss scaling, float32 master weights, and the learning rate's schedule.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from parallel.data_parallel import Part, Replicated
+from parallel.fully_sharded import FullySharded
+from process.profile_ranges import named
+
+
+def learning_rate(iteration: int, args: argparse.Namespace) -> float:
+    """Linear warm-up, then decay to --min-lr; `iteration` counts finished steps."""
+    steps = args.lr_decay_iters
+    warmup = args.lr_warmup_iters
+    if args.lr_warmup_fraction is not None:
+        warmup = args.lr_warmup_fraction * steps
+    if warmup > 0 and iteration <= warmup:
+        return args.lr * iteration / warmup
+    if args.lr_decay_style == "constant":
+        return args.lr
+    if iteration >= steps:
+        return args.min_lr
+    progress = (iteration - warmup) / (steps - warmup)
+    left = (
+        1 - progress if args.lr_decay_style == "linear" else (1 + math.cos(math.pi * progress)) / 2
+    )
+    return args.min_lr + left * (args.lr - args.min_lr)
+
+
+@dataclass
+class LossScale:
+    """float16 has no small numbers: the loss is multiplied until gradients just fit.
+
+    The scale starts far too high and halves at each overflow after the first `patience`; it
+    doubles after `window` good steps in a row.
+    """
+
+    scale: float
+    dynamic: bool
+    least: float = 1.0
+    window: int = 1000
+    patience: int = 2
+    hysteresis: int = 2
+    good_steps: int = 0
+
+    def update(self, overflow: bool) -> None:
+        if not self.dynamic:
+            return
+        if overflow:
+            self.good_steps = 0
+            self.hysteresis -= 1
+            if self.hysteresis <= 0:
+                self.scale = max(self.scale / 2, self.least)
+            return
+        self.good_steps += 1
+        if self.good_steps == self.window:
+            self.good_steps, self.hysteresis = 0, self.patience
+            self.scale *= 2
+
+
+def make_loss_scale(args: argparse.Namespace) -> LossScale:
+    if args.loss_scale is not None:
+        return LossScale(args.loss_scale, dynamic=False)
+    if not args.fp16:
+        return LossScale(1.0, dynamic=False)
+    return LossScale(
+        args.initial_loss_scale,
+        dynamic=True,
+        least=args.min_loss_scale,
+        window=int(args.loss_scale_window),
+        patience=args.hysteresis,
+        hysteresis=args.hysteresis,
+    )
+
+
+@dataclass(frozen=True)
+class StepResult:
+    norm: Tensor
+    skipped: bool
+
+
+class Optimizer:
+    """Half-precision parameters have a float32 master copy here, on which the step is made."""
+
+    def __init__(self, holder: Replicated | FullySharded, args: argparse.Namespace) -> None:
+        self.holder, self.args = holder, args
+        self.loss_scale, self.steps_taken = make_loss_scale(args), 0
+        self.parts = holder.parts()
+        self.masters: list[Tensor] = [self._master(part) for part in self.parts]
+        groups = [
+            {"params": self._of(True), "weight_decay": args.weight_decay},
+            {"params": self._of(False), "weight_decay": 0.0},
+        ]
+        self.adam = torch.optim.AdamW(
+            [group for group in groups if group["params"]],
+            lr=args.lr,
+            betas=(args.adam_beta1, args.adam_beta2),
+            eps=args.adam_eps,
+            fused=True,
+        )
+
+    def _of(self, decays: bool) -> list[Tensor]:
+        return [m for m, p in zip(self.masters, self.parts, strict=True) if p.decays == decays]
+
+    def _master(self, part: Part) -> nn.Parameter:
+        low = part.parameter.dtype in (torch.float16, torch.bfloat16)
+        values = part.parameter.detach()
+        return nn.Parameter(values.float() if low else values)
+
+    @torch.no_grad()
+    def step(self, rate: float) -> StepResult:
+        """Clip, step, and give the new parameters to all ranks; skipped when gradients overflow."""
+        with named("optimizer"):
+            self.holder.reduce()
+            parts = self.holder.parts()
+            scale = self.loss_scale.scale
+            norm = self.norm(parts) / scale
+            if self.loss_scale.dynamic:
+                overflow = not math.isfinite(norm.item())
+                self.loss_scale.update(overflow)
+                if overflow:
+                    return StepResult(norm, skipped=True)
+            self._scale(parts, norm, scale)
+            for group in self.adam.param_groups:
+                group["lr"] = rate
+            self.adam.step()
+            self.adam.zero_grad()  # of float16 gradients it had float32 copies
+            self.steps_taken += 1
+            self._write_back(parts)
+            self.holder.gather()
+        return StepResult(norm, skipped=False)
+
+    def norm(self, parts: list[Part]) -> Tensor:
+        """Of the whole model's gradient, with each parameter counted once."""
+        square = torch.zeros((), dtype=_wide(parts[0]), device=parts[0].gradient.device)
+        for part in parts:
+            if part.counted:
+                square += torch.linalg.vector_norm(part.gradient, dtype=square.dtype).square()
+        group = self.holder.norm_group
+        if group.size > 1:
+            dist.all_reduce(square, group=group.handle)
+        return square.sqrt()
+
+    def _scale(self, parts: list[Part], norm: Tensor, scale: float) -> None:
+        """Removes the loss scale and clips, in one pass; hands the gradients to the masters."""
+        clip = self.args.clip_grad
+        factor = torch.clamp(clip / (norm + 1e-6), max=1.0) if clip else torch.ones_like(norm)
+        factor /= scale
+        for part, master in zip(parts, self.masters, strict=True):
+            gradient = part.gradient.to(master.dtype)
+            master.grad = gradient.mul_(factor.to(gradient.dtype))
+
+    def _write_back(self, parts: list[Part]) -> None:
+        for part, master in zip(parts, self.masters, strict=True):
+            if part.parameter.dtype != master.dtype:
+                part.parameter.copy_(master)
+
+    def by_name(self, with_moments: bool) -> dict[str, dict[str, Tensor]]:
+        """Copies of the weights and Adam's moments, by parameter; a collective call."""
+        kinds = {"weight": self.masters}
+        if with_moments:
+            kinds["mean"] = [self._moment(m, "exp_avg") for m in self.masters]
+            kinds["square"] = [self._moment(m, "exp_avg_sq") for m in self.masters]
+        with torch.no_grad():
+            return {kind: self.holder.by_name(values) for kind, values in kinds.items()}
+
+    def _moment(self, master: Tensor, name: str) -> Tensor:
+        state = self.adam.state.get(master, {})
+        return state[name] if name in state else torch.zeros_like(master)
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        """What lives as long as the run, by what it is for: named in the memory trace."""
+        moments = [t for state in self.adam.state.values() for t in state.values()]
+        masters = [m.data for m, p in zip(self.masters, self.parts, strict=True)
+                   if m.dtype != p.parameter.dtype]  # fmt: skip
+        return {**self.holder.tensors(), "optimizer": moments + masters}
+
+    @torch.no_grad()
+    def set_by_name(self, kinds: dict[str, dict[str, Tensor]]) -> None:
+        """The reverse: values by parameter become those of this rank's parts."""
+        weights = self.holder.from_names(kinds["weight"], self.masters)
+        for master, part, values in zip(self.masters, self.parts, weights, strict=True):
+            master.copy_(values)
+            part.parameter.copy_(master)
+        self.holder.gather()
+        if "mean" not in kinds:
+            return
+        means = self.holder.from_names(kinds["mean"], self.masters)
+        squares = self.holder.from_names(kinds["square"], self.masters)
+        for master, mean, square in zip(self.masters, means, squares, strict=True):
+            count = torch.tensor(float(self.steps_taken), device=master.device)
+            self.adam.state[master] = {"step": count, "exp_avg": mean, "exp_avg_sq": square}
+
+
+def _wide(part: Part) -> torch.dtype:
+    return torch.promote_types(part.gradient.dtype, torch.float32)

@@ -1,0 +1,153 @@
+"""Text in the indexed format, and who reads which sample."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+import preprocess_data
+from dataset.indexed_data import IndexedText, split_shares, write_indexed
+from dataset.samples import Blend, Loader, RandomSamples, Samples, weighted
+from parallel.layout import Group
+from process.errors import DataError
+
+
+def test_the_files_are_megatrons_to_the_byte(tmp_path):
+    write_indexed(tmp_path / "t", [np.array([1, 2, 3]), np.array([4])], np.uint16)
+    assert (tmp_path / "t.bin").read_bytes() == struct.pack("<4H", 1, 2, 3, 4)
+    assert (tmp_path / "t.idx").read_bytes() == (
+        b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, 8, 2, 3)
+        + struct.pack("<2i", 3, 1) + struct.pack("<2q", 0, 6) + struct.pack("<3q", 0, 1, 2)
+    )  # fmt: skip
+
+
+def test_shares_are_of_documents(tmp_path):
+    documents = [np.full(10, number) for number in range(10)]
+    write_indexed(tmp_path / "t", documents, np.int32)
+    text = IndexedText.open(str(tmp_path / "t"))
+    train, valid, test = (text.stretch(*share) for share in split_shares("80,10,10"))
+    assert (set(train), set(valid), set(test)) == (set(range(8)), {8}, {9})
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "other"])
+def test_a_damaged_file_is_told(tmp_path, damage):
+    write_indexed(tmp_path / "t", [np.array([1, 2, 3])], np.int32)
+    index = tmp_path / "t.idx"
+    if damage == "missing":
+        index.unlink()
+    else:
+        raw = index.read_bytes()
+        index.write_bytes(raw[:40] if damage == "cut" else b"something else altogether, longer" * 3)
+    told = {"missing": "sample_text.py", "cut": "cut short", "other": "not an index"}[damage]
+    with pytest.raises(DataError, match=told):
+        IndexedText.open(str(tmp_path / "t"))
+
+
+def loader(samples, data, context=None, micro=2, length=8):
+    layout = SimpleNamespace(data=data, context=context or Group([0], 0))
+    args = SimpleNamespace(micro_batch_size=micro, seq_length=length)
+    return Loader(samples, args, layout, torch.device("cpu"))
+
+
+def test_data_ranks_share_the_samples_and_leave_none_out():
+    samples = RandomSamples(100, 8, seed=1)
+    alone = loader(samples, Group([0], 0), micro=8).micro_batch(16, 0)[0].view(8, 8)
+    parts = [
+        loader(samples, Group([0, 1], rank)).micro_batch(16, number)[0].view(8, 2)
+        for number in range(2)
+        for rank in range(2)
+    ]
+    assert torch.equal(torch.cat(parts, 1), alone)
+
+
+def test_context_ranks_have_an_early_and_a_late_piece_each():
+    samples = RandomSamples(100, 8, seed=1)
+    whole = loader(samples, Group([0], 0)).micro_batch(0, 0)[0].view(8, 2)
+    for rank, positions in enumerate(([0, 1, 6, 7], [2, 3, 4, 5])):
+        part = loader(samples, Group([0], 0), Group([0, 1], rank)).micro_batch(0, 0)[0]
+        assert torch.equal(part.view(4, 2), whole[positions])
+
+
+def test_labels_are_the_next_tokens():
+    tokens, labels = loader(RandomSamples(100, 8, seed=1), Group([0], 0)).micro_batch(0, 0)
+    assert torch.equal(tokens.view(8, 2)[1:], labels.view(8, 2)[:-1])
+
+
+def test_every_epoch_sees_each_sample_once_in_another_order():
+    samples = Samples(np.arange(81), 8, seed=1, name="train")
+    epochs = [[int(samples.sample(10 * epoch + n)[0]) for n in range(10)] for epoch in range(2)]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(0, 80, 8))
+    assert epochs[0] != epochs[1]
+
+
+def test_weighted_texts_give_their_shares_and_none_of_their_samples_twice():
+    texts = [Samples(np.arange(4000) + start, 2, seed=1, name="train") for start in (0, 10_000)]
+    blend = Blend(texts, [3, 1])
+    firsts = [int(blend.sample(number)[0]) for number in range(2000)]
+    assert sum(first < 10_000 for first in firsts) == 1500
+    assert sum(first < 10_000 for first in firsts[:8]) == 6
+    assert len(set(firsts)) == 2000
+    assert int(blend.sample(1234)[0]) == firsts[1234]
+
+
+def test_a_data_path_is_files_or_weights_and_files_by_turns():
+    assert weighted(["a"]) == ([], ["a"])
+    assert weighted(["a", "b"]) == ([], ["a", "b"])
+    assert weighted(["0.3", "a", "0.7", "b"]) == ([0.3, 0.7], ["a", "b"])
+    with pytest.raises(DataError, match="a weight before each file"):
+        weighted(["0.3", "a", "0.7"])
+
+
+def test_too_little_text_is_told():
+    with pytest.raises(DataError, match=r"validation share .* 5 tokens, fewer than"):
+        Samples(np.arange(5), 8, seed=1, name="validation")
+
+
+def test_text_survives_the_tokenizer(tmp_path, capsys):
+    texts = ["def f(x):\n    return x + 1\n", "Grüße, 世界 🌍", "plain words, again and again"] * 5
+    source = tmp_path / "text.jsonl"
+    source.write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    flags = ["--input", str(source), "--output-prefix", str(tmp_path / "out"), "--append-eod"]
+    assert preprocess_data.main([*flags, "--train-vocab-size", "300"]) == 0
+    assert "15 documents" in capsys.readouterr().out
+    text = IndexedText.open(str(tmp_path / "out_text_document"))
+    names = str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt")
+    tokenizer = preprocess_data.load_tokenizer(*names)
+    lengths = np.cumsum(text.lengths)
+    got = [tokenizer.decode(list(part[:-1])) for part in np.split(text.tokens, lengths[:-1])]
+    assert got == texts
+    end = tokenizer.token_to_id("<|endoftext|>")
+    assert {int(text.tokens[stop - 1]) for stop in lengths} == {end}
+    first = text.tokens.tobytes()
+    given = ["--vocab-file", names[0], "--merge-file", names[1]]
+    assert preprocess_data.main([*flags, *given]) == 0
+    assert IndexedText.open(str(tmp_path / "out_text_document")).tokens.tobytes() == first
+
+
+def test_a_bad_line_is_named(tmp_path, capsys):
+    source = tmp_path / "text.jsonl"
+    source.write_text('{"text": "fine"}\n{"words": 1}\n')
+    flags = ["--input", str(source), "--output-prefix", str(tmp_path / "out")]
+    assert preprocess_data.main([*flags, "--train-vocab-size", "300"]) == 1
+    assert 'text.jsonl, line 2: expected a JSON object with "text"' in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_sample_text_is_made_once_even_when_asked_for_twice(repository, tmp_path):
+    (tmp_path / ".making-old").mkdir()  # left by a call that was killed
+    command = [sys.executable, str(repository / "code" / "sample_text.py"), "--out", str(tmp_path)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [process.communicate(timeout=240)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sum("ready in" in text and "preparing" not in text for text in told) == 1
+    assert (tmp_path / "sample.jsonl").stat().st_size >= 10_000_000
+    text = IndexedText.open(str(tmp_path / "sample_text_document"))
+    assert len(text.tokens) == text.lengths.sum()
+    assert not list(tmp_path.glob(".making*"))

@@ -1,0 +1,127 @@
+"""The lines that the program prints are Megatron-LM's."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import one_run
+import pytest
+
+from training.optimizer import LossScale, learning_rate
+
+ITERATION = re.compile(
+    r" iteration +1/ +20 \| consumed samples: +8 \| elapsed time per iteration \(ms\): \d+\.\d \| "
+    r"learning rate: \d\.\d{3}E[+-]\d\d \| global batch size: +8 \| lm loss: \d\.\d{6}E[+-]\d\d \| "
+    r"loss scale: 1\.0 \| grad norm: \d+\.\d{3} \| number of skipped iterations: +0 \| "
+    r"number of nan iterations: +0 \|"
+)
+
+
+def run(worlds, ranks, flags):
+    answers = worlds(ranks).run(one_run.program, [*one_run.MODEL, *flags.split()])
+    return [text for _, text in answers]
+
+
+def test_the_lines_of_a_plain_run(worlds):
+    [text] = run(worlds, 1, "--log-interval 1 --exit-interval 1")
+    assert text.startswith(
+        "using world size: 1, data-parallel-size: 1, tensor-model-parallel size: 1, "
+        "pipeline-model-parallel size: 1\nusing torch.float32 for parameters ...\n"
+        "------------------------ arguments ------------------------\n"
+    )
+    assert "setting number of micro-batches to constant 8\n" in text
+    assert ITERATION.search(text)
+    assert re.search(
+        r"^\[Rank 0\] \(after 1 iterations\) memory \(MB\) \| allocated: [\d.]+ \| "
+        r"max allocated: [\d.]+ \| reserved: [\d.]+ \| max reserved: [\d.]+$", text, re.MULTILINE,
+    )  # fmt: skip
+    assert "exiting program at iteration 1: --exit-interval 1" in text
+
+
+def test_the_parameter_counts_add_up_to_the_formula(worlds):
+    """12 l h² (1 + 13/(12 h) + (V + s)/(12 l h)), with one copy of the word matrix more."""
+    texts = run(worlds, 4, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 "
+                           "--log-interval 1 --exit-interval 1")  # fmt: skip
+    where = r"\(tensor, pipeline\) model parallel rank \((\d), (\d)\)"
+    counts = re.findall(rf" > number of parameters on {where}: (\d+)", "".join(texts))
+    assert sorted((int(t), int(p)) for t, p, _ in counts) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    layers, hidden, vocabulary, length = 4, 32, 256, 16
+    formula = 12 * layers * hidden**2 * (
+        1 + 13 / (12 * hidden) + (vocabulary + length) / (12 * layers * hidden)
+    )  # fmt: skip
+    final_norm, copy = 2 * hidden, vocabulary * hidden
+    replicated = layers * 6 * hidden + final_norm + length * hidden  # on both tensor ranks
+    assert sum(int(count) for *_, count in counts) == formula + final_norm + copy + replicated
+
+
+def test_throughput_is_told_in_both_wordings(worlds):
+    [text] = run(worlds, 1, "--log-interval 1 --exit-interval 1 --log-throughput")
+    line = next(line for line in text.splitlines() if line.startswith(" iteration"))
+    assert re.search(r"\(ms\): [\d.]+ \| throughput per GPU \(TFLOP/s/GPU\): [\d.]+ \|", line)
+    assert re.search(r"samples per second: [\d.]+ \| TFLOPs: [\d.]+ \|$", line)
+
+
+def test_float16_starts_with_skipped_steps(worlds):
+    [text] = run(worlds, 1, "--fp16 --log-interval 10 --train-iters 10")
+    assert "using torch.float16 for parameters ..." in text
+    line = next(line for line in text.splitlines() if line.startswith(" iteration"))
+    assert "loss scale: 8388608.0 |" in line
+    assert "number of skipped iterations:  10 |" in line
+    assert "lm loss" not in line
+
+
+def test_evaluation_lines(worlds):
+    texts = run(worlds, 2, "--log-interval 2 --eval-interval 2 --eval-iters 2 --train-iters 4")
+    line = r" validation loss at (.*?) \| lm loss value: (\S+) \| lm loss PPL: (\S+) \| "
+    found = re.findall(line, texts[1])
+    assert [title for title, *_ in found] == [
+        "iteration 2",
+        "iteration 4",
+        "iteration 4 on validation set",
+        "iteration 4 on test set",
+    ]
+    for _, loss, perplexity in found:
+        assert float(perplexity) == pytest.approx(math.exp(float(loss)), rel=1e-4)
+
+
+def test_the_learning_rate_of_the_original_lab():
+    """lr 6e-5 → 6e-6, cosine over 800 iterations, 1 % warm-up: 5.822E-05 after 100."""
+    from training.arguments import parse_arguments
+
+    flags = "--lr 6e-5 --min-lr 6e-6 --lr-decay-style cosine --lr-decay-iters 800"
+    args = parse_arguments([*flags.split(), "--lr-warmup-fraction", "0.01"])
+    assert f"{learning_rate(100, args):.3E}" == "5.822E-05"
+    assert learning_rate(8, args) == 6e-5
+    assert learning_rate(4, args) == 3e-5
+    assert learning_rate(900, args) == 6e-6
+
+
+def test_the_loss_scale_halves_after_the_first_overflow_and_doubles_after_a_window():
+    scale = LossScale(2.0**32, dynamic=True, window=3)
+    for _ in range(10):
+        scale.update(overflow=True)
+    assert scale.scale == 8388608
+    for _ in range(3):
+        scale.update(overflow=False)
+    assert scale.scale == 2 * 8388608
+
+
+def test_the_loss_scale_moves_as_in_the_diagram_of_it():
+    from course_lib.show.moving import loss_scaler
+
+    scale = LossScale(2.0**20, dynamic=True, window=3, patience=2, hysteresis=2)
+    for state in loss_scaler.simulate(30, start_power=20, window=3, patience=2, bursts=[15]):
+        assert scale.scale == state.scale
+        scale.update(state.overflow)
+
+
+def test_tensorboard_has_megatrons_names(worlds, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run(worlds, 1, f"--log-interval 1 --train-iters 2 --tensorboard-dir {tmp_path}")
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    names = {"lm loss", "learning-rate", "loss-scale", "grad-norm", "batch-size"}
+    assert names <= set(events.Tags()["scalars"])
+    assert [event.step for event in events.Scalars("lm loss")] == [1, 2]

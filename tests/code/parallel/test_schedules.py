@@ -1,0 +1,96 @@
+"""Schedules as data: complete, free of deadlock, and as long as the theory says."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from parallel.pipeline import Route
+from parallel.schedules import (
+    SCHEDULES,
+    Backward,
+    BackwardInput,
+    BackwardWeight,
+    Forward,
+    draw,
+    steps_of,
+    timeline,
+)
+
+CASES = [
+    (name, stages, micro_batches, chunks)
+    for name in SCHEDULES
+    for stages, rounds, chunks in itertools.product((1, 2, 3, 4), (1, 2, 3), (1, 2, 3))
+    if (name == "interleaved") == (chunks > 1)
+    for micro_batches in {stages * rounds, *((1, 5) if name != "interleaved" else ())}
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "stages", "micro_batches", "chunks"), CASES)
+def test_every_rank_does_each_micro_batch_once_in_each_direction(
+    name, stages, micro_batches, chunks
+):
+    everything = sorted(itertools.product(range(micro_batches), range(chunks)))
+    for rank in range(stages):
+        steps = steps_of(name, stages, rank, micro_batches, chunks)
+        for kinds in ((Forward,), (Backward, BackwardInput), (Backward, BackwardWeight)):
+            done = sorted((s.micro_batch, s.chunk) for s in steps if isinstance(s, kinds))
+            assert done == everything
+
+
+@pytest.mark.parametrize(("name", "stages", "micro_batches", "chunks"), CASES)
+def test_no_rank_waits_for_ever(name, stages, micro_batches, chunks):
+    rows = timeline(name, stages, micro_batches, chunks)
+    work = micro_batches * chunks * 3
+    assert all(sum(step is not None for step in row) == work for row in rows)
+
+
+@pytest.mark.parametrize(("name", "stages", "micro_batches", "chunks"), CASES)
+def test_messages_are_sent_in_the_order_in_which_they_are_awaited(
+    name, stages, micro_batches, chunks
+):
+    """NCCL matches messages by order, not by tag."""
+    sent, awaited = {}, {}
+    for rank in range(stages):
+        route = Route(range(stages), rank, chunks)
+        for step in steps_of(name, stages, rank, micro_batches, chunks):
+            if message := route.outgoing(step):
+                sent.setdefault((rank, message.peer, message.way), []).append(message.tag)
+            if message := route.incoming(step):
+                awaited.setdefault((message.peer, rank, message.way), []).append(message.tag)
+    assert sent == awaited
+
+
+def kept(name, stages, rank, micro_batches):
+    """The most micro-batches whose activations a rank keeps at once."""
+    alive = most = 0
+    for step in steps_of(name, stages, rank, micro_batches, 1):
+        alive += isinstance(step, Forward) - isinstance(step, Backward | BackwardWeight)
+        most = max(most, alive)
+    return most
+
+
+def test_gpipe_keeps_everything_and_1f1b_only_as_much_as_lies_ahead():
+    assert [kept("gpipe", 4, rank, 8) for rank in range(4)] == [8, 8, 8, 8]
+    assert [kept("1f1b", 4, rank, 8) for rank in range(4)] == [4, 3, 2, 1]
+    assert max(kept("zero-bubble", 4, rank, 8) for rank in range(4)) == 4
+
+
+@pytest.mark.parametrize(("name", "chunks", "ticks"), [
+    ("gpipe", 1, 3 * 8 + 3 * 3),  # (micro-batches + stages - 1) × 3
+    ("1f1b", 1, 3 * 8 + 3 * 3),
+    ("interleaved", 2, 2 * 3 * 8 + 3 * 3),  # in half-stage ticks: half the bubble
+    ("zero-bubble", 1, 3 * 8 + 3),
+])  # fmt: skip
+def test_a_schedule_is_as_long_as_the_theory_says(name, chunks, ticks):
+    assert len(timeline(name, 4, 8, chunks)[0]) == ticks
+
+
+def test_a_schedule_can_be_drawn():
+    assert draw("1f1b", 2, 2) == (
+        "1f1b: 2 stages, 2 micro-batches, 1 chunk(s) per stage\n"
+        "rank 0  F0  F1    .   . B0  B0    . B1  B1 \n"
+        "rank 1    . F0  B0  B0  F1  B1  B1    .   .\n"
+        "bubble: 33.3 % of the time"
+    )

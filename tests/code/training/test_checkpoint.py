@@ -1,0 +1,131 @@
+"""A run goes on where it stopped: bit for bit, in another layout, after a kill, on a full disk."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import subprocess
+import sys
+
+import one_run
+import pytest
+
+from training.checkpoint import newest
+
+DECAY = ("--lr-decay-iters", "12")
+LOSS = re.compile(r"iteration +(\d+)/.*lm loss: (\S+) .*grad norm: (\S+) ")
+
+
+def losses(text):
+    return {int(n): (loss, norm) for n, loss, norm in LOSS.findall(text)}
+
+
+def run(worlds, ranks, folder, *more, steps):
+    argv = [*one_run.MODEL, *DECAY, "--log-interval", "1",
+            "--train-iters", str(steps), *" ".join(more).split()]  # fmt: skip
+    if folder is not None:
+        argv += ["--save", str(folder), "--load", str(folder), "--save-interval", "2"]
+    answers = worlds(ranks).run(one_run.program, argv)
+    assert [code for code, _ in answers] == [0] * ranks
+    return "\n".join(text for _, text in answers)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "flags"),
+    [
+        (1, ""),
+        (1, "--fp16 --initial-loss-scale 1048576"),
+        (2, "--use-distributed-optimizer --bf16"),
+        (2, "--use-torch-fsdp2"),
+        (2, "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"),
+        (4, "--tensor-model-parallel-size 2 --use-distributed-optimizer --sequence-parallel"),
+        (4, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"),
+    ],
+)
+def test_a_resumed_run_continues_bit_for_bit(worlds, tmp_path, ranks, flags):
+    whole = losses(run(worlds, ranks, None, flags, steps=6))
+    run(worlds, ranks, tmp_path, flags, steps=4)
+    resumed = run(worlds, ranks, tmp_path, flags, steps=6)
+    assert "at iteration 4" in resumed
+    assert losses(resumed) == {5: whole[5], 6: whole[6]}
+
+
+def test_a_checkpoint_of_one_layout_is_read_by_any_other(worlds, tmp_path):
+    layouts = [
+        (4, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"),
+        (2, "--use-torch-fsdp2"),
+        (2, "--context-parallel-size 2"),
+        (4, "--tensor-model-parallel-size 2 --use-distributed-optimizer"),
+        (1, ""),
+    ]
+    whole = losses(run(worlds, 1, None, "--fp64", steps=10))
+    for number, (ranks, flags) in enumerate(layouts, 1):
+        text = run(worlds, ranks, tmp_path, flags, "--fp64", steps=2 * number)
+        if number > 1:
+            assert f"at iteration {2 * number - 2}" in text
+        got = losses(text)
+        assert got == {step: whole[step] for step in (2 * number - 1, 2 * number)}
+
+
+def test_a_half_written_checkpoint_is_never_chosen(worlds, tmp_path):
+    run(worlds, 1, tmp_path, steps=2)
+    unfinished = tmp_path / "iter_0000004.unfinished"
+    unfinished.mkdir()
+    (unfinished / ".metadata").touch()
+    (tmp_path / "iter_0000006").mkdir()
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("6\n")
+    assert newest(tmp_path).name == "iter_0000002"
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("garbage")
+    assert newest(tmp_path).name == "iter_0000002"
+
+
+def test_no_checkpoint_means_a_fresh_start_and_says_so(worlds, tmp_path):
+    text = run(worlds, 1, tmp_path / "nothing", steps=1)
+    assert "WARNING: no complete checkpoint in" in text
+
+
+def start(repository, folder, steps, **options):
+    argv = [*one_run.MODEL, *DECAY, "--log-interval", "1", "--train-iters", str(steps), "--save",
+            str(folder), "--load", str(folder), "--save-interval", "1"]  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, str(repository / "code" / "pretrain_gpt.py"), *argv],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options,
+    )  # fmt: skip
+
+
+def test_killed_at_any_file_operation_of_a_save_it_continues(worlds, repository, tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(repository / "tests/code/training/killed_saves.py"), str(tmp_path)],
+        capture_output=True, text=True, check=False, timeout=200,
+    )  # fmt: skip
+    runs = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stderr
+    assert [run["killed"] for run in runs] == [True] * (len(runs) - 1) + [False]
+    whole = losses(run(worlds, 1, None, steps=3))
+    chosen = [run["chosen"] for run in runs]
+    second = chosen.index("iter_0000002")
+    assert second > 5  # files are opened, closed and renamed before the checkpoint is complete
+    assert chosen == ["iter_0000001"] * second + ["iter_0000002"] * (len(chosen) - second)
+    for one in runs:
+        first = int(one["chosen"][-1]) + 1
+        assert losses(one["text"]) == {step: whole[step] for step in range(first, 4)}
+
+
+def test_a_full_disk_leaves_the_last_good_checkpoint_and_says_so(repository, tmp_path):
+    def no_large_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    with start(repository, tmp_path, 1) as process:
+        process.communicate(timeout=120)
+    assert newest(tmp_path).name == "iter_0000001"
+    with start(repository, tmp_path, 3, preexec_fn=no_large_files) as process:
+        text, _ = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "ERROR: no checkpoint of iteration 2: rank 0: [Errno 27] File too large" in text
+    assert f"the last good checkpoint is {tmp_path}/iter_0000001" in text
+    assert 3 in losses(text)  # training went on
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "iter_0000001",
+        "latest_checkpointed_iteration.txt",
+    ]

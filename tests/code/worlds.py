@@ -1,0 +1,137 @@
+"""Groups of processes that run one function after another, so that torch starts once per rank."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+LONGEST_SECONDS = 240
+ROOT = Path(__file__).resolve().parents[2]
+PRELOADED = ["torch", "torch._dynamo", "torch.distributed", "torch.distributed.fsdp",
+             "torch.distributed.checkpoint", "torch.utils.tensorboard"]  # fmt: skip
+"""What ranks use sooner or later: once for all of them."""
+FOLDERS = [str(ROOT / name) for name in ("code", "tests/code")]
+
+
+def leave_groups() -> None:
+    """Ends all groups but the world. Those of gloo have threads that wake many times a second, also
+    when nobody uses the group any more: hundreds of them slowed all that ran beside."""
+    import torch.distributed as dist
+
+    for group in list(dist.distributed_c10d._world.pg_map):
+        if group is not dist.group.WORLD:
+            dist.destroy_process_group(group)
+    gc.collect()
+
+
+def serve(rank: int, size: int, port_file: str, keep_groups: bool, pipe: Connection) -> None:
+    """A rank: joins the world, then calls what it is sent until the pipe closes."""
+    sys.path[:0] = FOLDERS
+    gc.freeze()  # torch's hundred thousands of objects stay; every collection would visit them
+    import torch
+    import torch.distributed as dist
+
+    faulthandler.register(signal.SIGUSR1, chain=True)
+    torch.set_num_threads(1)
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank))
+    dist.init_process_group("gloo", store=dist.FileStore(port_file, size), rank=rank,
+                            world_size=size)  # fmt: skip
+    while True:
+        try:
+            function, arguments = pipe.recv()
+        except EOFError:
+            os._exit(0)
+        try:
+            answer = (True, function(*arguments))
+        except BaseException:
+            answer = (False, traceback.format_exc())
+        if answer[0] and not keep_groups:
+            leave_groups()
+        pipe.send(answer)
+
+
+class World:
+    def __init__(self, size: int, store: Path, keep_groups: bool) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(PRELOADED)
+        self.pipes, self.processes, self.broken = [], [], False
+        for rank in range(size):
+            ours, theirs = context.Pipe()
+            arguments = (rank, size, str(store), keep_groups, theirs)
+            process = context.Process(target=serve, args=arguments, daemon=True)
+            process.start()
+            theirs.close()
+            self.pipes.append(ours)
+            self.processes.append(process)
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Calls the function on every rank; the results by rank."""
+        for pipe in self.pipes:
+            pipe.send((function, arguments))
+        answers: dict[int, Any] = {}
+        while len(answers) < len(self.pipes):
+            missing = [pipe for rank, pipe in enumerate(self.pipes) if rank not in answers]
+            ready = wait(missing, LONGEST_SECONDS)
+            if not ready:
+                self.give_up(f"no answer from ranks {set(range(len(self.pipes))) - set(answers)}")
+            for pipe in ready:
+                rank = self.pipes.index(pipe)
+                good, value = pipe.recv()
+                if not good:
+                    self.give_up(f"rank {rank} failed:\n{value}")
+                answers[rank] = value
+        return [answers[rank] for rank in sorted(answers)]
+
+    def give_up(self, why: str) -> None:
+        """Ranks that wait for one that failed would wait for ever: they say where, and end."""
+        for process in self.processes:
+            os.kill(process.pid, signal.SIGUSR1)
+        self.broken = True
+        for process in self.processes:
+            process.join(2)
+            process.kill()
+        raise AssertionError(why)
+
+    def close(self) -> None:
+        for pipe in self.pipes:
+            pipe.close()
+        for process in self.processes:
+            process.join(5)
+            if process.is_alive():
+                process.kill()
+
+
+class Worlds:
+    """`keep_groups`: functions leave objects behind that the next calls go on with."""
+
+    def __init__(self, keep_groups: bool = False) -> None:
+        self.keep_groups = keep_groups
+        self.made: dict[int, World] = {}
+        self.count = 0
+
+    def __enter__(self) -> Worlds:
+        import tempfile
+
+        self.folder = tempfile.TemporaryDirectory(prefix="course-worlds-")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for world in self.made.values():
+            world.close()
+        self.folder.cleanup()
+
+    def __call__(self, size: int) -> World:
+        if size not in self.made or self.made[size].broken:
+            self.count += 1
+            store = Path(self.folder.name) / f"store{self.count}"
+            self.made[size] = World(size, store, self.keep_groups)
+        return self.made[size]
