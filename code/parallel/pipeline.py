@@ -6,6 +6,7 @@ backward for each micro-batch in turn.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from process.profile_ranges import named
 if TYPE_CHECKING:
     from training.model import Stage
 
+Sent = tuple[Any, Tensor]  # the handle of a message under way, and what it reads from
 Batch = tuple[Tensor, Tensor]  # tokens and labels of one micro-batch, one row per token
 
 
@@ -119,7 +121,11 @@ class _Pass:
         self.outputs: dict[Step, Tensor] = {}
         self.halves: dict[Step, int] = {}
         self.expected: dict[Step, tuple[Any, Tensor]] = {}
-        self.sent: list[tuple[Any, Tensor]] = []
+        # What is under way may not be freed yet. An activation has arrived when its gradient comes
+        # back. Nothing answers a gradient: as many as there are stages may be under way, so that a
+        # step of 32 micro-batches keeps no 32 tensors.
+        self.sent_activations: dict[Step, Sent] = {}
+        self.unanswered: deque[Sent] = deque()
 
     def run(self, steps: list[Step]) -> Tensor:
         doing = {
@@ -139,7 +145,7 @@ class _Pass:
             if [step] == self.p.final:
                 self.p.last_backward(True)
             doing[type(step)](step)
-        for work, _ in self.sent:
+        for work, _ in self.unanswered:
             work.wait()
         return self.loss
 
@@ -163,6 +169,7 @@ class _Pass:
             grad = torch.ones_like(y).mul_(self.seed)
         else:
             grad = self.receive(step)
+            self.sent_activations.pop(key)[0].wait()
         with named(self.p.route.name(step)):
             torch.autograd.backward(y, grad)
         self.send(step, x.grad)
@@ -201,4 +208,10 @@ class _Pass:
         rows = rows.detach().contiguous()
         group = self.p.layout.directions[message.way]
         with named("communication: send"):
-            self.sent.append((dist.isend(rows, message.peer, group, message.tag), rows))
+            sent = (dist.isend(rows, message.peer, group, message.tag), rows)
+            if isinstance(step, Forward) and torch.is_grad_enabled():
+                self.sent_activations[Step(step.micro_batch, step.chunk)] = sent
+                return
+            self.unanswered.append(sent)  # a gradient, or an activation of an evaluation
+            if len(self.unanswered) > len(self.p.route.ranks):
+                self.unanswered.popleft()[0].wait()

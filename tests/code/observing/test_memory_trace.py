@@ -188,3 +188,18 @@ def test_gradients_of_sharded_parameters_are_gradients_in_every_step(worlds, tmp
     count = 12 * 4 * 32**2 + 13 * 4 * 32 + (256 + 16) * 32 + 2 * 32
     for size in steps.values():
         assert size == pytest.approx(4 * count / 2, rel=0.05)
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zero-bubble"])
+def test_more_micro_batches_take_no_more_memory(worlds, tmp_path, schedule):
+    """What a stage has sent is let go once it has arrived, not at the end of the step."""
+    wide = "--hidden-size 128 --pipeline-model-parallel-size 2 --pipeline-schedule"
+    peaks = {}
+    for micro_batches in (4, 32):
+        folder = tmp_path / str(micro_batches)
+        flags = f"{wide} {schedule} --global-batch-size {micro_batches}"
+        ranks = traces(worlds, folder, 2, flags)
+        peaks[micro_batches] = [max(e[2] for e in events if e[0] == "level") for _, events in ranks]
+    sent_bytes = 16 * 128 * 4  # one tensor between the stages
+    for few, many in zip(peaks[4], peaks[32], strict=True):
+        assert many - few < 5 * sent_bytes

@@ -62,6 +62,45 @@ def test_messages_are_sent_in_the_order_in_which_they_are_awaited(
     assert sent == awaited
 
 
+def blocked_for_ever(name, stages, micro_batches, chunks, only_forward):
+    """Runs a schedule where whoever has sent `stages` messages that nothing answers waits for the
+    oldest to be received, and a message is received no sooner than it is needed."""
+    kinds = Forward if only_forward else (Forward, Backward, BackwardInput)
+    ranks = range(stages)
+    left = {
+        rank: [
+            s for s in steps_of(name, stages, rank, micro_batches, chunks) if isinstance(s, kinds)
+        ]
+        for rank in ranks
+    }
+    routes = {rank: Route(ranks, rank, chunks) for rank in ranks}
+    sent, unanswered = set(), {rank: [] for rank in ranks}
+    moved = True
+    while moved:
+        moved = False
+        for rank, steps in left.items():
+            while steps:
+                needed = routes[rank].incoming(steps[0])
+                full = len(unanswered[rank]) > stages
+                if full or (needed and (needed.peer, rank, needed.way, needed.tag) not in sent):
+                    break
+                step, moved = steps.pop(0), True
+                if needed:
+                    message = (needed.peer, rank, needed.way, needed.tag)
+                    unanswered[needed.peer] = [m for m in unanswered[needed.peer] if m != message]
+                if out := routes[rank].outgoing(step):
+                    sent.add((rank, out.peer, out.way, out.tag))
+                    if only_forward or not isinstance(step, Forward):
+                        unanswered[rank].append((rank, out.peer, out.way, out.tag))
+    return any(left.values())
+
+
+@pytest.mark.parametrize("only_forward", [False, True], ids=["training", "evaluation"])
+@pytest.mark.parametrize(("name", "stages", "micro_batches", "chunks"), CASES)
+def test_waiting_for_the_oldest_message_ends(name, stages, micro_batches, chunks, only_forward):
+    assert not blocked_for_ever(name, stages, micro_batches, chunks, only_forward)
+
+
 def kept(name, stages, rank, micro_batches):
     """The most micro-batches whose activations a rank keeps at once."""
     alive = most = 0
