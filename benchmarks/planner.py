@@ -18,12 +18,12 @@ import pandas as pd
 from planner_residuals import held_out, write_residuals
 from planner_sources import read_folder
 
+from course_lib.plan.code_bases import STACKS
 from course_lib.plan.estimate import GIB, Estimate
-from course_lib.plan.intervals import memory_keys, time_keys
-from course_lib.plan.measured import Measured
-from course_lib.plan.memory import StageMemory, memory_of_stage
-from course_lib.plan.stacks import STACKS
-from course_lib.plan.stages import head_rank
+from course_lib.plan.memory.stage_memory import StageMemory, memory_of_stage
+from course_lib.plan.published.intervals import memory_keys, time_keys
+from course_lib.plan.published.runs import Measured
+from course_lib.plan.shapes.stages import head_rank
 
 
 def compared_stage(run: Measured) -> StageMemory:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from course_lib.plan import PlanError
-from course_lib.plan.measured import COLUMNS, Measured, read_measured
+from course_lib.plan.published.runs import COLUMNS, Measured, read_measured
 from planner_sources.bigscience import bigscience
 from planner_sources.common import Row
 from planner_sources.fsdp import llm_foundry, single_file, torchtitan

@@ -7,9 +7,9 @@ import re
 import pandas as pd
 
 from course_lib.plan import Layout, Model, preset
-from course_lib.plan.machines import cluster
-from course_lib.plan.measured import Measured
-from course_lib.plan.stacks import stack_named
+from course_lib.plan.code_bases import stack_named
+from course_lib.plan.hardware.machines import cluster
+from course_lib.plan.published.runs import Measured
 from planner_sources.common import Row
 
 # Depth, width and heads of MosaicML's MPT family (llm-foundry's configurations).

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from course_lib.plan import Model
+from course_lib.plan.code_bases import stack_named
 from course_lib.plan.estimate import Estimate
-from course_lib.plan.machines import cluster
-from course_lib.plan.measured import Measured
-from course_lib.plan.stacks import stack_named
+from course_lib.plan.hardware.machines import cluster
+from course_lib.plan.published.runs import Measured
 from planner_sources.common import Row, run_of
 
 

@@ -9,11 +9,11 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from course_lib.plan.checks import PlanError
+from course_lib.plan.code_bases import Stack, stack_named
 from course_lib.plan.estimate import Estimate
-from course_lib.plan.hardware import Cluster
-from course_lib.plan.layout import Layout
-from course_lib.plan.model import Model
-from course_lib.plan.stacks import Stack, stack_named
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
 
 if TYPE_CHECKING:
     import pandas as pd

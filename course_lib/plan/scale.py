@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from course_lib.plan.checks import PlanError
 from course_lib.plan.estimate import DAY_S, Estimate
-from course_lib.plan.parameter_counts import parameters
+from course_lib.plan.shapes.parameter_counts import parameters
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ bytes of a run depend on its layout alone, so they are the same on every machine
 import pytest
 
 from course_lib.plan import STACKS, Layout, box, largest_micro_batch, predict, preset
-from course_lib.plan.memory import memory_of_stage
+from course_lib.plan.memory.stage_memory import memory_of_stage
 
 MIB = 2**20
 EIGHT = {"micro_batch": 1, "global_batch": 8}

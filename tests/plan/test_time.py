@@ -3,14 +3,14 @@
 import pytest
 
 from course_lib.plan import Layout, Model, PlanError, preset
-from course_lib.plan.communication import Group, all_gather_s, all_reduce_s, group_of
+from course_lib.plan.code_bases import STACKS
 from course_lib.plan.estimate import Estimate, largest_micro_batch, predict
-from course_lib.plan.hardware import Cluster, Device, Link, Tier
-from course_lib.plan.iteration import iteration_parts
-from course_lib.plan.kernels import matmul_s
-from course_lib.plan.machines import CLUSTERS, DEVICES, cluster, device
-from course_lib.plan.pipeline import bubble_share
-from course_lib.plan.stacks import STACKS
+from course_lib.plan.hardware.cluster import Cluster, Device, Link, Tier
+from course_lib.plan.hardware.machines import CLUSTERS, DEVICES, cluster, device
+from course_lib.plan.schedules.costs import bubble_share
+from course_lib.plan.time.communication import Group, all_gather_s, all_reduce_s, group_of
+from course_lib.plan.time.iteration import iteration_parts
+from course_lib.plan.time.kernels import matmul_s
 
 PLAIN = Device("plain", 80, 1000, bf16_tflops=100)
 PAIR = Cluster("pair", PLAIN, 4, Link(10, 100), Link(50, 10), nodes=4)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from math import ceil
 
-from course_lib.plan import constants as c
-from course_lib.plan.hardware import Device
+from course_lib.plan.hardware import efficiency as c
+from course_lib.plan.hardware.cluster import Device
 
 ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 

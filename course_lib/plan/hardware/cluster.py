@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_lib.plan import constants as c
 from course_lib.plan.checks import PlanError, whole_number
+from course_lib.plan.hardware import efficiency as c
 
 
 @dataclass(frozen=True)

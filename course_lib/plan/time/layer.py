@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from course_lib.plan import constants as c
-from course_lib.plan.communication import (
+from course_lib.plan.code_bases import Stack
+from course_lib.plan.hardware import efficiency as c
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+from course_lib.plan.time.communication import (
     all_gather_s,
     all_reduce_s,
     group_of,
@@ -14,11 +18,7 @@ from course_lib.plan.communication import (
     ring_all_reduce_s,
     send_s,
 )
-from course_lib.plan.hardware import Cluster
-from course_lib.plan.kernels import ELEMENT_BYTES, flash_s, matmul_s, memory_s
-from course_lib.plan.layout import Layout
-from course_lib.plan.model import Model
-from course_lib.plan.stacks import Stack
+from course_lib.plan.time.kernels import ELEMENT_BYTES, flash_s, matmul_s, memory_s
 
 
 @dataclass(frozen=True)

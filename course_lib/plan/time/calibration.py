@@ -1,4 +1,4 @@
-"""Fitting the few constants of a site to short runs of it; its links are measured (links.py)."""
+"""Fitting the few constants of a site to short runs of it (its links are measured instead)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import partial
 from math import exp, inf, log
 
 from course_lib.plan.checks import PlanError
-from course_lib.plan.hardware import Cluster
-from course_lib.plan.iteration import iteration_parts
-from course_lib.plan.kernels import sustained_flops_per_s
-from course_lib.plan.layout import Layout
-from course_lib.plan.model import Model
-from course_lib.plan.stacks import Stack
+from course_lib.plan.code_bases import Stack
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+from course_lib.plan.time.iteration import iteration_parts
+from course_lib.plan.time.kernels import sustained_flops_per_s
 
 # A constant may move by this factor up or down; further, the run was not what was said.
 WIDEST = 32.0

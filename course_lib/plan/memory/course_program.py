@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.plan.kernels import ELEMENT_BYTES
-from course_lib.plan.layout import Layout
-from course_lib.plan.model import Model
-from course_lib.plan.parameter_counts import layer, on_rank
-from course_lib.plan.pipeline import alive
-from course_lib.plan.stages import head_rank, layers_of_stages
+from course_lib.plan.schedules.costs import alive
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+from course_lib.plan.shapes.parameter_counts import layer, on_rank
+from course_lib.plan.shapes.stages import head_rank, layers_of_stages
+from course_lib.plan.time.kernels import ELEMENT_BYTES
 
 # In rows, while a layer's MLP goes backward: the gradient that came in and one of four widths.
 WORKING_ROWS = 5

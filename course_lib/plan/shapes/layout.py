@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from course_lib.plan.checks import PlanError, divides, multiple_of, one_of, whole_number
-from course_lib.plan.model import Model
+from course_lib.plan.shapes.model import Model
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble")
 RECOMPUTE = ("none", "selective", "full")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.plan import program_memory
-from course_lib.plan.flops import recomputed_layers
-from course_lib.plan.kernels import ELEMENT_BYTES
-from course_lib.plan.layout import Layout
-from course_lib.plan.model import Model
-from course_lib.plan.parameter_counts import layer, on_rank
-from course_lib.plan.pipeline import alive
-from course_lib.plan.stacks import Stack
-from course_lib.plan.stages import head_rank, layers_of_stages
+from course_lib.plan.code_bases import Stack
+from course_lib.plan.memory import course_program
+from course_lib.plan.schedules.costs import alive
+from course_lib.plan.shapes.flops import recomputed_layers
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+from course_lib.plan.shapes.parameter_counts import layer, on_rank
+from course_lib.plan.shapes.stages import head_rank, layers_of_stages
+from course_lib.plan.time.kernels import ELEMENT_BYTES
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,11 @@ def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> S
 
 def _counted(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMemory:
     """The course's own program, buffer by buffer."""
-    place = program_memory.Place(model, layout, stage)
+    place = course_program.Place(model, layout, stage)
     kept, working = _activations(model, layout, stack, place.layers)
-    activations, logits, temporary = program_memory.passing(place, kept)
+    activations, logits, temporary = course_program.passing(place, kept)
     temporary += max(0.0, working - logits)
-    return StageMemory(stage, *program_memory.standing(place), activations, logits, temporary)
+    return StageMemory(stage, *course_program.standing(place), activations, logits, temporary)
 
 
 def _bytes_per_parameter(layout: Layout, stack: Stack) -> tuple[float, float, float]:

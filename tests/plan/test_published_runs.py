@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from course_lib.plan import Layout, PlanError, preset
+from course_lib.plan.code_bases import STACKS, stack_named, stack_of_software
 from course_lib.plan.estimate import Estimate
-from course_lib.plan.intervals import RESIDUALS, time_keys
-from course_lib.plan.machines import cluster
-from course_lib.plan.measured import COLUMNS, read_measured
-from course_lib.plan.stacks import STACKS, stack_named, stack_of_software
+from course_lib.plan.hardware.machines import cluster
+from course_lib.plan.published.intervals import RESIDUALS, time_keys
+from course_lib.plan.published.runs import COLUMNS, read_measured
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "planner.py"
 RUN = {

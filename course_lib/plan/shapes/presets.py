@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.plan.checks import PlanError
-from course_lib.plan.model import Model, Patches
+from course_lib.plan.shapes.model import Model, Patches
 
 
 def _gpt(name: str, layers: int, hidden: int, heads: int, sequence: int = 2048) -> Model:

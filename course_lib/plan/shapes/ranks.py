@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course_lib.plan.layout import Layout
+from course_lib.plan.shapes.layout import Layout
 
 SIZE_NAMES = {"tp": "tensor", "cp": "context", "dp": "data", "pp": "pipeline"}
 

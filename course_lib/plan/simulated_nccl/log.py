@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from course_lib.plan.checks import PlanError
-from course_lib.plan.nccl_cluster import BETWEEN, INSIDE, NcclCluster, TreeNode
-from course_lib.plan.nccl_wording import wording
-from course_lib.plan.nccl_writer import Writer
+from course_lib.plan.simulated_nccl.cluster import BETWEEN, INSIDE, NcclCluster, TreeNode
+from course_lib.plan.simulated_nccl.lines import Writer
+from course_lib.plan.simulated_nccl.wording import wording
 
 MARK = "# SIMULATED by the course, not printed by NCCL: "
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, log2
 
-from course_lib.plan import constants as c
-from course_lib.plan.hardware import Cluster
-from course_lib.plan.layout import Layout
-from course_lib.plan.ranks import devices_of_group_per_node, stride
+from course_lib.plan.hardware import efficiency as c
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.ranks import devices_of_group_per_node, stride
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from course_lib.plan.checks import PlanError
-from course_lib.plan.model import Model
+from course_lib.plan.shapes.model import Model
 
 RULES = ("even", "by-cost", "ends-count")
 

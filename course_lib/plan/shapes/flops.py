@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.plan.layout import Layout
-from course_lib.plan.model import Model
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.plan.nccl_cluster import Edge, NcclCluster, TreeNode
-from course_lib.plan.nccl_wording import Wording
+from course_lib.plan.simulated_nccl.cluster import Edge, NcclCluster, TreeNode
+from course_lib.plan.simulated_nccl.wording import Wording
 
 RANKS_OF_OLD_RING = 20
 CHARACTERS_OF_NEW_RING = 127

@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from course_lib.plan.checks import PlanError
-from course_lib.plan.hardware import Cluster, Link
+from course_lib.plan.hardware.cluster import Cluster, Link
 
 if TYPE_CHECKING:
     import pandas as pd

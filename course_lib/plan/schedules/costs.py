@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from course_lib.plan.layout import Layout
+from course_lib.plan.shapes.layout import Layout
 
 
 def bubble_share(layout: Layout) -> float:

@@ -1,7 +1,7 @@
 """How far measured runs lie from predictions: the source of every interval.
 
-`residuals.json` holds, for each code base and size of run, the tenth and ninetieth percentile of
-measured / predicted over published runs; `benchmarks/planner.py --write-residuals` makes it.
+`measured_over_predicted.json` holds, for each code base and size of run, the tenth and ninetieth
+percentile over published runs; `benchmarks/planner.py --write-residuals` makes it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from course_lib.plan.hardware import Cluster
-from course_lib.plan.layout import Layout
-from course_lib.plan.stacks import Stack
+from course_lib.plan.code_bases import Stack
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.shapes.layout import Layout
 
 UNKNOWN = "unknown"
-RESIDUALS = Path(__file__).with_name("residuals.json")
+RESIDUALS = Path(__file__).with_name("measured_over_predicted.json")
 
 
 class Interval(NamedTuple):

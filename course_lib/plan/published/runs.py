@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.plan.checks import PlanError
-from course_lib.plan.hardware import Cluster
-from course_lib.plan.layout import Layout
-from course_lib.plan.machines import cluster
-from course_lib.plan.model import Model
-from course_lib.plan.stacks import Stack, stack_of_software
+from course_lib.plan.code_bases import Stack, stack_of_software
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.hardware.machines import cluster
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
 
 COLUMNS = (
     *("source", "model", "hardware", "software", "devices_per_node"),

@@ -32,7 +32,7 @@ class Stack:
     # Activations between stages are sent in `tensor` pieces and gathered on arrival.
     scattered_sends: bool = False
     stage_rule: str = "even"
-    # The course's own program: its memory is counted buffer by buffer (program_memory.py).
+    # The course's own program: its memory is counted buffer by buffer (memory/course_program.py).
     counted: bool = False
     # Bytes per parameter.
     weight_bytes: float = 2.0

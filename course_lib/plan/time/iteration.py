@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from math import log2
 
-from course_lib.plan import constants as c
-from course_lib.plan import parameter_counts
-from course_lib.plan.communication import (
+from course_lib.plan.code_bases import Stack
+from course_lib.plan.hardware import efficiency as c
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.schedules.costs import idle_s, sends
+from course_lib.plan.shapes import parameter_counts
+from course_lib.plan.shapes.flops import recomputed_layers
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+from course_lib.plan.shapes.parameter_counts import on_rank
+from course_lib.plan.shapes.ranks import stride
+from course_lib.plan.shapes.stages import head_rank, layers_of_stages
+from course_lib.plan.time.communication import (
     Group,
     all_gather_s,
     all_reduce_s,
@@ -14,17 +23,8 @@ from course_lib.plan.communication import (
     reduce_scatter_s,
     send_s,
 )
-from course_lib.plan.flops import recomputed_layers
-from course_lib.plan.hardware import Cluster
-from course_lib.plan.kernels import ELEMENT_BYTES, memory_s
-from course_lib.plan.layer_time import Pass, Setting, head_passes, layer_passes, setting
-from course_lib.plan.layout import Layout
-from course_lib.plan.model import Model
-from course_lib.plan.parameter_counts import on_rank
-from course_lib.plan.pipeline import idle_s, sends
-from course_lib.plan.ranks import stride
-from course_lib.plan.stacks import Stack
-from course_lib.plan.stages import head_rank, layers_of_stages
+from course_lib.plan.time.kernels import ELEMENT_BYTES, memory_s
+from course_lib.plan.time.layer import Pass, Setting, head_passes, layer_passes, setting
 
 KINDS = ("matmul", "attention", "memory", "tensor", "context", "launch")
 PARTS = (

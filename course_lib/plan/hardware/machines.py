@@ -6,9 +6,9 @@ products found by the "maximum achievable matmul" measurements of the ml-enginee
 
 from __future__ import annotations
 
-from course_lib.plan import processor
 from course_lib.plan.checks import PlanError
-from course_lib.plan.hardware import Cluster, Device, Link
+from course_lib.plan.hardware import cpu_rates
+from course_lib.plan.hardware.cluster import Cluster, Device, Link
 
 # Share of a link's data-sheet bandwidth that large collectives reach: 0.75 to 0.9 in published
 # nccl-tests results on NVLink and InfiniBand.
@@ -131,12 +131,12 @@ def box(
     """The course's embedded cluster. Its speeds differ from machine to machine: these are round
     figures of an ordinary processor, to be replaced by `calibrate` and `with_links`; only how
     much slower or faster it multiplies halves is known beforehand."""
-    fp32, relative = 0.1, processor.products_relative_to_fp32()
+    fp32, relative = 0.1, cpu_rates.products_relative_to_fp32()
     rank = Device(
         "box rank", device_memory_gib, 30.0, fp32_tflops=fp32,
         fp16_tflops=relative["fp16"] * fp32, bf16_tflops=relative["bf16"] * fp32,
-        family="box", lasting_share=0.8, flash_shares=processor.FLASH_SHARES,
-        matmul_ramp_length=processor.MATMUL_RAMP_LENGTH,
+        family="box", lasting_share=0.8, flash_shares=cpu_rates.FLASH_SHARES,
+        matmul_ramp_length=cpu_rates.MATMUL_RAMP_LENGTH,
     )  # fmt: skip
     return Cluster(
         "box",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.plan.layout import Layout
-from course_lib.plan.model import Model
-from course_lib.plan.stages import head_rank, layers_of_stages
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+from course_lib.plan.shapes.stages import head_rank, layers_of_stages
 
 
 @dataclass(frozen=True)
