@@ -43,7 +43,7 @@ class WeightWork:
         return None
 
     def mark(self) -> int:
-        """How much is waiting: what a schedule remembers to run one micro-batch's share later."""
+        """Number of queued weight gradients."""
         return len(self.queue)
 
     @torch.no_grad()

@@ -10,9 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
+from course_lib.plan.schedules.steps import orders
+from course_lib.plan.schedules.timing import COLUMNS, bubble, timed
 from course_lib.show import tables
 from course_lib.show.picture import Picture
-from course_lib.show.schedules import COLUMNS, bubble, orders, timed
 from course_lib.show.style import CATEGORY, FAINT, PAPER, QUIET, readable_on, sheet
 
 _NUMBER = re.compile(r"\d+")
@@ -29,7 +30,8 @@ def schedule(
 
 
 def pipeline(source: Any, title: str = "", unit: str = "forward passes") -> Picture:
-    """One row a stage. `source` is a table of start, end, stage, micro_batch, chunk, phase."""
+    """One row a stage. `source` is a table of start, end, stage, micro_batch, chunk, phase, or the
+    steps of each stage, which are then timed."""
     if not isinstance(source, pd.DataFrame):
         source = timed(source)
     tables.require(source, ["start", "end", "stage", "micro_batch", "phase"], "pipeline")
