@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from course_lib.plan.checks import PlanError
+from course_lib.plan.checks import PlanError, number
 from course_lib.plan.code_bases import STACKS, Stack, stack_named
 from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.hardware.efficiency import CONTEXT_GIB, USABLE_MEMORY_SHARE
@@ -124,7 +124,7 @@ class Estimate:
 
     def seconds_for(self, tokens: float) -> float:
         """Time to train on so many tokens (the benchmark's "time to report" is that of 20 M)."""
-        return tokens / self.tokens_per_s
+        return number("tokens", tokens) / self.tokens_per_s
 
     def days(self, tokens: float) -> float:
         return self.seconds_for(tokens) / DAY_S

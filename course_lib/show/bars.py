@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from course_lib.plan.numbers import real
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import (
@@ -169,7 +170,7 @@ def guess(
             ("the formula says", prediction, 1.0, "D", GREEN),
             ("you guessed", guess, 2.0, "s", VERMILION),
         ):
-            if isinstance(value, int | float) and np.isfinite(value):
+            if (value := real(value)) is not None:
                 axes.plot([value], [height], sign, color=paint, ms=11)
                 axes.plot([value, value], [-0.5, height], color=paint, lw=1.0, ls=":")
                 axes.annotate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_lib.plan.checks import PlanError, whole_number
+from course_lib.plan.checks import PlanError, keep_numbers, keep_whole
 from course_lib.plan.hardware import efficiency as c
 
 
@@ -35,6 +35,11 @@ class Device:
     lasting_share: float | None = None
     flash_shares: tuple[tuple[str, float], ...] = ()
     matmul_ramp_length: float = c.MATMUL_RAMP_LENGTH
+
+    def __post_init__(self) -> None:
+        keep_numbers(self, "memory_gib", "memory_gb_per_s", "fp32_tflops", "tf32_tflops")
+        keep_numbers(self, "fp16_tflops", "bf16_tflops", "achievable_tflops", "units")
+        keep_numbers(self, "power_watt", "lasting_share", "matmul_ramp_length")
 
     def peaks(self) -> dict[str, float]:
         """Known peaks by precision of the layout; fp32 runs on TF32 units where there are any."""
@@ -71,6 +76,9 @@ class Link:
     gb_per_s: float
     source: str = ""
 
+    def __post_init__(self) -> None:
+        keep_numbers(self, "latency_us", "gb_per_s")
+
 
 @dataclass(frozen=True)
 class Tier:
@@ -79,6 +87,10 @@ class Tier:
 
     nodes: int
     share: float
+
+    def __post_init__(self) -> None:
+        keep_whole(self, "nodes")
+        keep_numbers(self, "share")
 
 
 @dataclass(frozen=True)
@@ -111,8 +123,9 @@ class Cluster:
     source: str = ""
 
     def __post_init__(self) -> None:
-        whole_number("devices_per_node", self.devices_per_node)
-        whole_number("nodes", self.nodes)
+        keep_whole(self, "devices_per_node", "nodes")
+        keep_whole(self, "processors", least=0)
+        keep_numbers(self, "reduce_gain", "stall_ms", "turn_us")
 
     def share_over(self, nodes: int) -> float:
         """Of the bandwidth between nodes, for a group that reaches over so many."""

@@ -6,7 +6,7 @@ products found by the "maximum achievable matmul" measurements of the ml-enginee
 
 from __future__ import annotations
 
-from course_lib.plan.checks import PlanError
+from course_lib.plan.checks import PlanError, whole_number
 from course_lib.plan.hardware import cpu_rates
 from course_lib.plan.hardware.cluster import Cluster, Device, Link
 
@@ -176,5 +176,6 @@ def cluster(name: str, devices: int = 0) -> Cluster:
     if name not in CLUSTERS and name not in USUAL:
         known = ", ".join((*CLUSTERS, *USUAL))
         raise PlanError(f"no cluster {name!r} in the table; there are: {known}")
+    devices = whole_number("devices", devices, least=0)
     found = CLUSTERS[name] if name in CLUSTERS else CLUSTERS[USUAL[name]].but(device=DEVICES[name])
     return found.but(nodes=max(1, -(-devices // found.devices_per_node)))

@@ -99,10 +99,9 @@ SCHEDULES: dict[str, Callable[[int, int, int, int], Steps]] = {
 def orders(name: str, stages: int, micro_batches: int, chunks: int = 0) -> Orders:
     """What every stage does; `chunks` 0 means two if interleaved, else one."""
     one_of("schedule", name, SCHEDULES)
-    whole_number("stages", stages)
-    whole_number("micro_batches", micro_batches)
-    whole_number("chunks", chunks, least=0)
-    chunks = chunks or (2 if name == "interleaved" else 1)
+    stages = whole_number("stages", stages)
+    micro_batches = whole_number("micro_batches", micro_batches)
+    chunks = whole_number("chunks", chunks, least=0) or (2 if name == "interleaved" else 1)
     if name == "interleaved":
         text = f"stages {stages}, as the interleaved schedule needs"
         multiple_of("number of micro-batches", micro_batches, text, stages)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from course_lib.plan.checks import number
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
 
@@ -103,4 +104,5 @@ def training_days(
 ) -> float:
     """The rule of thumb: `factor` FLOPs per parameter and token, 6 as model FLOPs and 8 where
     the rate counts full recomputation too. `tflops_per_device` is achieved, not the peak."""
-    return factor * tokens * parameters / (devices * tflops_per_device * 1e12) / 86_400
+    work = factor * number("tokens", tokens) * number("parameters", parameters)
+    return work / (number("devices", devices) * tflops_per_device * 1e12) / 86_400

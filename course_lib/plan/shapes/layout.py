@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_lib.plan.checks import PlanError, divides, multiple_of, one_of, whole_number
+from course_lib.plan.checks import PlanError, divides, keep_whole, multiple_of, one_of
+from course_lib.plan.numbers import whole
 from course_lib.plan.shapes.model import Model
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble")
@@ -39,12 +40,12 @@ class Layout:
     order: str = "tp-cp-ep-dp-pp"
 
     def __post_init__(self) -> None:
-        sizes = ("data", "tensor", "pipeline", "context", "virtual", "micro_batch")
-        for name in (*sizes, "recompute_layers"):
-            whole_number(name, getattr(self, name))
-        whole_number("global_batch", self.global_batch, least=0)
-        if self.zero not in (0, 1, 2, 3):
+        keep_whole(self, "data", "tensor", "pipeline", "context", "virtual", "micro_batch")
+        keep_whole(self, "recompute_layers")
+        keep_whole(self, "global_batch", least=0)
+        if whole(self.zero) not in (0, 1, 2, 3):
             raise PlanError(f"zero stage {self.zero!r} is unknown; use 0, 1, 2 or 3")
+        keep_whole(self, "zero", least=0)
         one_of("recompute", self.recompute, RECOMPUTE)
         one_of("recompute_method", self.recompute_method, RECOMPUTE_METHODS)
         one_of("precision", self.precision, PRECISIONS)

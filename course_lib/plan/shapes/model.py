@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_lib.plan.checks import divides, one_of, whole_number
+from course_lib.plan.checks import divides, keep_whole, one_of, whole_number
 
 POSITIONS = ("learned", "rotary", "alibi", "none")
 ACTIVATIONS = ("gelu", "swiglu")
@@ -23,8 +23,7 @@ class Patches:
     out_channels: int
 
     def __post_init__(self) -> None:
-        for name in ("height", "width", "size", "in_channels", "out_channels"):
-            whole_number(f"patches.{name}", getattr(self, name))
+        keep_whole(self, "height", "width", "size", "in_channels", "out_channels", of="patches.")
         divides("patch size", self.size, "image height", self.height)
         divides("patch size", self.size, "image width", self.width)
 
@@ -57,10 +56,8 @@ class Model:
     patches: Patches | None = None
 
     def __post_init__(self) -> None:
-        for name in ("layers", "hidden", "heads", "sequence", "pad_vocabulary_to"):
-            whole_number(name, getattr(self, name))
-        for name in ("kv_groups", "ffn", "head_size", "vocabulary"):
-            whole_number(name, getattr(self, name), least=0)
+        keep_whole(self, "layers", "hidden", "heads", "sequence", "pad_vocabulary_to")
+        keep_whole(self, "kv_groups", "ffn", "head_size", "vocabulary", least=0)
         one_of("positions", self.positions, POSITIONS)
         one_of("activation", self.activation, ACTIVATIONS)
         one_of("norm", self.norm, NORMS)

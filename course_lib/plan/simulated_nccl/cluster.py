@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from course_lib.plan.checks import PlanError, one_of, whole_number
+from course_lib.plan.checks import PlanError, keep_whole, one_of
 
 INSIDE = {"nvlink": "NVLink", "pcie": "PCIe", "memory": "the node's memory"}
 BETWEEN = {"sockets": "sockets", "infiniband": "InfiniBand"}
@@ -48,8 +48,7 @@ class NcclCluster:
     adapters: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("nodes", "devices_per_node", "adapters"):
-            whole_number(name, getattr(self, name))
+        keep_whole(self, "nodes", "devices_per_node", "adapters")
         one_of("inside", self.inside, INSIDE)
         one_of("between", self.between, BETWEEN)
         self._check_sizes()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import exp, inf, log
 
-from course_lib.plan.checks import PlanError
+from course_lib.plan.checks import PlanError, keep_numbers
 from course_lib.plan.code_bases import Stack
 from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.shapes.layout import Layout
@@ -31,6 +31,9 @@ class Observation:
     model: Model
     layout: Layout
     seconds: float
+
+    def __post_init__(self) -> None:
+        keep_numbers(self, "seconds")
 
 
 @dataclass(frozen=True)
