@@ -227,7 +227,7 @@ def test_ranks_in_two_groups_are_refused():
 
 
 def test_kinds_of_one_timeline_have_colours_of_their_own():
-    from course_lib.show.timelines import _paints
+    from course_lib.show.runs.timelines import _paints
 
     names = ("forward", "backward", "data", "communication: gradients", "optimizer")
     spans = pd.DataFrame({"kind": names, "begin_us": 0.0, "end_us": range(1, 6)})
@@ -292,7 +292,7 @@ def test_before_the_first_look_the_live_table_is_empty():
 
 
 def test_a_range_inside_another_lies_below_it_in_the_timeline():
-    from course_lib.show import timelines
+    from course_lib.show.runs import timelines
 
     spans = example.spans()
     lanes = timelines._lanes(spans)

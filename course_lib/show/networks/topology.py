@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
-from course_lib.show.network_layout import RADIUS, place
-from course_lib.show.network_links import Link, counts_of, hosts_of, links_of, look, said_of
+from course_lib.show.networks.places import RADIUS, place
+from course_lib.show.networks.transports import Link, counts_of, hosts_of, links_of, look, said_of
 from course_lib.show.picture import Picture
 from course_lib.show.style import (
     INK,
