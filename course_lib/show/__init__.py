@@ -10,7 +10,8 @@ from typing import Any
 
 _WHERE = {  # no module is named like a function: importing it would take the name
     "runs.curves": ("loss", "throughput", "loss_scale", "scaling"),
-    "runs.bars": ("step_time", "operators", "predicted", "guess"),
+    "runs.bars": ("step_time", "operators"),
+    "predictions.guesses": ("predicted", "guess"),
     "predictions.layout_points": ("layouts",),
     "networks.measured_links": ("link_heat", "link_curve"),
     "networks.topology": ("topology",),

@@ -13,7 +13,7 @@ from course_lib.plan.code_bases import STACKS, stack_named, stack_of_software
 from course_lib.plan.estimate import Estimate
 from course_lib.plan.hardware.machines import cluster
 from course_lib.plan.published.intervals import RESIDUALS, time_keys
-from course_lib.plan.published.runs import COLUMNS, read_measured
+from course_lib.plan.published.runs import COLUMNS, read_runs
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "planner.py"
 RUN = {
@@ -44,7 +44,7 @@ def write(path, *rows):
 
 
 def test_a_run_is_read_with_its_defaults(tmp_path):
-    (run,) = read_measured(write(tmp_path / "runs.csv", RUN))
+    (run,) = read_runs(write(tmp_path / "runs.csv", RUN))
     assert set(RUN) <= set(COLUMNS)
     assert run.model.ffn == 4 * 5120
     assert run.layout == Layout(
@@ -63,7 +63,7 @@ def test_a_run_is_read_with_its_defaults(tmp_path):
 
 def test_a_device_stands_for_its_usual_nodes_and_unknown_software_is_planned(tmp_path):
     row = RUN | {"hardware": "H100", "software": "somebody's", "devices_per_node": 4}
-    (run,) = read_measured(write(tmp_path / "runs.csv", row))
+    (run,) = read_runs(write(tmp_path / "runs.csv", row))
     assert (run.cluster.device.name, run.cluster.devices_per_node) == ("H100", 4)
     assert run.stack is STACKS["unknown"]
 
@@ -78,13 +78,13 @@ def test_a_device_stands_for_its_usual_nodes_and_unknown_software_is_planned(tmp
 )
 def test_a_bad_line_is_refused_by_its_number(tmp_path, changes, text):
     with pytest.raises(PlanError, match=text):
-        read_measured(write(tmp_path / "runs.csv", RUN, RUN | changes))
+        read_runs(write(tmp_path / "runs.csv", RUN, RUN | changes))
 
 
 def test_a_missing_column_is_named(tmp_path):
     row = {name: value for name, value in RUN.items() if name != "heads"}
     with pytest.raises(PlanError, match="has no column heads; a measured run needs at least"):
-        read_measured(write(tmp_path / "runs.csv", row))
+        read_runs(write(tmp_path / "runs.csv", row))
 
 
 def benchmark(folder):
@@ -106,7 +106,7 @@ def test_the_benchmark_exits_with_1_where_a_goal_is_missed(tmp_path):
 
 def _told(folder, row):
     """The run as if it had taken what is predicted."""
-    (run,) = read_measured(write(folder / "one.csv", row))
+    (run,) = read_runs(write(folder / "one.csv", row))
     (folder / "one.csv").unlink()
     seconds = Estimate(run.model, run.layout, run.cluster, run.stack).seconds
     return {k: v for k, v in row.items() if k != "tokens_per_s"} | {"iteration_s": seconds}

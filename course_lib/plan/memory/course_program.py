@@ -26,7 +26,7 @@ WIDE = 4  # bytes of a float32
 
 
 @dataclass(frozen=True)
-class Place:
+class StageSizes:
     """One stage of one run, and the sizes that its buffers are multiples of."""
 
     model: Model
@@ -68,12 +68,12 @@ class Place:
         return layers_of_stages(self.model, self.layout.pipeline)[self.stage]
 
 
-def standing(place: Place) -> tuple[float, float, float]:
+def standing(sizes: StageSizes) -> tuple[float, float, float]:
     """Parameters, gradients and optimizer state: bytes on this rank between two steps."""
-    layout, held = place.layout, place.held
+    layout, held = sizes.layout, sizes.held
     sharers = layout.data * layout.context
     low = layout.precision != "fp32"
-    weights, state = float(held * place.element), held * (12.0 if low else 8.0)
+    weights, state = float(held * sizes.element), held * (12.0 if low else 8.0)
     gradients = float(held * (2 if layout.precision == "fp16" else WIDE))
     if layout.zero == 1 and sharers > 1:
         return weights, gradients * (1 + 1 / sharers), state / sharers
@@ -84,68 +84,68 @@ def standing(place: Place) -> tuple[float, float, float]:
     return weights, gradients, state
 
 
-def passing(place: Place, kept: float) -> tuple[float, float, float]:
+def passing(sizes: StageSizes, kept: float) -> tuple[float, float, float]:
     """Activations, logits and temporary bytes at the peak; `kept` is one micro-batch's."""
-    if place.layout.zero == 3:
-        return _sharded(place, kept)
-    layout, row = place.layout, place.row
-    deep = alive(layout, place.stage)
-    at_loss = LOSS_ROWS * place.whole_row  # gathered, where the sequence is split
-    activations, temporary = deep * kept, at_loss if place.is_last else WORKING_ROWS * row
+    if sizes.layout.zero == 3:
+        return _sharded(sizes, kept)
+    layout, row = sizes.layout, sizes.row
+    deep = alive(layout, sizes.stage)
+    at_loss = LOSS_ROWS * sizes.whole_row  # gathered, where the sequence is split
+    activations, temporary = deep * kept, at_loss if sizes.is_last else WORKING_ROWS * row
     if layout.pipeline > 1:
-        more = _messages(place, deep)
+        more = _messages(sizes, deep)
         activations, temporary = activations + more[0], temporary + more[1]
     if layout.schedule == "zero-bubble":
-        more = _deferred(place)
+        more = _deferred(sizes)
         activations, temporary = activations + more[0], temporary + more[1]
-    if not place.is_last:
+    if not sizes.is_last:
         return activations, 0.0, temporary
     losses = deep if layout.schedule == "gpipe" else 1.0
-    return activations, losses * (place.logits + at_loss), temporary + _low_loss(place)
+    return activations, losses * (sizes.logits + at_loss), temporary + _low_loss(sizes)
 
 
-def _messages(place: Place, deep: float) -> tuple[float, float]:
+def _messages(sizes: StageSizes, deep: float) -> tuple[float, float]:
     """What was sent is kept until the step ends, what is expected has its box already. Inputs lie
     in such boxes, so they count as temporary, and not among the activations that were kept."""
-    layout, row = place.layout, place.row
+    layout, row = sizes.layout, sizes.row
     chunks, count = layout.virtual, layout.micro_batches
     pieces = deep * chunks
-    receiving = chunks - (place.stage == 0)
-    sending = chunks - place.is_last
+    receiving = chunks - (sizes.stage == 0)
+    sending = chunks - sizes.is_last
     inputs = pieces * receiving / chunks
     returned = count * receiving - inputs
-    box = 0.0 if place.is_last and chunks == 1 else 1.0
+    box = 0.0 if sizes.is_last and chunks == 1 else 1.0
     return (sending * count - inputs) * row, (inputs + returned + box) * row
 
 
-def _deferred(place: Place) -> tuple[float, float]:
+def _deferred(sizes: StageSizes) -> tuple[float, float]:
     """Zero-bubble keeps for a product's second half its input and the gradient of its output: of a
     whole micro-batch on the last stage, which waits longest; elsewhere of the layer at work."""
-    if not place.is_last:
-        return 0.0, DEFERRED_ROWS * place.row
-    inputs = DEFERRED_INPUT_ROWS * place.layers * place.row
-    return place.logits + inputs, DEFERRED_GRADIENT_ROWS * place.layers * place.row
+    if not sizes.is_last:
+        return 0.0, DEFERRED_ROWS * sizes.row
+    inputs = DEFERRED_INPUT_ROWS * sizes.layers * sizes.row
+    return sizes.logits + inputs, DEFERRED_GRADIENT_ROWS * sizes.layers * sizes.row
 
 
-def _low_loss(place: Place) -> float:
+def _low_loss(sizes: StageSizes) -> float:
     """In half precision the gradient of the logits is copied to 16 bits. In bf16 the product for
     the word matrix is made in 16 bits, and added in 32; fp16 keeps its gradients in 16 bits, so
     that the product adds by itself."""
-    if place.element == WIDE:
+    if sizes.element == WIDE:
         return 0.0
-    copied = place.logits / 2 - place.row
-    if place.layout.precision == "fp16":
+    copied = sizes.logits / 2 - sizes.row
+    if sizes.layout.precision == "fp16":
         return copied
-    rows = place.model.padded_vocabulary(place.layout.tensor) // place.layout.tensor
-    matrix = rows * place.model.hidden
-    return copied + matrix * (place.element + WIDE)
+    rows = sizes.model.padded_vocabulary(sizes.layout.tensor) // sizes.layout.tensor
+    matrix = rows * sizes.model.hidden
+    return copied + matrix * (sizes.element + WIDE)
 
 
-def _sharded(place: Place, kept: float) -> tuple[float, float, float]:
+def _sharded(sizes: StageSizes, kept: float) -> tuple[float, float, float]:
     """FSDP: embedding and final norm stay gathered until backward, the topmost layer is gathered
     for it; the loss is PyTorch's, which keeps its softmax and makes two more of that size."""
-    model, layout = place.model, place.layout
-    root = (place.held - layer(model, layout.tensor).total * model.layers) * place.element
-    gathered = layer(model, layout.tensor).total * place.element
-    summed = place.held * WIDE if layout.micro_batches > 1 else 0
-    return kept + root, place.logits + place.row, 2 * place.logits + gathered + summed
+    model, layout = sizes.model, sizes.layout
+    root = (sizes.held - layer(model, layout.tensor).total * model.layers) * sizes.element
+    gathered = layer(model, layout.tensor).total * sizes.element
+    summed = sizes.held * WIDE if layout.micro_batches > 1 else 0
+    return kept + root, sizes.logits + sizes.row, 2 * sizes.logits + gathered + summed

@@ -91,11 +91,11 @@ def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> S
 
 def _counted(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMemory:
     """The course's own program, buffer by buffer."""
-    place = course_program.Place(model, layout, stage)
-    kept, working = _activations(model, layout, stack, place.layers)
-    activations, logits, temporary = course_program.passing(place, kept)
+    sizes = course_program.StageSizes(model, layout, stage)
+    kept, working = _activations(model, layout, stack, sizes.layers)
+    activations, logits, temporary = course_program.passing(sizes, kept)
     temporary += max(0.0, working - logits)
-    return StageMemory(stage, *course_program.standing(place), activations, logits, temporary)
+    return StageMemory(stage, *course_program.standing(sizes), activations, logits, temporary)
 
 
 def _bytes_per_parameter(layout: Layout, stack: Stack) -> tuple[float, float, float]:

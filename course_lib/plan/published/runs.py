@@ -27,7 +27,7 @@ REQUIRED = ("hardware", "software", "layers", "hidden", "heads", "sequence")
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRun:
     """One run. `memory_of` says whose peak it is: "first", "last" or "max" over the stages;
     `memory_kind` is what was counted: "allocated" or "reserved" by the allocator, or the whole
     "device", as nvidia-smi shows it. `overflowed` is None where nobody says whether a
@@ -50,7 +50,7 @@ class Measured:
         return (self.source, self.model, self.layout.devices, self.layout.global_batch)
 
 
-def read_measured(path: Path) -> list[Measured]:
+def read_runs(path: Path) -> list[MeasuredRun]:
     """Runs of a CSV file in the columns of `COLUMNS`, of which only `REQUIRED` must be there.
     Software that is kin to none that the planner knows is planned as "unknown"."""
     with path.open(newline="", encoding="utf-8") as file:
@@ -72,7 +72,7 @@ def read_measured(path: Path) -> list[Measured]:
     return found
 
 
-def from_row(row: dict[str, str]) -> Measured:
+def from_row(row: dict[str, str]) -> MeasuredRun:
     model, layout = _model(row), _layout(row)
     machine = cluster(row["hardware"], layout.devices)
     if "devices_per_node" in row:
@@ -80,7 +80,7 @@ def from_row(row: dict[str, str]) -> Measured:
     seconds = float(row["iteration_s"]) if "iteration_s" in row else None
     if seconds is None and "tokens_per_s" in row:
         seconds = layout.global_batch * model.sequence / float(row["tokens_per_s"])
-    return Measured(
+    return MeasuredRun(
         source=row.get("source", "unnamed"),
         model=model,
         layout=layout,

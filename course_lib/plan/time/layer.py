@@ -207,25 +207,10 @@ def layer_passes(s: Setting) -> tuple[Pass, Pass]:
     attention, memory, host = _attention(s), _memory_bound(s), _host(s)
     context = _context(s, attention)
     tensor = _tensor(s)
+    late = tensor * (1 - s.stack.tensor_overlap)
     return (
-        Pass(
-            products[0],
-            attention[0],
-            memory[0],
-            tensor,
-            context[0],
-            host[0],
-            s.sharpness,
-        ),
-        Pass(
-            products[1],
-            attention[1],
-            memory[1],
-            tensor * (1 - s.stack.tensor_overlap),
-            context[1],
-            host[1],
-            s.sharpness,
-        ),
+        Pass(products[0], attention[0], memory[0], tensor, context[0], host[0], s.sharpness),
+        Pass(products[1], attention[1], memory[1], late, context[1], host[1], s.sharpness),
     )
 
 

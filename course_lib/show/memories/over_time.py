@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from course_lib.show import tables
+from course_lib.show.memories.traces import (
+    points_of,
+    said_of,
+    span_us,
+    timeline_of,
+    timelines_of,
+    whose,
+    zero_us,
+)
 from course_lib.show.picture import Picture
 from course_lib.show.style import (
     DASHES,
@@ -22,12 +30,10 @@ from course_lib.show.style import (
     sheet,
 )
 
-POINTS = 1200
-
 
 def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
     """One rank: what is in use, by category, over the phases of its steps."""
-    line = _timeline(timeline)
+    line = timeline_of(timeline)
     limit = limit_bytes or line.limit_bytes
     with sheet(height_in=4.2) as page:
         axes = page.axes()
@@ -39,15 +45,15 @@ def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
         elif limit:
             far = f" (it has {tables.quantity(*tables.in_bytes(limit))})"
         _peak(axes, line, scale, unit)
-        axes.set_title(f"Memory of {_whose(line, device=True)}{far}", pad=24)
+        axes.set_title(f"Memory of {whose(line, device=True)}{far}", pad=24)
         axes.set_ylim(0, _top(line, limit) / scale)
         legend_below(axes)
-        return page.picture(f"Stacked area chart of memory over time. {_said(line)}")
+        return page.picture(f"Stacked area chart of memory over time. {said_of(line)}")
 
 
 def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
     """Ranks side by side on one scale, so that an uneven layout is seen."""
-    lines = [line for line in _timelines(memory) if ranks is None or line.rank in ranks]
+    lines = [line for line in timelines_of(memory) if ranks is None or line.rank in ranks]
     if not lines:
         raise ValueError(f"no rank of {ranks} is in this memory trace")
     shown = lines[:8]
@@ -64,7 +70,7 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
                 _limit(axes, line.limit_bytes, scale, named=place == 0)
             own_scale, own_unit = tables.byte_scale(line.peak_bytes)
             peak = tables.quantity(line.peak_bytes / own_scale, own_unit)
-            axes.set_title(f"{_whose(line, several)}: {peak}")
+            axes.set_title(f"{whose(line, several)}: {peak}")
             axes.set_ylim(0, top / scale)
             if place % columns:
                 axes.set_ylabel("")
@@ -74,23 +80,23 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
         rest = f" {len(lines) - 8} more ranks are not drawn." if len(lines) > 8 else ""
         return page.picture(
             "Memory over time of several ranks side by side. "
-            + " ".join(_said(line) for line in shown)
+            + " ".join(said_of(line) for line in shown)
             + rest
         )
 
 
 def memory_compare(runs: Mapping[str, Any], rank: int = 0) -> Picture:
     """Runs over each other, each from its own zero: with and without checkpointing, say."""
-    lines = {name: _timeline(source, rank) for name, source in runs.items()}
+    lines = {name: timeline_of(source, rank) for name, source in runs.items()}
     scale, unit = tables.byte_scale(max(line.peak_bytes for line in lines.values()))
-    divisor, time_unit = tables.time_scale(max(_span(line) for line in lines.values()))
+    divisor, time_unit = tables.time_scale(max(span_us(line) for line in lines.values()))
     with sheet(height_in=3.9) as page:
         axes = page.axes(f"time ({time_unit})", f"memory in use ({unit})", f"Memory of rank {rank}")
         for position, (name, line) in enumerate(lines.items()):
-            time_us, by_category = _points(line)
+            time_us, by_category = points_of(line)
             look = {"color": SERIES[position % 8], "ls": DASHES[position % len(DASHES)]}
             total = by_category.sum(axis=1) / scale
-            axes.step((time_us - _zero(line)) / divisor, total, where="post", label=name, **look)
+            axes.step((time_us - zero_us(line)) / divisor, total, where="post", label=name, **look)
             axes.axhline(line.peak_bytes / scale, color=look["color"], lw=0.9, ls=":")
         limit = min((line.limit_bytes for line in lines.values() if line.limit_bytes), default=None)
         if any(_near(line, limit) for line in lines.values()):
@@ -101,64 +107,17 @@ def memory_compare(runs: Mapping[str, Any], rank: int = 0) -> Picture:
         legend_below(axes)
         return page.picture(
             "Memory over time of several runs. "
-            + " ".join(f"{name}: {_said(line)}" for name, line in lines.items())
+            + " ".join(f"{name}: {said_of(line)}" for name, line in lines.items())
         )
 
 
-def _timelines(memory: Any) -> list[Any]:
-    ranks = getattr(memory, "ranks", None)
-    if ranks is None:
-        ranks = getattr(getattr(memory, "memory", None), "ranks", None)
-    found = list(ranks) if isinstance(ranks, tuple | list) else [memory]
-    for line in found:
-        if not hasattr(line, "bytes_by_category"):
-            raise TypeError(
-                f"a memory figure was given {type(line).__name__}; it takes what read.memory "
-                "returned, or one rank of it"
-            )
-    if not found:
-        raise ValueError("this memory trace holds no rank: did the job write memory/rank0…?")
-    return found
-
-
-def _timeline(source: Any, rank: int | None = None) -> Any:
-    lines = _timelines(source)
-    fullest = sorted(lines, key=lambda line: -line.peak_bytes)  # a rank has devices beside its own
-    if rank is None or len({line.rank for line in lines}) == 1:
-        return fullest[0]
-    wanted = [line for line in fullest if line.rank == rank]
-    if not wanted:
-        there = ", ".join(str(number) for number in dict.fromkeys(line.rank for line in lines))
-        raise ValueError(f"rank {rank} is not in this memory trace; it has {there}")
-    return wanted[0]
-
-
-def _whose(line: Any, device: bool) -> str:
-    """Snapshots and some traces do not say whose they are."""
-    rank = "an unknown rank" if line.rank is None else f"rank {line.rank}"
-    return f"{rank} · {line.device}" if device and line.device else rank
-
-
-def _points(line: Any) -> tuple[Any, Any]:
-    time_us, by_category = line.downsample(POINTS)
-    return np.asarray(time_us, dtype=float), np.asarray(by_category, dtype=float)
-
-
-def _zero(line: Any) -> float:
-    return float(line.time_us[0]) if len(line.time_us) else 0.0
-
-
-def _span(line: Any) -> float:
-    return float(line.time_us[-1] - line.time_us[0]) if len(line.time_us) else 0.0
-
-
 def _stack(axes: Axes, line: Any, unit_for_bytes: float | None = None) -> tuple[float, str]:
-    time_us, by_category = _points(line)
+    time_us, by_category = points_of(line)
     scale, unit = tables.byte_scale(unit_for_bytes or line.peak_bytes)
-    divisor, time_unit = tables.time_scale(_span(line))
+    divisor, time_unit = tables.time_scale(span_us(line))
     used = [i for i in range(len(line.categories)) if by_category.size and by_category[:, i].any()]
     axes.stackplot(
-        (time_us - _zero(line)) / divisor,
+        (time_us - zero_us(line)) / divisor,
         *[by_category[:, i] / scale for i in used],
         labels=[line.categories[i] for i in used],
         colors=[colour(line.categories[i], i) for i in used],
@@ -172,16 +131,16 @@ def _stack(axes: Axes, line: Any, unit_for_bytes: float | None = None) -> tuple[
 def _phases(axes: Axes, line: Any, named: bool) -> None:
     """Tinted bands behind the areas; the phases' names above them where there is room."""
     phases = line.phases if isinstance(line.phases, pd.DataFrame) else pd.DataFrame()
-    divisor, _ = tables.time_scale(_span(line))
-    whole = max(_span(line), 1e-9)
+    divisor, _ = tables.time_scale(span_us(line))
+    whole = max(span_us(line), 1e-9)
     free_from = 0.0
     for number, (_, row) in enumerate(phases.head(200).iterrows(), 1):
-        begin, end = float(row["begin_us"]) - _zero(line), float(row["end_us"]) - _zero(line)
+        begin, end = float(row["begin_us"]) - zero_us(line), float(row["end_us"]) - zero_us(line)
         tint = PHASE_TINT.get(str(row["phase"]), "#f4f4f4")
         axes.axvspan(begin / divisor, end / divisor, color=tint, lw=0, zorder=0)
         if not named:
             continue
-        begin, end = (edge - _zero(line) for edge in _largest_part(row, phases[number:]))
+        begin, end = (edge - zero_us(line) for edge in _largest_part(row, phases[number:]))
         room = 0.016 * len(str(row["phase"])) * whole
         if end - begin > room and (begin + end - room) / 2 >= free_from:
             middle = (begin + end) / 2 / divisor
@@ -224,10 +183,10 @@ def _far_limit(axes: Axes, limit: float) -> None:
 
 
 def _peak(axes: Axes, line: Any, scale: float, unit: str) -> None:
-    divisor, _ = tables.time_scale(_span(line))
-    at, height = (line.peak_time_us - _zero(line)) / divisor, line.peak_bytes / scale
+    divisor, _ = tables.time_scale(span_us(line))
+    at, height = (line.peak_time_us - zero_us(line)) / divisor, line.peak_bytes / scale
     axes.plot([at], [height], "v", color=INK, ms=8, zorder=5)
-    late = line.peak_time_us - _zero(line) > 0.6 * _span(line)
+    late = line.peak_time_us - zero_us(line) > 0.6 * span_us(line)
     axes.annotate(
         f"peak {tables.quantity(height, unit)}", (at, height), xytext=(-8 if late else 8, 8),
         textcoords="offset points", ha="right" if late else "left", fontweight="bold",
@@ -242,17 +201,3 @@ def _top(line: Any, limit: float | None) -> float:
 
 def _near(line: Any, limit: float | None) -> bool:
     return bool(limit) and float(limit or 0) < 3 * line.peak_bytes
-
-
-def _said(line: Any) -> str:
-    scale, unit = tables.byte_scale(line.peak_bytes)
-    divisor, time_unit = tables.time_scale(_span(line))
-    at = tables.quantity((line.peak_time_us - _zero(line)) / divisor, time_unit)
-    made_of = ", ".join(
-        f"{name} {tables.quantity(part / scale, unit)}"
-        for name, part in line.peak_composition.items()
-        if part
-    )
-    peak = tables.quantity(line.peak_bytes / scale, unit)
-    whose = _whose(line, device=False)
-    return f"{whose[:1].upper()}{whose[1:]} peaks at {peak} after {at} ({made_of})."

@@ -62,19 +62,8 @@ def _scene(table: pd.DataFrame, state: Moment) -> Scene:
         things.append(Words(0.05, y, f"stage {stage}", 10.5, align="left", bold=True))
         text = f"{work[0]} {work[1]}" if work else "waits"
         paint = CATEGORY[work[0]] if work else FAINT
-        things.append(
-            Cell(
-                2.5,
-                y,
-                text,
-                paint,
-                1.7,
-                0.62,
-                strong=bool(work),
-                hatch="" if work else "//",
-                size=9.5,
-            )
-        )
+        hatch, strong = "" if work else "//", bool(work)
+        things.append(Cell(2.5, y, text, paint, 1.7, 0.62, strong=strong, hatch=hatch, size=9.5))
         things.append(Words(3.5, y, f"holds {state.holds[stage]}", 9, align="left", paint=QUIET))
         things.append(Cell(left + TIME_WIDTH / 2, y, "", "#f1f3f4", TIME_WIDTH, 0.62))
     for row in table[table["start"] <= state.time].to_dict("records"):

@@ -90,17 +90,22 @@ def _drawn(
         else:
             for link in between:
                 _draw_link(axes, link, circles, inside=False, crowded=len(links) > 24)
-        for rank, circle in circles.items():
-            axes.add_patch(circle)
-            axes.annotate(
-                names.get(rank, str(rank)), circle.center, ha="center", va="center", zorder=5,
-                fontsize=12 if len(ranks) <= 16 else 8.5, fontweight="bold",
-            )  # fmt: skip
+        _draw_ranks(axes, circles, names)
         axes.set_xlim(-margin, width + margin)
         axes.set_ylim(-0.6, height + 0.3)
         axes.set_aspect("equal")
         _key(page.figure, links)
         return page.picture(_warned(simulated, said_of(ranks, hosts, links)))
+
+
+def _draw_ranks(axes: Axes, circles: Mapping[Any, Circle], names: Mapping[Any, str]) -> None:
+    size = 12 if len(circles) <= 16 else 8.5
+    for rank, circle in circles.items():
+        axes.add_patch(circle)
+        axes.annotate(
+            names.get(rank, str(rank)), circle.center, ha="center", va="center", zorder=5,
+            fontsize=size, fontweight="bold",
+        )  # fmt: skip
 
 
 def _warned(simulated: str, text: str = "") -> str:

@@ -1,11 +1,9 @@
-"""Pipeline schedules as they are planned, and as they were measured; the bubble marked."""
+"""Pipelines as a row of steps for each stage, the bubble marked."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
@@ -14,9 +12,9 @@ from course_lib.plan.schedules.steps import orders
 from course_lib.plan.schedules.timing import COLUMNS, bubble, timed
 from course_lib.show import tables
 from course_lib.show.picture import Picture
+from course_lib.show.pipelines.measured import measured
 from course_lib.show.style import CATEGORY, FAINT, PAPER, QUIET, readable_on, sheet
 
-_NUMBER = re.compile(r"\d+")
 _LIGHT = {"forward": "#7fb8dc", "backward": "#f4cd7e", "input": "#a9d8f3", "weight": "#7cc4b2"}
 
 
@@ -30,8 +28,7 @@ def schedule(
 
 
 def pipeline(source: Any, title: str = "", unit: str = "forward passes") -> Picture:
-    """One row a stage. `source` is a table of start, end, stage, micro_batch, chunk, phase, or the
-    steps of each stage, which are then timed."""
+    """One row a stage. `source`: a table of `COLUMNS`, or each stage's steps, yet to be timed."""
     if not isinstance(source, pd.DataFrame):
         source = timed(source)
     tables.require(source, ["start", "end", "stage", "micro_batch", "phase"], "pipeline")
@@ -67,72 +64,6 @@ def pipeline_measured(source: Any, step: int | None = None) -> Picture:
     table = measured(source, step)
     chosen = "" if step is None else f", step {step}"
     return pipeline(table, title=f"Measured pipeline{chosen}", unit="ms")
-
-
-def measured(source: Any, step: int | None = None) -> pd.DataFrame:
-    """Table for `pipeline` from what read.memory or read.profile returned, or their tables."""
-    rows = pd.concat([_phases(source), _spans(source)], ignore_index=True)
-    rows = rows.dropna(subset=["micro_batch"])
-    rows = rows[rows["phase"].isin(list(CATEGORY))]
-    if step is None and rows["step"].notna().any():
-        step = int(rows["step"].dropna().iloc[-1])
-    if step is not None:
-        rows = rows[rows["step"] == step]
-    if rows.empty:
-        raise ValueError(
-            "no forward or backward of a micro-batch was recorded"
-            + (f" in step {step}" if step is not None else "")
-            + "; run the job with the profiler or the memory trace on"
-        )
-    return rows.reindex(columns=COLUMNS).reset_index(drop=True)
-
-
-def _phases(source: Any) -> pd.DataFrame:
-    """Memory traces of several ranks have clocks of their own; their headers align them."""
-    parts = []
-    ranks = getattr(source, "ranks", ())
-    ranks = ranks if isinstance(ranks, tuple | list) else ()
-    ranks = [line for line in ranks if hasattr(line, "phases")]  # of a profile they are numbers
-    first_ns = min((int(line.start_unix_ns or 0) for line in ranks), default=0)
-    for line in ranks:
-        shift_us = (int(line.start_unix_ns or 0) - first_ns) / 1000
-        phases = line.phases
-        parts.append(
-            pd.DataFrame(
-                {
-                    "start": (tables.numbers(phases["begin_us"]) + shift_us) / 1000,
-                    "end": (tables.numbers(phases["end_us"]) + shift_us) / 1000,
-                    "stage": line.rank,
-                    "micro_batch": tables.numbers(phases["micro_batch"]),
-                    "chunk": tables.numbers(phases["chunk"]) if "chunk" in phases else np.nan,
-                    "phase": phases["phase"].astype(str),
-                    "step": tables.numbers(phases["step"]),
-                }
-            )
-        )
-    return pd.concat(parts) if parts else pd.DataFrame(columns=[*COLUMNS, "step"])
-
-
-def _spans(source: Any) -> pd.DataFrame:
-    spans = source if isinstance(source, pd.DataFrame) else getattr(source, "spans", None)
-    if not isinstance(spans, pd.DataFrame) or not {"rank", "name", "begin_us"} <= set(spans):
-        return pd.DataFrame(columns=[*COLUMNS, "step"])
-    names = spans["name"].astype(str).str.lower()
-    phase = names.str.extract(r"(input|weight)", expand=False).fillna(
-        names.str.extract(r"(forward|backward)", expand=False)
-    )
-    number = names.map(lambda name: float(m.group()) if (m := _NUMBER.search(name)) else np.nan)
-    return pd.DataFrame(
-        {
-            "start": tables.numbers(spans["begin_us"]) / 1000,
-            "end": tables.numbers(spans["end_us"]) / 1000,
-            "stage": spans["rank"].to_numpy(),
-            "micro_batch": number.to_numpy(),
-            "chunk": tables.numbers(names.str.extract(r"chunk (\d+)", expand=False)),
-            "phase": phase.to_numpy(),
-            "step": tables.numbers(spans["step"]) if "step" in spans else np.nan,
-        }
-    )
 
 
 def _row(axes: Axes, table: pd.DataFrame, row: int, whole: float) -> None:

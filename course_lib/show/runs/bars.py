@@ -1,4 +1,4 @@
-"""Times as bars; and what was guessed, computed and measured, side by side."""
+"""Where the time of a step goes, and which operators take it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from course_lib.plan.numbers import real
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import (
     BLUE,
     GREEN,
-    INK,
-    ORANGE,
-    QUIET,
-    VERMILION,
     colour,
     legend_below,
     listed,
@@ -111,85 +106,6 @@ def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
             f"{name} {tables.quantity(best[name] / divisor, unit)}" for name in best.index
         )
         return page.picture(f"Bars of the most expensive operators: {said}.")
-
-
-def predicted(
-    predicted: Mapping[str, float],
-    measured: Mapping[str, float],
-    unit: str = "ms",
-    what: str = "time",
-) -> Picture:
-    """Predicted beside measured for several things, with the ratio of the two."""
-    names = [name for name in predicted if name in measured]
-    if not names:
-        raise ValueError(
-            f"nothing is both predicted ({listed(predicted)}) and measured ({listed(measured)})"
-        )
-    first = np.array([float(predicted[name]) for name in names])
-    second = np.array([float(measured[name]) for name in names])
-    place = np.arange(len(names))
-    with sheet(height_in=1.5 + 0.62 * max(len(names), 2)) as page:
-        axes = page.axes(f"{what} ({unit})", "", "Predicted and measured")
-        axes.barh(place - 0.19, first, 0.36, color=ORANGE, hatch="//", label="predicted")
-        axes.barh(place + 0.19, second, 0.36, color=BLUE, label="measured")
-        for row in range(len(names)):
-            ratio = second[row] / first[row] if first[row] else float("nan")
-            tip = max(first[row], second[row])
-            axes.text(tip, row, f"  measured = {ratio:.2f} × predicted", va="center", fontsize=9.5)
-        axes.set_yticks(place, [shorten(name) for name in names])
-        axes.invert_yaxis()
-        axes.margins(x=0.32)
-        axes.set_xlim(left=0)
-        axes.grid(axis="y", visible=False)
-        legend_below(axes)
-        pairs = zip(names, first, second, strict=True)
-        said = [
-            f"{n} {tables.quantity(a, unit)} against {tables.quantity(b, unit)}"
-            for n, a, b in pairs
-        ]
-        return page.picture(f"Bars, predicted against measured {what}: {'; '.join(said)}.")
-
-
-def guess(
-    guess: float | None,
-    measured: float | Sequence[float],
-    prediction: float | None = None,
-    unit: str = "",
-    what: str = "",
-) -> Picture:
-    """A reader's guess, the formula's answer and every measurement on one axis. Judges nothing."""
-    points = np.atleast_1d(tables.numbers(np.atleast_1d(np.asarray(measured, dtype=float))))
-    middle = float(np.median(points)) if len(points) else float("nan")
-    said = [f"measured {tables.quantity(middle, unit)} (median of {len(points)})"]
-    with sheet(height_in=2.5) as page:
-        axes = page.axes(f"{what or 'measured'} ({unit})")
-        spread = np.linspace(-0.16, 0.16, len(points)) if len(points) > 1 else np.zeros(1)
-        axes.plot(points, spread, "o", color=BLUE, ms=8, mec="white", alpha=0.85)
-        rows = [("you measured", 0.0)]
-        for name, value, height, sign, paint in (
-            ("the formula says", prediction, 1.0, "D", GREEN),
-            ("you guessed", guess, 2.0, "s", VERMILION),
-        ):
-            if (value := real(value)) is not None:
-                axes.plot([value], [height], sign, color=paint, ms=11)
-                axes.plot([value, value], [-0.5, height], color=paint, lw=1.0, ls=":")
-                axes.annotate(
-                    tables.quantity(value, unit), (value, height), xytext=(11, 0),
-                    textcoords="offset points", va="center",
-                )  # fmt: skip
-                rows.append((name, height))
-                said.insert(0, f"{name.split()[-1]} {tables.quantity(value, unit)}")
-        axes.annotate(
-            tables.quantity(middle, unit), (points.max(initial=middle), 0), xytext=(11, 0),
-            textcoords="offset points", va="center", fontweight="bold", color=INK,
-        )  # fmt: skip
-        axes.set_yticks([height for _, height in rows], [name for name, _ in rows])
-        axes.set_ylim(-0.5, max(height for _, height in rows) + 0.5)
-        axes.grid(axis="y", visible=False)
-        axes.margins(x=0.18)
-        axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
-        axes.tick_params(axis="y", length=0, labelcolor=QUIET)
-        return page.picture(f"Points on one axis: {'; '.join(said)}.")
 
 
 def _step_rows(found: Mapping[str, pd.DataFrame], step: int | None) -> pd.DataFrame:

@@ -97,20 +97,7 @@ def scaling(table: pd.DataFrame, speed: str = "samples_per_second") -> Picture:
     with sheet(height_in=3.9) as page:
         left, right = page.panels(1, 2, width_ratios=[3, 2])
         for position, (name, part) in enumerate(groups.items()):
-            ordered = part.sort_values("devices")
-            devices, values = tables.numbers(ordered["devices"]), tables.numbers(ordered[speed])
-            percent = 100 * values / (values[0] * devices / devices[0])
-            look: dict[str, Any] = {
-                "color": SERIES[position % 8],
-                "marker": "osD^vPX*"[position % 8],
-            }
-            left.plot(devices, values[0] * devices / devices[0], color=INK, lw=1.2, ls=":")
-            left.plot(devices, values, label=str(name), **look)
-            right.plot(devices, percent, **look)
-            said.append(
-                f"{name} keeps {percent[-1]:.0f} % efficiency from {devices[0]:.0f} "
-                f"to {devices[-1]:.0f} devices"
-            )
+            said.append(_efficiency(left, right, part, speed, name, position))
         left.set(xlabel="devices", ylabel=speed.replace("_", " "), title="Speed (dotted: ideal)")
         right.set(xlabel="devices", ylabel="efficiency (%)", title="Efficiency")
         right.set_ylim(0, max(105.0, right.get_ylim()[1]))
@@ -120,6 +107,23 @@ def scaling(table: pd.DataFrame, speed: str = "samples_per_second") -> Picture:
         plain_ticks(left.yaxis)
         legend_below(left)
         return page.picture(f"Scaling chart. {'; '.join(said)}.")
+
+
+def _efficiency(
+    left: Axes, right: Axes, part: pd.DataFrame, speed: str, name: str, position: int
+) -> str:
+    ordered = part.sort_values("devices")
+    devices, values = tables.numbers(ordered["devices"]), tables.numbers(ordered[speed])
+    ideal = values[0] * devices / devices[0]
+    percent = 100 * values / ideal
+    look: dict[str, Any] = {"color": SERIES[position % 8], "marker": "osD^vPX*"[position % 8]}
+    left.plot(devices, ideal, color=INK, lw=1.2, ls=":")
+    left.plot(devices, values, label=name, **look)
+    right.plot(devices, percent, **look)
+    return (
+        f"{name} keeps {percent[-1]:.0f} % efficiency from {devices[0]:.0f} "
+        f"to {devices[-1]:.0f} devices"
+    )
 
 
 def _device_axis(axes: Axes, devices: Any) -> None:
