@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+from fractions import Fraction
 from types import SimpleNamespace
 
 import example_tables as example
@@ -214,6 +215,12 @@ def test_the_peak_in_words_is_the_peak_of_the_table():
 def test_a_rank_that_is_not_there_is_answered_with_those_that_are():
     with pytest.raises(ValueError, match=r"rank 7 is not in .* it has 0, 1, 2, 3"):
         show.memory_compare({"a": _both()}, rank=7)
+
+
+@pytest.mark.parametrize("number", [np.int64, np.float32, Fraction])
+def test_a_guess_is_drawn_whatever_kind_of_number_it_is(number):
+    alt = show.guess(number(3), 5.0, prediction=number(4), unit="s").alt
+    assert "guessed 3.00 s; says 4.00 s" in alt
 
 
 def test_a_guess_is_optional_and_never_judged():
