@@ -18,15 +18,15 @@ import pandas as pd
 from planner_residuals import held_out, write_residuals
 from planner_sources import read_folder
 
+from course_lib.plan.code_bases import STACKS
 from course_lib.plan.estimate import GIB, Estimate
-from course_lib.plan.intervals import memory_keys, time_keys
-from course_lib.plan.measured import Measured
-from course_lib.plan.memory import StageMemory, memory_of_stage
-from course_lib.plan.stacks import STACKS
-from course_lib.plan.stages import head_rank
+from course_lib.plan.memory.stage_memory import StageMemory, memory_of_stage
+from course_lib.plan.published.intervals import memory_keys, time_keys
+from course_lib.plan.published.runs import MeasuredRun
+from course_lib.plan.shapes.stages import head_rank
 
 
-def compared_stage(run: Measured) -> StageMemory:
+def compared_stage(run: MeasuredRun) -> StageMemory:
     if run.memory_of == "max":
         return Estimate(run.model, run.layout, run.cluster, run.stack).fullest
     last = head_rank(run.model, run.layout.pipeline, run.stack.stage_rule)
@@ -34,7 +34,7 @@ def compared_stage(run: Measured) -> StageMemory:
     return memory_of_stage(run.model, run.layout, run.stack, stage)
 
 
-def predicted_gib(run: Measured, estimate: Estimate) -> float:
+def predicted_gib(run: MeasuredRun, estimate: Estimate) -> float:
     stage = compared_stage(run)
     if run.memory_kind == "allocated":
         return stage.allocated / GIB
@@ -42,7 +42,7 @@ def predicted_gib(run: Measured, estimate: Estimate) -> float:
     return stage.reserved(run.stack) / GIB + (context if run.memory_kind == "device" else 0.0)
 
 
-def compare(run: Measured) -> dict[str, object]:
+def compare(run: MeasuredRun) -> dict[str, object]:
     estimate = Estimate(run.model, run.layout, run.cluster, run.stack)
     layout = run.layout
     row: dict[str, object] = {
@@ -74,7 +74,7 @@ def compare(run: Measured) -> dict[str, object]:
     return row
 
 
-def _timed(run: Measured, estimate: Estimate, measured_s: float) -> dict[str, object]:
+def _timed(run: MeasuredRun, estimate: Estimate, measured_s: float) -> dict[str, object]:
     low, high = estimate.interval
     unknown = STACKS["unknown"]
     other = Estimate(run.model, run.layout, run.cluster, unknown)
@@ -89,7 +89,7 @@ def _timed(run: Measured, estimate: Estimate, measured_s: float) -> dict[str, ob
     }
 
 
-def compared(runs: list[Measured]) -> pd.DataFrame:
+def compared(runs: list[MeasuredRun]) -> pd.DataFrame:
     """One row per run; what was not measured is missing."""
     table = pd.DataFrame([compare(run) for run in runs])
     wanted = ("error", "unknown_error", "inside", "memory_error", "measured_s", "measured_gib")

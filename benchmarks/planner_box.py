@@ -21,8 +21,8 @@ from typing import Any
 import pandas as pd
 
 from course_lib import Lab, gpt, links, plan
-from course_lib.plan.memory import memory_of_stage
-from course_lib.plan.ranks import coordinates
+from course_lib.plan.memory.stage_memory import memory_of_stage
+from course_lib.plan.shapes.ranks import coordinates
 
 TIME_GOAL, PART_GOAL, WHOLE_GOAL = 0.20, 0.05, 0.01
 ITERATIONS, RECORDED = 12, (2, 3)

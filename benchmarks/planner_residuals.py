@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from course_lib.plan.intervals import RESIDUALS
+from course_lib.plan.published.intervals import RESIDUALS
 
 FEWEST_FOR_RESIDUALS = 12
 FOLDS = 5

@@ -242,7 +242,8 @@ show.memory_ranks(pipes[1].memory)
 # If all *m* micro-batches go forward before the first comes back, stage 0 keeps *m* times those activations. That
 # is the price of a small bubble, unless the order of work changes.
 #
-# - **GPipe**: all forward passes, then all backward passes. Stage 0 keeps all *m* micro-batches.
+# - **GPipe**: all forward passes, then all backward passes. Stage 0 keeps all *m* micro-batches. (In the paper's
+#   figure the last micro-batch comes back first. This program starts with the first; time and memory are the same.)
 # - **1F1B** (yours so far): as soon as a backward pass can run, it does; one forward, one backward, in turn. The
 #   bubble is as long as before, but a stage keeps at most as many micro-batches as there are stages from it to
 #   the end.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from course_lib.plan import PlanError
-from course_lib.plan.measured import COLUMNS, Measured, read_measured
+from course_lib.plan.published.runs import COLUMNS, MeasuredRun, read_runs
 from planner_sources.bigscience import bigscience
 from planner_sources.common import Row
 from planner_sources.fsdp import llm_foundry, single_file, torchtitan
@@ -26,7 +26,7 @@ from planner_sources.megatron import (
 from planner_sources.megatron_ci import megatron_ci
 from planner_sources.nanotron import nanotron
 
-CONVERTERS: dict[frozenset[str], Callable[[Row], Measured | None]] = {
+CONVERTERS: dict[frozenset[str], Callable[[Row], MeasuredRun | None]] = {
     frozenset({"interleave_v_derived", "dp_derived"}): megatron_sc21,
     frozenset({"interleave_m", "iter_time_s"}): korthikanti,
     frozenset({"system", "iter_time_ms", "scaling_pct"}): megatron_2020,
@@ -49,12 +49,12 @@ def _rename(name: str) -> str:
     return "memory_gib" if name.startswith("peak_gpu_mem_reported") else name
 
 
-def read_file(path: Path) -> Iterator[Measured]:
+def read_file(path: Path) -> Iterator[MeasuredRun]:
     """Runs of one CSV file, of whatever source; nothing from a file of another kind."""
     with path.open(encoding="utf-8") as file:
         header = set(next(file, "").strip().split(","))
     if {"hardware", "software"} <= header and header & set(COLUMNS):
-        yield from read_measured(path)
+        yield from read_runs(path)
         return
     found = [make for columns, make in CONVERTERS.items() if columns <= header]
     if not found:
@@ -70,5 +70,5 @@ def read_file(path: Path) -> Iterator[Measured]:
             yield run
 
 
-def read_folder(folder: Path) -> list[Measured]:
+def read_folder(folder: Path) -> list[MeasuredRun]:
     return [run for path in sorted(folder.glob("*.csv")) for run in read_file(path)]

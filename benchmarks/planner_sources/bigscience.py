@@ -7,9 +7,9 @@ import re
 import pandas as pd
 
 from course_lib.plan import Layout, Model
-from course_lib.plan.machines import cluster, device
-from course_lib.plan.measured import Measured
-from course_lib.plan.stacks import stack_named
+from course_lib.plan.code_bases import stack_named
+from course_lib.plan.hardware.machines import cluster, device
+from course_lib.plan.published.runs import MeasuredRun
 from planner_sources.common import Row
 
 # Depth and width of BigScience's sizes (its job scripts; 32 heads, 1024 tokens, GPT-2 vocabulary).
@@ -54,7 +54,7 @@ def _bigscience_layout(row: Row, label: str) -> Layout:
     )
 
 
-def bigscience(row: Row) -> Measured | None:
+def bigscience(row: Row) -> MeasuredRun | None:
     """Megatron-LM and Megatron-DeepSpeed with pipelines, on Jean Zay's V100; runs of other code
     bases, with offloading, or with a mis-set model (104B) are left out."""
     model = _bigscience_model(row)
@@ -69,7 +69,7 @@ def bigscience(row: Row) -> Measured | None:
     machine = cluster("jean-zay-v100", layout.devices)
     if "16GB" in row.gpu:
         machine = machine.but(device=device("V100-16GB"))
-    return Measured(
+    return MeasuredRun(
         "bigscience",
         model,
         layout,

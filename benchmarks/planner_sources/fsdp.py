@@ -7,9 +7,9 @@ import re
 import pandas as pd
 
 from course_lib.plan import Layout, Model, preset
-from course_lib.plan.machines import cluster
-from course_lib.plan.measured import Measured
-from course_lib.plan.stacks import stack_named
+from course_lib.plan.code_bases import stack_named
+from course_lib.plan.hardware.machines import cluster
+from course_lib.plan.published.runs import MeasuredRun
 from planner_sources.common import Row
 
 # Depth, width and heads of MosaicML's MPT family (llm-foundry's configurations).
@@ -27,7 +27,7 @@ MPT = {
 MPT_CLUSTERS = {"h100_80gb": "dgx-h100", "a100_80gb": "selene", "a100_40gb": "a100-40gb-roce"}
 
 
-def llm_foundry(row: Row) -> Measured | None:
+def llm_foundry(row: Row) -> MeasuredRun | None:
     if "fp8" in row.precision or row.activation_cpu_offload is True:
         return None
     layers, hidden, heads = MPT[row.model]
@@ -46,7 +46,7 @@ def llm_foundry(row: Row) -> Measured | None:
     seconds = batch * model.sequence / row.tokens_per_s
     machine = cluster(MPT_CLUSTERS[row.gpu], layout.devices)
     source = f"llm-foundry-{row.gpu[:4]}"
-    return Measured(source, model, layout, machine, stack_named("llm-foundry"), seconds)
+    return MeasuredRun(source, model, layout, machine, stack_named("llm-foundry"), seconds)
 
 
 LLAMA = {
@@ -88,7 +88,7 @@ def _titan_layout(row: Row, layers: int, how: str) -> Layout:
     )
 
 
-def torchtitan(row: Row) -> Measured | None:
+def torchtitan(row: Row) -> MeasuredRun | None:
     """bf16 only. Recomputation of single operations costs little time; what it keeps is not
     published, so memory is compared where everything or nothing is recomputed."""
     model = _llama(str(row.model), int(row.seq_len))
@@ -103,7 +103,7 @@ def torchtitan(row: Row) -> Measured | None:
         rate = float(row.tokens_per_s_per_gpu) * layout.devices
         seconds = layout.global_batch * model.sequence / rate
     told = how in ("full", "none") and not overflowed and pd.notna(row.peak_mem_GiB)
-    return Measured(
+    return MeasuredRun(
         f"torchtitan-{'h100' if 'H100' in row.gpu else 'a100'}",
         model,
         layout,
@@ -119,7 +119,7 @@ def _is_number(value: object) -> bool:
     return re.fullmatch(r"[\d.]+", str(value)) is not None
 
 
-def single_file(row: Row) -> Measured | None:
+def single_file(row: Row) -> MeasuredRun | None:
     """llm.c on 8 devices; "about" and inconsistent rows are marked in the notes."""
     if "do not use" in str(row.notes) or pd.isna(row.iter_time_s) or pd.isna(row.seq_len):
         return None
@@ -135,4 +135,4 @@ def single_file(row: Row) -> Measured | None:
     layout = Layout(data=int(row.n_gpus), micro_batch=micro, global_batch=batch, zero=1)
     machine = cluster("dgx-h100" if "H100" in row.gpu else "selene", layout.devices)
     stack = stack_named("single-file")
-    return Measured("single-file", model, layout, machine, stack, float(row.iter_time_s))
+    return MeasuredRun("single-file", model, layout, machine, stack, float(row.iter_time_s))

@@ -7,14 +7,14 @@ import re
 import pandas as pd
 
 from course_lib.plan import Layout, Model
-from course_lib.plan.flops import of_iteration
-from course_lib.plan.machines import cluster
-from course_lib.plan.measured import Measured
-from course_lib.plan.stacks import stack_named
+from course_lib.plan.code_bases import stack_named
+from course_lib.plan.hardware.machines import cluster
+from course_lib.plan.published.runs import MeasuredRun
+from course_lib.plan.shapes.flops import of_iteration
 from planner_sources.common import Row, gpt, run_of
 
 
-def megatron_sc21(row: Row) -> Measured:
+def megatron_sc21(row: Row) -> MeasuredRun:
     virtual = 1 if pd.isna(row.interleave_v_derived) else int(row.interleave_v_derived)
     layout = Layout(
         data=int(row.dp_derived),
@@ -29,12 +29,12 @@ def megatron_sc21(row: Row) -> Measured:
     )
     seconds = float(row.iter_time_s_derived_from_rounded_TFLOPs)
     machine = cluster("selene", layout.devices)
-    return Measured(
+    return MeasuredRun(
         "megatron-sc21", gpt(row), layout, machine, stack_named("megatron-2021"), seconds
     )
 
 
-def korthikanti(row: Row) -> Measured | None:
+def korthikanti(row: Row) -> MeasuredRun | None:
     seconds = re.match(r"[\d.]+", str(row.iter_time_s))
     if seconds is None:
         return None
@@ -49,10 +49,10 @@ def korthikanti(row: Row) -> Measured | None:
     )
     machine = cluster("selene", layout.devices)
     stack = stack_named("megatron-2021")
-    return Measured("korthikanti", gpt(row), layout, machine, stack, float(seconds.group()))
+    return MeasuredRun("korthikanti", gpt(row), layout, machine, stack, float(seconds.group()))
 
 
-def megatron_2020(row: Row) -> Measured:
+def megatron_2020(row: Row) -> MeasuredRun:
     """Recomputation is not stated; the published rates count it, as the scripts of then did."""
     batch = int(row.global_batch_seqs) // int(row.dp)
     layout = Layout(
@@ -67,10 +67,12 @@ def megatron_2020(row: Row) -> Measured:
     machine = cluster("selene" if "A100" in row.system else "dgx-2", layout.devices)
     model = gpt(row, int(row.vocab))
     seconds = float(row.iter_time_ms) / 1e3
-    return Measured("megatron-2020", model, layout, machine, stack_named("megatron-2020"), seconds)
+    return MeasuredRun(
+        "megatron-2020", model, layout, machine, stack_named("megatron-2020"), seconds
+    )
 
 
-def megatron_2021(row: Row) -> Measured | None:
+def megatron_2021(row: Row) -> MeasuredRun | None:
     """The README of January 2021: only the product of tensor and pipeline sizes is given; tensor
     parallelism was used up to the node first, and the micro-batches are those of Table 1."""
     micro = {1: 16, 2: 16, 4: 16, 8: 8, 16: 4, 32: 2, 64: 2, 144: 1, 280: 1, 512: 1}
@@ -94,23 +96,23 @@ def megatron_2021(row: Row) -> Measured | None:
     seconds = of_iteration(model, layout).hardware / rate
     machine = cluster("selene", layout.devices)
     stack = stack_named("megatron-2020")
-    return Measured("megatron-2021", model, layout, machine, stack, seconds)
+    return MeasuredRun("megatron-2021", model, layout, machine, stack, seconds)
 
 
-def vtrain(row: Row) -> Measured | None:
+def vtrain(row: Row) -> MeasuredRun | None:
     if row.n_gpus != row.tp * row.pp * row.dp:
         return None
     layout = run_of(row, recompute="full", precision="fp16", flash=False)
     source = "vtrain-single" if row.n_gpus <= 8 else "vtrain-multi"
     machine = cluster("selene", layout.devices)
     stack = stack_named("megatron-deepspeed")
-    return Measured(source, gpt(row, 50257), layout, machine, stack, float(row.iter_time_s))
+    return MeasuredRun(source, gpt(row, 50257), layout, machine, stack, float(row.iter_time_s))
 
 
-def jubench(row: Row) -> Measured:
+def jubench(row: Row) -> MeasuredRun:
     layout = run_of(
         row, recompute="selective", sequence_parallel=True, precision="fp16", flash=True, zero=1
     )
     machine = cluster("juwels-booster", layout.devices)
     stack = stack_named("megatron-2023")
-    return Measured("jubench", gpt(row, 50257), layout, machine, stack, float(row.iter_time_s))
+    return MeasuredRun("jubench", gpt(row, 50257), layout, machine, stack, float(row.iter_time_s))

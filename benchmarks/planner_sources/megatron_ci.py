@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from course_lib.plan import Layout, Model
-from course_lib.plan.machines import cluster
-from course_lib.plan.measured import Measured
-from course_lib.plan.stacks import stack_named
+from course_lib.plan.code_bases import stack_named
+from course_lib.plan.hardware.machines import cluster
+from course_lib.plan.published.runs import MeasuredRun
 from planner_sources.common import Row
 
 
@@ -58,7 +58,7 @@ def _ci_layout(row: Row) -> Layout | None:
     )
 
 
-def megatron_ci(row: Row) -> Measured | None:
+def megatron_ci(row: Row) -> MeasuredRun | None:
     """Tests of Megatron-LM's core: GPT without experts, trained, on a known number of devices.
     Their times are of deterministic communication and kernels, so only memory is compared."""
     test = str(row.test_case)
@@ -71,7 +71,7 @@ def megatron_ci(row: Row) -> Measured | None:
         return None
     name = str(row.platform)
     machine = "dgx-b200" if "gb200" in name else "dgx-h100" if "h100" in name else "selene"
-    return Measured(
+    return MeasuredRun(
         "megatron-ci",
         _ci_model(row, test),
         layout,

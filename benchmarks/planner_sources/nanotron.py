@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from course_lib.plan import Model
+from course_lib.plan.code_bases import stack_named
 from course_lib.plan.estimate import Estimate
-from course_lib.plan.machines import cluster
-from course_lib.plan.measured import Measured
-from course_lib.plan.stacks import stack_named
+from course_lib.plan.hardware.machines import cluster
+from course_lib.plan.published.runs import MeasuredRun
 from planner_sources.common import Row, run_of
 
 
@@ -53,7 +53,7 @@ def _nanotron_model(row: Row) -> Model:
     )
 
 
-def nanotron(row: Row) -> Measured | None:
+def nanotron(row: Row) -> MeasuredRun | None:
     succeeded = bool(row.succeeded)
     model = _nanotron_model(row)
     # The published batch is rounded in some rows; the product is what ran.
@@ -63,7 +63,7 @@ def nanotron(row: Row) -> Measured | None:
     if succeeded and row.tp > 1 and not Estimate(model, layout, machine, stack).fits:
         layout = layout.but(sequence_parallel=True)  # it ran, so it must have fitted
     seconds = layout.global_batch * model.sequence / row.tokens_per_s if succeeded else None
-    return Measured(
+    return MeasuredRun(
         "nanotron",
         model,
         layout,

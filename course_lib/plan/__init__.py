@@ -11,38 +11,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from course_lib.plan.checks import PlanError
-from course_lib.plan.layout import Layout
-from course_lib.plan.model import Model, Patches
-from course_lib.plan.presets import PRESETS, preset
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model, Patches
+from course_lib.plan.shapes.presets import PRESETS, preset
 
 if TYPE_CHECKING:
-    from course_lib.plan.calibration import Observation, calibrate
+    from course_lib.plan.code_bases import STACKS, Stack
     from course_lib.plan.estimate import Estimate, largest_micro_batch, predict
-    from course_lib.plan.flops import of_iteration, of_sequence, training_days
-    from course_lib.plan.hardware import Cluster, Device, Link, Tier
+    from course_lib.plan.hardware.cluster import Cluster, Device, Link, Tier
+    from course_lib.plan.hardware.machines import CLUSTERS, DEVICES, box, cluster, device
+    from course_lib.plan.hardware.measured_links import with_links
     from course_lib.plan.layout_search import Choice, search
-    from course_lib.plan.links import with_links
-    from course_lib.plan.machines import CLUSTERS, DEVICES, box, cluster, device
-    from course_lib.plan.nccl_simulation import nccl_log
-    from course_lib.plan.parameter_counts import on_rank, parameters
-    from course_lib.plan.ranks import groups
     from course_lib.plan.scale import Failures, campaign, checkpoint_s, scale_out
-    from course_lib.plan.stacks import STACKS, Stack
+    from course_lib.plan.shapes.flops import of_iteration, of_sequence, training_days
+    from course_lib.plan.shapes.parameter_counts import on_rank, parameters
+    from course_lib.plan.shapes.ranks import groups
+    from course_lib.plan.simulated_nccl.log import nccl_log
+    from course_lib.plan.time.calibration import Observation, calibrate
 
 # Resolved on first use: whoever only names a layout need not load the whole room.
 LATE: dict[str, str] = {
-    "calibration": "Observation calibrate",
+    "time.calibration": "Observation calibrate",
     "estimate": "Estimate largest_micro_batch predict",
-    "flops": "of_iteration of_sequence training_days",
-    "hardware": "Cluster Device Link Tier",
+    "shapes.flops": "of_iteration of_sequence training_days",
+    "hardware.cluster": "Cluster Device Link Tier",
     "layout_search": "Choice search",
-    "links": "with_links",
-    "machines": "CLUSTERS DEVICES box cluster device",
-    "nccl_simulation": "nccl_log",
-    "parameter_counts": "on_rank parameters",
-    "ranks": "groups",
+    "hardware.measured_links": "with_links",
+    "hardware.machines": "CLUSTERS DEVICES box cluster device",
+    "simulated_nccl.log": "nccl_log",
+    "shapes.parameter_counts": "on_rank parameters",
+    "shapes.ranks": "groups",
     "scale": "Failures campaign checkpoint_s scale_out",
-    "stacks": "STACKS Stack",
+    "code_bases": "STACKS Stack",
 }
 _MODULE_OF = {name: module for module, names in LATE.items() for name in names.split()}
 

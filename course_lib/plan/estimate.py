@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from course_lib.plan import flops
-from course_lib.plan.checks import PlanError
-from course_lib.plan.constants import CONTEXT_GIB, USABLE_MEMORY_SHARE
-from course_lib.plan.hardware import Cluster
-from course_lib.plan.intervals import Interval, memory_interval, time_interval
-from course_lib.plan.iteration import iteration_parts
-from course_lib.plan.layout import Layout
-from course_lib.plan.memory import StageMemory, memory_of_stages, peak_stage
-from course_lib.plan.model import Model
-from course_lib.plan.stacks import STACKS, Stack, stack_named
+from course_lib.plan.checks import PlanError, number
+from course_lib.plan.code_bases import STACKS, Stack, stack_named
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.hardware.efficiency import CONTEXT_GIB, USABLE_MEMORY_SHARE
+from course_lib.plan.memory.stage_memory import StageMemory, memory_of_stages, peak_stage
+from course_lib.plan.published.intervals import Interval, memory_interval, time_interval
+from course_lib.plan.shapes import flops
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+from course_lib.plan.time.iteration import iteration_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +124,7 @@ class Estimate:
 
     def seconds_for(self, tokens: float) -> float:
         """Time to train on so many tokens (the benchmark's "time to report" is that of 20 M)."""
-        return tokens / self.tokens_per_s
+        return number("tokens", tokens) / self.tokens_per_s
 
     def days(self, tokens: float) -> float:
         return self.seconds_for(tokens) / DAY_S

@@ -8,12 +8,12 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from course_lib.plan.checks import PlanError
+from course_lib.plan.checks import PlanError, whole_number
+from course_lib.plan.code_bases import Stack, stack_named
 from course_lib.plan.estimate import Estimate
-from course_lib.plan.hardware import Cluster
-from course_lib.plan.layout import Layout
-from course_lib.plan.model import Model
-from course_lib.plan.stacks import Stack, stack_named
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,6 +137,7 @@ def search(
 ) -> Found:
     """Every layout of the choice that uses all devices of the cluster."""
     code = stack_named(stack) if isinstance(stack, str) else stack
+    global_batch = whole_number("global_batch", global_batch)
     refused: dict[str, int] = {}
     fitting: list[Estimate] = []
     overflowing: list[Estimate] = []

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import exp, sqrt
 from typing import TYPE_CHECKING
 
-from course_lib.plan.checks import PlanError
+from course_lib.plan.checks import PlanError, keep_numbers
 from course_lib.plan.estimate import DAY_S, Estimate
-from course_lib.plan.parameter_counts import parameters
+from course_lib.plan.shapes.parameter_counts import parameters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +28,9 @@ class Failures:
     node_mtbf_hours: float = 6300.0
     checkpoint_s: float = 60.0
     restart_s: float = 900.0
+
+    def __post_init__(self) -> None:
+        keep_numbers(self, "node_mtbf_hours", "checkpoint_s", "restart_s")
 
     def mtbf_s(self, nodes: int) -> float:
         """Of the whole job: any node ends it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from course_lib.plan.nccl_simulation import MARK
+from course_lib.plan.simulated_nccl.log import MARK
 from course_lib.read import lines, nccl_lines, prefix
 from course_lib.read.lines import PathLike
 from course_lib.read.nccl_channels import ChannelLines

@@ -9,18 +9,19 @@ from importlib import import_module
 from typing import Any
 
 _WHERE = {  # no module is named like a function: importing it would take the name
-    "curves": ("loss", "throughput", "loss_scale", "scaling"),
-    "bars": ("step_time", "operators", "predicted", "guess"),
-    "layout_points": ("layouts",),
-    "links": ("link_heat", "link_curve"),
-    "networks": ("topology",),
-    "grid": ("ranks",),
-    "memories": ("memory", "memory_ranks", "memory_compare"),
-    "peaks": ("memory_parts", "memory_kinds"),
-    "walls": ("batches",),
-    "pipelines": ("pipeline", "pipeline_measured", "schedule"),
-    "loads": ("monitor", "monitor_panel"),
-    "timelines": ("timeline",),
+    "runs.curves": ("loss", "throughput", "loss_scale", "scaling"),
+    "runs.bars": ("step_time", "operators"),
+    "predictions.guesses": ("predicted", "guess"),
+    "predictions.layout_points": ("layouts",),
+    "networks.measured_links": ("link_heat", "link_curve"),
+    "networks.topology": ("topology",),
+    "networks.rank_groups": ("ranks",),
+    "memories.over_time": ("memory", "memory_ranks", "memory_compare"),
+    "memories.peaks": ("memory_parts", "memory_kinds"),
+    "memories.batches": ("batches",),
+    "pipelines.drawing": ("pipeline", "pipeline_measured", "schedule"),
+    "runs.loads": ("monitor", "monitor_panel"),
+    "runs.timelines": ("timeline",),
     "picture": ("Picture",),
 }
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}

@@ -6,20 +6,21 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from course_lib.plan import Layout, PlanError, preset, processor
-from course_lib.plan.calibration import Observation, calibrate
-from course_lib.plan.communication import (
+from course_lib.plan import Layout, PlanError, preset
+from course_lib.plan.code_bases import STACKS
+from course_lib.plan.estimate import Estimate
+from course_lib.plan.hardware import cpu_rates
+from course_lib.plan.hardware.machines import box
+from course_lib.plan.hardware.measured_links import with_links
+from course_lib.plan.time.calibration import Observation, calibrate
+from course_lib.plan.time.communication import (
     Group,
     all_gather_s,
     all_reduce_s,
     reduce_scatter_s,
     ring_all_reduce_s,
 )
-from course_lib.plan.estimate import Estimate
-from course_lib.plan.iteration import iteration_parts
-from course_lib.plan.links import with_links
-from course_lib.plan.machines import box
-from course_lib.plan.stacks import STACKS
+from course_lib.plan.time.iteration import iteration_parts
 
 COURSE = STACKS["course"]
 SLOW = replace(COURSE, host_forward_ms=1.2, host_backward_ms=1.8, iteration_ms=6)
@@ -168,9 +169,9 @@ def test_what_waits_for_a_message_leaves_its_processor_to_others():
     ],
 )
 def test_a_processor_tells_how_fast_it_multiplies_halves(tmp_path, monkeypatch, flags, bf16, fp16):
-    monkeypatch.setattr(processor, "FLAGS", tmp_path / "cpuinfo")
-    assert processor.products_relative_to_fp32() == {"bf16": 0.055, "fp16": 0.055}
-    processor.FLAGS.write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\nbugs\t\t:\n")
+    monkeypatch.setattr(cpu_rates, "FLAGS", tmp_path / "cpuinfo")
+    assert cpu_rates.products_relative_to_fp32() == {"bf16": 0.055, "fp16": 0.055}
+    cpu_rates.FLAGS.write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\nbugs\t\t:\n")
     device = box().device
     assert device.peak_tflops("bf16") / device.peak_tflops("fp32") == pytest.approx(bf16)
     assert device.peak_tflops("fp16") / device.peak_tflops("fp32") == pytest.approx(fp16)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from course_lib.plan import Layout, Model
-from course_lib.plan.flops import of_iteration
-from course_lib.plan.parameter_counts import on_rank
+from course_lib.plan.shapes.flops import of_iteration
+from course_lib.plan.shapes.parameter_counts import on_rank
 
 COUNTER = Path(__file__).with_name("count_engine.py")
 SHAPE = "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 32 --vocab-size 300"

@@ -7,8 +7,8 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from course_lib.plan import Layout, Model, Patches, preset
-from course_lib.plan.flops import of_iteration, of_sequence, training_days
-from course_lib.plan.parameter_counts import parameters
+from course_lib.plan.shapes.flops import of_iteration, of_sequence, training_days
+from course_lib.plan.shapes.parameter_counts import parameters
 
 
 def test_the_18_b_case_of_the_original_lab_and_what_its_wrong_sequence_hid():

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from course_lib.plan import Layout, Model, preset
-from course_lib.plan.memory import (
+from course_lib.plan.code_bases import STACKS, Stack
+from course_lib.plan.memory.stage_memory import (
     layer_activations,
     memory_of_stage,
     memory_of_stages,
     peak_stage,
 )
-from course_lib.plan.pipeline import alive
-from course_lib.plan.stacks import STACKS, Stack
+from course_lib.plan.schedules.costs import alive
 
 GIB = 2**30
 PAPER = Stack("arXiv 2205.05198", dropout=True)

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from course_lib import plan, read
-from course_lib.plan.nccl_cluster import NcclCluster, binary_tree
-from course_lib.plan.nccl_wording import WORDINGS
+from course_lib.plan.simulated_nccl.cluster import NcclCluster, binary_tree
+from course_lib.plan.simulated_nccl.wording import WORDINGS
 
 SHAPES = [(1, 2), (1, 8), (2, 1), (2, 2), (3, 4), (5, 1), (8, 8)]
 ROADS = [

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from course_lib.plan import Layout, Model, Patches, preset
-from course_lib.plan.parameter_counts import on_rank, parameters
-from course_lib.plan.stages import head_rank, layers_of_stages
+from course_lib.plan.shapes.parameter_counts import on_rank, parameters
+from course_lib.plan.shapes.stages import head_rank, layers_of_stages
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,25 @@
 """What the course's program holds, counted by the planner and as its memory traces showed it.
 
 The traced values are of the model "tiny" on the box, in MiB at the peak of one rank of a stage; the
-bytes of a run depend on its layout alone, so they are the same on every machine.
+bytes of a run depend on its layout alone, so they are the same on every machine. One run is traced
+here and now, lest the program move on and the kept values stay behind.
 """
+
+import os
+import subprocess
+import sys
 
 import pytest
 
+from course_lib import gpt, read
 from course_lib.plan import STACKS, Layout, box, largest_micro_batch, predict, preset
-from course_lib.plan.memory import memory_of_stage
+from course_lib.plan.memory.stage_memory import memory_of_stage
 
 MIB = 2**20
 EIGHT = {"micro_batch": 1, "global_batch": 8}
+PARTS = ("parameters", "gradients", "optimizer", "activations", "temporary")
 TRACED = {
-    # layout, stage: parameters, gradients, optimizer, activations, temporary
+    # layout, stage, MiB of PARTS
     "one": (Layout(micro_batch=4), 0, (7.09, 7.09, 14.18, 32.58, 0.50)),
     "accumulated": (Layout(global_batch=4), 0, (7.09, 7.09, 14.18, 8.15, 0.13)),
     "zero 1": (Layout(data=4, micro_batch=2, zero=1), 0, (7.09, 8.86, 3.54, 16.29, 0.25)),
@@ -47,6 +54,46 @@ def test_every_part_is_within_two_percent_of_what_was_traced(name):
     )
     for (part, size), mib in zip(memory.traced.items(), traced, strict=True):
         assert size / MIB == pytest.approx(mib, rel=0.02, abs=0.01), part
+
+
+@pytest.fixture(scope="module")
+def traced_now(repository, tmp_path_factory):
+    """Recipe and memory trace of the program on two pipeline stages, with GPipe."""
+    recipe = gpt.recipe(
+        "now", memory=(2, 3), iterations=4, gpus_per_node=2, pipeline=2, schedule="gpipe", **EIGHT
+    )
+    folder, program = tmp_path_factory.mktemp("run"), repository / "code" / recipe.program
+    places = {"{run}": str(folder), "--data-path": "--mock-data"}
+    flags = [flag for flag in recipe.arguments if not flag.startswith("{data}")]
+    for word, place in places.items():
+        flags = [flag.replace(word, place) for flag in flags]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [sys.executable, *launcher, str(program), *flags],
+        env={**os.environ, "COURSE_RUN_DIR": str(folder)},
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return recipe, read.memory(folder)
+
+
+@pytest.mark.parametrize("stage", [0, 1])
+def test_a_run_of_today_holds_what_the_planner_counts(traced_now, stage):
+    recipe, memory = traced_now
+    planned = memory_of_stage(gpt.model(recipe), gpt.layout(recipe), STACKS["course"], stage).traced
+    (timeline,) = (line for line in memory.ranks if line.rank == stage)
+    assert set(timeline.peak_composition) == set(planned)
+    for part, size in timeline.peak_composition.items():
+        assert planned[part] == pytest.approx(size, rel=0.02, abs=0.01 * MIB), part
+
+
+def test_the_kept_values_are_those_that_a_run_of_today_traces(traced_now):
+    _, memory = traced_now
+    (timeline,) = (line for line in memory.ranks if line.rank == 1)
+    layout, stage, kept = TRACED["gpipe, last"]
+    assert (layout.schedule, stage) == ("gpipe", 1)
+    found = [timeline.peak_composition[part] / MIB for part in PARTS]
+    assert found == pytest.approx(kept, abs=0.01)
 
 
 def test_a_rank_of_the_box_has_no_driver_to_make_room_for():

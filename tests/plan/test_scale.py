@@ -5,8 +5,9 @@ from math import sqrt
 import pytest
 
 from course_lib.plan import Layout, PlanError, preset
+from course_lib.plan.code_bases import STACKS
 from course_lib.plan.estimate import Estimate
-from course_lib.plan.machines import cluster
+from course_lib.plan.hardware.machines import cluster
 from course_lib.plan.scale import (
     Failures,
     campaign,
@@ -16,7 +17,6 @@ from course_lib.plan.scale import (
     useful_share,
     young_interval_s,
 )
-from course_lib.plan.stacks import STACKS
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@
 import pytest
 
 from course_lib.plan import PlanError, preset
+from course_lib.plan.hardware.machines import cluster
 from course_lib.plan.layout_search import Choice, layout_text, search
-from course_lib.plan.machines import cluster
 
 
 @pytest.fixture(scope="module")

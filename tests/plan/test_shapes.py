@@ -3,7 +3,7 @@
 import pytest
 
 from course_lib.plan import PRESETS, Layout, Model, Patches, PlanError, preset
-from course_lib.plan.ranks import devices_of_group_per_node, groups
+from course_lib.plan.shapes.ranks import devices_of_group_per_node, groups
 
 
 def test_the_error_of_a_batch_names_value_rule_and_cure():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+from fractions import Fraction
 from types import SimpleNamespace
 
 import example_tables as example
@@ -216,6 +217,12 @@ def test_a_rank_that_is_not_there_is_answered_with_those_that_are():
         show.memory_compare({"a": _both()}, rank=7)
 
 
+@pytest.mark.parametrize("number", [np.int64, np.float32, Fraction])
+def test_a_guess_is_drawn_whatever_kind_of_number_it_is(number):
+    alt = show.guess(number(3), 5.0, prediction=number(4), unit="s").alt
+    assert "guessed 3.00 s; says 4.00 s" in alt
+
+
 def test_a_guess_is_optional_and_never_judged():
     alt = show.guess(..., 5.0, unit="s").alt
     assert alt == "Points on one axis: measured 5.00 s (median of 1)."
@@ -227,7 +234,7 @@ def test_ranks_in_two_groups_are_refused():
 
 
 def test_kinds_of_one_timeline_have_colours_of_their_own():
-    from course_lib.show.timelines import _paints
+    from course_lib.show.runs.timelines import _paints
 
     names = ("forward", "backward", "data", "communication: gradients", "optimizer")
     spans = pd.DataFrame({"kind": names, "begin_us": 0.0, "end_us": range(1, 6)})
@@ -292,7 +299,7 @@ def test_before_the_first_look_the_live_table_is_empty():
 
 
 def test_a_range_inside_another_lies_below_it_in_the_timeline():
-    from course_lib.show import timelines
+    from course_lib.show.runs import timelines
 
     spans = example.spans()
     lanes = timelines._lanes(spans)

@@ -7,16 +7,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
-from course_lib.show import moving, schedules
+from course_lib.show import moving
 from course_lib.show.moving import (
     collectives,
     ddp,
     fsdp,
     loss_scaler,
-    pipeline_frames,
     tensor_mlp,
 )
 from course_lib.show.picture import OUTPUT_LIMIT_BYTES
@@ -154,31 +153,6 @@ def test_the_slope_of_the_activation_is_right():
     assert np.allclose(tensor_mlp.activation_slope(z), slope, atol=1e-6)
 
 
-@pytest.mark.parametrize("schedule", ["naive", "gpipe", "1f1b"])
-def test_the_frames_of_a_pipeline_add_up_to_its_bubble(schedule):
-    table = schedules.timed(schedules.orders(schedule, 4, 4))
-    states = pipeline_frames.simulate(table)
-    ends = [state.time for state in states[1:]] + [table["end"].max()]
-    waiting = sum(
-        (end - state.time) * sum(work is None for work in state.busy)
-        for state, end in zip(states, ends, strict=True)
-    )
-    assert waiting / (4 * table["end"].max()) == pytest.approx(schedules.bubble(table))
-
-
-def test_in_a_naive_pipeline_one_stage_works_at_a_time():
-    states = pipeline_frames.simulate(schedules.timed(schedules.naive(4, 1)))
-    assert {sum(work is not None for work in state.busy) for state in states} == {1}
-
-
-def test_gpipe_holds_all_micro_batches_and_1f1b_only_as_many_as_stages():
-    most = {}
-    for name in "gpipe", "1f1b":
-        states = pipeline_frames.simulate(schedules.timed(schedules.orders(name, 3, 8)))
-        most[name] = max(max(state.holds) for state in states)
-    assert most == {"gpipe": 8, "1f1b": 3}
-
-
 def test_the_loss_scale_halves_ten_times_before_the_first_step():
     states = loss_scaler.simulate(14)
     assert states[0].scale == 8388608
@@ -311,10 +285,3 @@ def test_in_front_of_a_reader_a_story_carries_its_stepper_and_the_strip(monkeypa
 def test_what_does_not_fit_is_refused_with_what_does(make, words):
     with pytest.raises(ValueError, match=words):
         make()
-
-
-@settings(max_examples=20, deadline=None)
-@given(stages=some.integers(1, 5), micro_batches=some.integers(1, 5))
-def test_every_pipeline_frame_has_somebody_at_work(stages, micro_batches):
-    table = schedules.timed(schedules.gpipe(stages, micro_batches))
-    assert all(any(state.busy) for state in pipeline_frames.simulate(table))

@@ -20,7 +20,7 @@ COLUMN, ROW = 1.55, 1.5
 
 
 @dataclass(frozen=True)
-class State:
+class DdpState:
     """After one moment of the step; layer numbers count from 0."""
 
     moment: str
@@ -48,13 +48,13 @@ def gradient(weights: Sequence[float], samples: Sequence[tuple[float, float]]) -
     return total
 
 
-def simulate(ranks: int) -> list[State]:
+def simulate(ranks: int) -> list[DdpState]:
     """Backward goes from the last layer to the first; a layer's gradients travel while the layer
     before it is computed."""
     layers = len(WEIGHTS)
     local = [gradient(WEIGHTS, [sample]) for sample in data(ranks)]
     mean = [sum(column) / ranks for column in zip(*local, strict=True)]
-    state = State(
+    state = DdpState(
         "same weights, different data",
         "Rank 0 broadcast its weights once, at the start. Every rank has other samples.",
         (WEIGHTS,) * ranks,
@@ -83,8 +83,12 @@ def simulate(ranks: int) -> list[State]:
 
 
 def _moment(
-    state: State, held: list[list[float | None]], averaged: set[int], computing: int, reducing: int
-) -> State:
+    state: DdpState,
+    held: list[list[float | None]],
+    averaged: set[int],
+    computing: int,
+    reducing: int,
+) -> DdpState:
     layers = len(WEIGHTS)
     moment, text = [], ""
     if computing >= 0:
@@ -113,7 +117,7 @@ def ddp_step(ranks: int = 3) -> Story:
     return Story(f"One step of data parallelism on {ranks} ranks", frames)
 
 
-def _scene(state: State) -> Scene:
+def _scene(state: DdpState) -> Scene:
     ranks, layers = len(state.weights), len(WEIGHTS)
     height = ranks * ROW + 0.6
     things: list[Cell | Arrow | Words] = []
@@ -137,7 +141,7 @@ def _scene(state: State) -> Scene:
     return Scene(tuple(things), _x(6) + 0.8, height)
 
 
-def _gradient_cell(state: State, rank: int, layer: int, y: float) -> Cell:
+def _gradient_cell(state: DdpState, rank: int, layer: int, y: float) -> Cell:
     value = state.gradients[rank][layer]
     if value is None:
         return Cell(_x(4 + layer), y, "", FAINT, 1.35)

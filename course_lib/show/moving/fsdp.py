@@ -19,7 +19,7 @@ Layers = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
-class State:
+class FsdpState:
     moment: str
     text: str
     layer: int | None
@@ -63,7 +63,7 @@ def gradient(weights: Layers, rank: int) -> Layers:
     )
 
 
-def simulate(ranks: int = 3, layers: int = 3) -> list[State]:
+def simulate(ranks: int = 3, layers: int = 3) -> list[FsdpState]:
     weights = initial(layers, ranks)
     local = [gradient(weights, rank) for rank in range(ranks)]
     held: list[list[tuple[float, ...] | None]] = [[None] * layers for _ in range(ranks)]
@@ -81,21 +81,7 @@ def simulate(ranks: int = 3, layers: int = 3) -> list[State]:
         telling.gathered = set()
         telling.tell(f"free {name}", "What belongs to others is thrown away again.", layer)
     for layer in reversed(range(layers)):
-        name = f"layer {layer + 1}"
-        telling.gathered = {layer}
-        telling.tell(
-            f"gather {name} again", f"The backward pass needs {name} once more.", layer, "in"
-        )
-        for rank in range(ranks):
-            held[rank][layer] = local[rank][layer]
-        text = "A whole layer of gradients on every rank, all different: memory is at its peak."
-        telling.tell(f"backward {name}", text, layer)
-        telling.gathered = set()
-        for rank in range(ranks):
-            mean = sum(one[layer][rank] for one in local) / ranks
-            held[rank][layer] = (mean,)
-        text = "A reduce-scatter leaves every rank the average of its own part; the rest is freed."
-        telling.tell(f"reduce-scatter {name}", text, layer, "out")
+        telling.backward(layer, local)
     telling.weights = tuple(
         tuple(w - RATE * held[s][layer][0] for s, w in enumerate(shards))  # type: ignore[index]
         for layer, shards in enumerate(weights)
@@ -110,12 +96,28 @@ class _Telling:
     def __init__(self, weights: Layers, gradients: list[list[tuple[float, ...] | None]]) -> None:
         self.weights, self.gradients = weights, gradients
         self.gathered: set[int] = set()
-        self.states: list[State] = []
+        self.states: list[FsdpState] = []
 
     def tell(self, moment: str, text: str, layer: int | None, travels: str = "") -> None:
         held = tuple(tuple(row) for row in self.gradients)
         gathered = frozenset(self.gathered)
-        self.states.append(State(moment, text, layer, self.weights, gathered, held, travels))
+        self.states.append(FsdpState(moment, text, layer, self.weights, gathered, held, travels))
+
+    def backward(self, layer: int, local: list[Layers]) -> None:
+        """`local`: every rank's gradients of its own samples."""
+        name, ranks = f"layer {layer + 1}", len(local)
+        self.gathered = {layer}
+        self.tell(f"gather {name} again", f"The backward pass needs {name} once more.", layer, "in")
+        for rank in range(ranks):
+            self.gradients[rank][layer] = local[rank][layer]
+        text = "A whole layer of gradients on every rank, all different: memory is at its peak."
+        self.tell(f"backward {name}", text, layer)
+        self.gathered = set()
+        for rank in range(ranks):
+            mean = sum(one[layer][rank] for one in local) / ranks
+            self.gradients[rank][layer] = (mean,)
+        text = "A reduce-scatter leaves every rank the average of its own part; the rest is freed."
+        self.tell(f"reduce-scatter {name}", text, layer, "out")
 
 
 def fsdp_step(ranks: int = 3, layers: int = 3) -> Story:
@@ -130,7 +132,7 @@ def fsdp_step(ranks: int = 3, layers: int = 3) -> Story:
     return Story(f"One step of FSDP: {layers} layers on {ranks} ranks", tuple(frames))
 
 
-def _scene(state: State) -> Scene:
+def _scene(state: FsdpState) -> Scene:
     layers, ranks = len(state.owned), len(state.owned[0])
     height = ranks * 1.75 + 0.7
     width = 1.6 + layers * (ranks * SHARD + GAP) + 1.9
@@ -156,7 +158,7 @@ def _scene(state: State) -> Scene:
     return Scene(tuple(things), width, height)
 
 
-def _layer_cells(state: State, rank: int, layer: int, y: float) -> list[Cell | Arrow | Words]:
+def _layer_cells(state: FsdpState, rank: int, layer: int, y: float) -> list[Cell | Arrow | Words]:
     """Parameters above, gradients below; a pale cell is a part that the rank does not hold."""
     ranks = len(state.owned[0])
     grads = state.gradients[rank][layer]
@@ -175,7 +177,7 @@ def _layer_cells(state: State, rank: int, layer: int, y: float) -> list[Cell | A
     return cells
 
 
-def _travel(state: State, ranks: int) -> list[Cell | Arrow | Words]:
+def _travel(state: FsdpState, ranks: int) -> list[Cell | Arrow | Words]:
     """Arrows between neighbouring ranks in the layer's column: parameters in, gradients out."""
     assert state.layer is not None
     middle = _x(state.layer, (ranks - 1) / 2, ranks)

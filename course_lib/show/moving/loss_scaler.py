@@ -20,7 +20,7 @@ MOST_MARKS = 5
 
 
 @dataclass(frozen=True)
-class State:
+class ScalerState:
     iteration: int
     scale: float
     overflow: bool
@@ -41,7 +41,7 @@ def simulate(
     window: int = 1000,
     bursts: Sequence[int] = (),
     patience: int = 1,
-) -> list[State]:
+) -> list[ScalerState]:
     """An iteration that overflows is skipped. The scale halves once `patience` overflows have come,
     and with each after that; after `window` good iterations in a row it doubles, and the patience
     is as at first. In `bursts` the largest gradient is 64 times its usual size."""
@@ -57,7 +57,9 @@ def simulate(
         good = 0 if overflow else good + 1
         left = max(left - overflow, 0)
         factor = 0.5 if overflow and not left else 2.0 if good == window else 1.0
-        states.append(State(iteration, scale, overflow, skipped, float(lost), good, left, factor))
+        states.append(
+            ScalerState(iteration, scale, overflow, skipped, float(lost), good, left, factor)
+        )
         scale = max(scale * factor, 1.0)
         if good == window:
             good, left = 0, patience
@@ -77,7 +79,7 @@ def two_to(power: int) -> str:
     return "2" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def _frame(state: State, window: int, patience: int) -> Frame:
+def _frame(state: ScalerState, window: int, patience: int) -> Frame:
     power = round(math.log2(state.scale))
     if state.overflow:
         becomes = (
@@ -105,7 +107,7 @@ def _frame(state: State, window: int, patience: int) -> Frame:
     return Frame(title, text, Scene((*scene.things, *counters), scene.width, scene.height + 0.75))
 
 
-def _counters(state: State, window: int, patience: int) -> tuple[Cell | Words, ...]:
+def _counters(state: ScalerState, window: int, patience: int) -> tuple[Cell | Words, ...]:
     """What the scaler remembers from one iteration to the next: two rows of marks."""
     up = " → ×2" if state.factor > 1 else ""
     down = " → ÷2" if state.factor < 1 else ""
@@ -136,7 +138,7 @@ def _marks(
     return [*things, Words(end + 0.15, y, said, 10, align="left", bold=bool(then))]
 
 
-def _scene(state: State, power: int) -> Scene:
+def _scene(state: ScalerState, power: int) -> Scene:
     """Powers of two from left to right; the window of fp16 stays, the gradients move."""
     low, high = -40, 30
     step = 11.0 / (high - low)

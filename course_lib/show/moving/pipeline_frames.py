@@ -2,46 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pandas as pd
 
+from course_lib.plan.schedules.steps import orders
+from course_lib.plan.schedules.timing import Moment, bubble, moments, timed
 from course_lib.show.moving.scene import Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
-from course_lib.show.schedules import bubble, orders, timed
 from course_lib.show.style import CATEGORY, FAINT, INK, QUIET, listed
 
 TIME_WIDTH = 9.0
 MOST_FRAMES = 80
-
-
-@dataclass(frozen=True)
-class State:
-    time: float
-    busy: tuple[tuple[str, int] | None, ...]
-    """Phase and micro-batch by stage; None where a stage waits."""
-    holds: tuple[int, ...]
-    """Micro-batches by stage whose forward has begun and whose backward has not ended."""
-
-
-def simulate(table: pd.DataFrame) -> list[State]:
-    """One state for every moment at which some work begins or ends."""
-    stages = int(table["stage"].max()) + 1
-    moments = sorted({*table["start"], *table["end"]})
-    states = []
-    for moment in moments[:-1]:
-        now = table[(table["start"] <= moment) & (table["end"] > moment)]
-        busy: list[tuple[str, int] | None] = [None] * stages
-        for work in now.to_dict("records"):
-            busy[int(work["stage"])] = (str(work["phase"]), int(work["micro_batch"]))
-        begun = table[(table["phase"] == "forward") & (table["start"] <= moment)]
-        freed = table[table["phase"].isin(["backward", "weight"]) & (table["end"] <= moment)]
-        holds = tuple(
-            int((begun["stage"] == stage).sum() - (freed["stage"] == stage).sum())
-            for stage in range(stages)
-        )
-        states.append(State(float(moment), tuple(busy), holds))
-    return states
 
 
 def pipeline(stages: int = 4, micro_batches: int = 4, schedule: str = "gpipe") -> Story:
@@ -51,7 +21,7 @@ def pipeline(stages: int = 4, micro_batches: int = 4, schedule: str = "gpipe") -
     size = float(micro_batches) if whole else 1.0
     durations = {"forward": size, "backward": 2 * size, "input": size, "weight": size}
     table = timed(orders(schedule, stages, count), durations)
-    states = simulate(table)
+    states = moments(table)
     if len(states) > MOST_FRAMES:
         raise ValueError(
             f"{stages} stages × {micro_batches} micro-batches make {len(states)} frames; "
@@ -63,7 +33,7 @@ def pipeline(stages: int = 4, micro_batches: int = 4, schedule: str = "gpipe") -
     return Story(f"Pipeline of {stages} stages, {schedule}, {cut}", frames)
 
 
-def _frame(table: pd.DataFrame, state: State, share: float, last: bool) -> Frame:
+def _frame(table: pd.DataFrame, state: Moment, share: float, last: bool) -> Frame:
     working = [
         f"stage {stage} does the {work[0]} of micro-batch {work[1]}"
         for stage, work in enumerate(state.busy)
@@ -81,7 +51,7 @@ def _frame(table: pd.DataFrame, state: State, share: float, last: bool) -> Frame
     return Frame(f"time {state.time:g}", text, _scene(table, state))
 
 
-def _scene(table: pd.DataFrame, state: State) -> Scene:
+def _scene(table: pd.DataFrame, state: Moment) -> Scene:
     stages = len(state.busy)
     end = float(table["end"].max())
     height = stages * 1.0 + 0.9
@@ -92,19 +62,8 @@ def _scene(table: pd.DataFrame, state: State) -> Scene:
         things.append(Words(0.05, y, f"stage {stage}", 10.5, align="left", bold=True))
         text = f"{work[0]} {work[1]}" if work else "waits"
         paint = CATEGORY[work[0]] if work else FAINT
-        things.append(
-            Cell(
-                2.5,
-                y,
-                text,
-                paint,
-                1.7,
-                0.62,
-                strong=bool(work),
-                hatch="" if work else "//",
-                size=9.5,
-            )
-        )
+        hatch, strong = "" if work else "//", bool(work)
+        things.append(Cell(2.5, y, text, paint, 1.7, 0.62, strong=strong, hatch=hatch, size=9.5))
         things.append(Words(3.5, y, f"holds {state.holds[stage]}", 9, align="left", paint=QUIET))
         things.append(Cell(left + TIME_WIDTH / 2, y, "", "#f1f3f4", TIME_WIDTH, 0.62))
     for row in table[table["start"] <= state.time].to_dict("records"):

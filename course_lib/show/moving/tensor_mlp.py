@@ -20,7 +20,7 @@ PAINTS = {"X": SKY, "A": BLUE, "B": BLUE, "Z": ORANGE, "Y": ORANGE, "P": VERMILI
 
 
 @dataclass(frozen=True)
-class State:
+class MlpState:
     """Values by rank and name; a name that is absent has not been computed yet."""
 
     moment: str
@@ -57,24 +57,19 @@ def serial() -> dict[str, Matrix]:
     return v
 
 
-def simulate(ranks: int) -> list[State]:
+def simulate(ranks: int) -> list[MlpState]:
     given = inputs()
     values: list[dict[str, Matrix]] = []
     for rank in range(ranks):
         part = slice(rank * HIDDEN // ranks, (rank + 1) * HIDDEN // ranks)
         values.append({"X": given["X"], "A": given["A"][:, part], "B": given["B"][part]})
-    states: list[State] = []
+    states: list[MlpState] = []
 
     def tell(moment: str, text: str, *new: str, reduces: str = "") -> None:
-        states.append(State(moment, text, tuple(dict(v) for v in values), new, reduces))
+        states.append(MlpState(moment, text, tuple(dict(v) for v in values), new, reduces))
 
-    tell(
-        "cut",
-        "Every rank has all inputs, some columns of A, and the same rows of B.",
-        "X",
-        "A",
-        "B",
-    )
+    text = "Every rank has all inputs, some columns of A, and the same rows of B."
+    tell("cut", text, "X", "A", "B")
     for v in values:
         v["Z"] = v["X"] @ v["A"]
     tell("first product", "Z = X A: each rank gets its own columns, nothing is sent.", "Z")
@@ -121,7 +116,7 @@ def tensor_parallel_mlp(ranks: int = 2) -> Story:
     return Story(f"A perceptron cut over {ranks} ranks", frames)
 
 
-def _scene(state: State) -> Scene:
+def _scene(state: MlpState) -> Scene:
     ranks = len(state.values)
     height = ranks * 2.5 + 0.4
     things: list[Cell | Arrow | Words] = []

@@ -6,6 +6,8 @@ import itertools
 
 import pytest
 
+from course_lib.plan.schedules import steps as planned
+from course_lib.plan.schedules.timing import timed
 from parallel.pipeline import Route
 from parallel.schedules import (
     SCHEDULES,
@@ -133,3 +135,45 @@ def test_a_schedule_can_be_drawn():
         "rank 1    . F0  B0  B0  F1  B1  B1    .   .\n"
         "bubble: 33.3 % of the time"
     )
+
+
+PHASES = {
+    Forward: "forward",
+    Backward: "backward",
+    BackwardInput: "input",
+    BackwardWeight: "weight",
+}
+
+
+def run(name, stages, micro_batches, chunks):
+    """What each rank of the program runs, in the words of the planner. Naive is no schedule of the
+    program, but what it does with one micro-batch at a time, whatever the schedule."""
+    if name == "naive":
+        once = [steps_of("1f1b", stages, rank, 1, 1) for rank in range(stages)]
+        ordered = [[(step, m) for m in range(micro_batches) for step in order] for order in once]
+    else:
+        shape = (micro_batches, chunks)
+        ranks = [steps_of(name, stages, rank, *shape) for rank in range(stages)]
+        ordered = [[(step, step.micro_batch) for step in steps] for steps in ranks]
+    return [[planned.Step(PHASES[type(s)], m, s.chunk) for s, m in order] for order in ordered]
+
+
+@pytest.mark.parametrize("stages", range(1, 9))
+@pytest.mark.parametrize("name", ["naive", *SCHEDULES])
+def test_what_is_drawn_is_what_is_run(name, stages):
+    assert set(planned.SCHEDULES) == {"naive", *SCHEDULES}
+    several = name == "interleaved"
+    for micro_batches in range(stages, 17, stages) if several else range(1, 17):
+        for chunks in range(1, 5) if several else (1,):
+            drawn = planned.orders(name, stages, micro_batches, chunks)
+            assert drawn == run(name, stages, micro_batches, chunks)
+
+
+@pytest.mark.parametrize(("name", "stages", "micro_batches", "chunks"), CASES)
+def test_the_program_and_the_planner_draw_the_same_times(name, stages, micro_batches, chunks):
+    rows = timeline(name, stages, micro_batches, chunks)
+    table = timed(planned.orders(name, stages, micro_batches, chunks))
+    for stage, row in enumerate(rows):
+        starts = [tick for tick, step in enumerate(row) if step and step is not row[tick - 1]]
+        mine = table[table["stage"] == stage]
+        assert [chunks * start for start in mine["start"]] == pytest.approx(starts)

@@ -1,0 +1,1 @@
+"""Devices, links and clusters: from data sheets, from tables, and as measured."""

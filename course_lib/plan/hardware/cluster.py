@@ -1,0 +1,143 @@
+"""Devices, links and clusters. What is not published is None, and a plan that needs it says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from course_lib.plan.checks import PlanError, keep_numbers, keep_whole
+from course_lib.plan.hardware import efficiency as c
+
+
+@dataclass(frozen=True)
+class Device:
+    """One rank's device. Peaks are dense (no sparsity) and from data sheets.
+
+    `achievable_tflops` is the best bf16 matrix product that somebody measured, None if nobody
+    did; `units` are the streaming multiprocessors or compute units over which tiles are dealt;
+    `lasting_share` is what calibration found a large product to keep of the peak. `flash_shares`,
+    by precision, are for processors: fused attention relative to large products in fp32. At
+    `matmul_ramp_length`, the inner length, a product reaches half its rate.
+    """
+
+    name: str
+    memory_gib: float | None
+    memory_gb_per_s: float | None
+    fp32_tflops: float | None = None
+    tf32_tflops: float | None = None
+    fp16_tflops: float | None = None
+    bf16_tflops: float | None = None
+    achievable_tflops: float | None = None
+    units: int | None = None
+    power_watt: float | None = None
+    family: str = ""
+    source: str = ""
+    lasting_share: float | None = None
+    flash_shares: tuple[tuple[str, float], ...] = ()
+    matmul_ramp_length: float = c.MATMUL_RAMP_LENGTH
+
+    def __post_init__(self) -> None:
+        keep_numbers(self, "memory_gib", "memory_gb_per_s", "fp32_tflops", "tf32_tflops")
+        keep_numbers(self, "fp16_tflops", "bf16_tflops", "achievable_tflops", "units")
+        keep_numbers(self, "power_watt", "lasting_share", "matmul_ramp_length")
+
+    def peaks(self) -> dict[str, float]:
+        """Known peaks by precision of the layout; fp32 runs on TF32 units where there are any."""
+        known = {
+            "fp32": self.tf32_tflops or self.fp32_tflops,
+            "fp16": self.fp16_tflops,
+            "bf16": self.bf16_tflops,
+        }
+        return {name: value for name, value in known.items() if value is not None}
+
+    def peak_tflops(self, precision: str) -> float:
+        known = self.peaks()
+        if precision not in known:
+            works = f"use {' or '.join(known)}" if known else "set it on the Device"
+            raise PlanError(f"no {precision} peak of {self.name} is known; {works}")
+        return known[precision]
+
+    def need(self, name: str) -> float:
+        value = getattr(self, name)
+        if value is None:
+            raise PlanError(
+                f"{name} of {self.name} is unknown, and this answer needs it; measure it and use "
+                f"dataclasses.replace(device, {name}=…)"
+            )
+        return float(value)
+
+
+@dataclass(frozen=True)
+class Link:
+    """α–β model of what one device gets: each step of a collective costs `latency_us`, and bytes
+    flow at `gb_per_s` in each direction (achieved, not on the label)."""
+
+    latency_us: float
+    gb_per_s: float
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        keep_numbers(self, "latency_us", "gb_per_s")
+
+
+@dataclass(frozen=True)
+class Tier:
+    """A level of the network: groups that reach over more than `nodes` nodes get this share of
+    the bandwidth."""
+
+    nodes: int
+    share: float
+
+    def __post_init__(self) -> None:
+        keep_whole(self, "nodes")
+        keep_numbers(self, "share")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Equal nodes of equal devices. `across.gb_per_s` is one device's share of its node's
+    network; members of a group that sit on one node pool theirs. With a `shared_link` it is the
+    whole node's, and groups that cross at the same time divide it.
+
+    Not `switched`: a device's links are divided among its peers. `reduce_gain`: how much faster an
+    all-reduce in a node moves bytes because the switch adds (NVLink SHARP). `stall_ms`: what a sick
+    network adds to each message between pipeline stages. `processors`: how many all ranks share,
+    where devices are not processors of their own (the box); 0 means that they are. `turn_us`: how
+    long a rank waits for its turn on them when a collective begins, where each has a rank or
+    more; all wait until every member has had its turn.
+    """
+
+    name: str
+    device: Device
+    devices_per_node: int
+    within: Link
+    across: Link
+    nodes: int = 1
+    switched: bool = True
+    reduce_gain: float = 1.0
+    stall_ms: float = 0.0
+    tiers: tuple[Tier, ...] = ()
+    shared_link: bool = False
+    processors: int = 0
+    turn_us: float = 0.0
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        keep_whole(self, "devices_per_node", "nodes")
+        keep_whole(self, "processors", least=0)
+        keep_numbers(self, "reduce_gain", "stall_ms", "turn_us")
+
+    def share_over(self, nodes: int) -> float:
+        """Of the bandwidth between nodes, for a group that reaches over so many."""
+        return min((tier.share for tier in self.tiers if nodes > tier.nodes), default=1.0)
+
+    def crowded(self, ranks: int) -> Cluster:
+        """As so many ranks find it: with processors left over, none waits for its turn."""
+        return self if 0 < self.processors <= ranks else self.but(turn_us=0.0)
+
+    @property
+    def devices(self) -> int:
+        return self.nodes * self.devices_per_node
+
+    def but(self, **changes: Any) -> Cluster:
+        return replace(self, **changes)

@@ -1,0 +1,70 @@
+"""The links of a site, as `measure_links.py` found them."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from course_lib.plan.checks import PlanError
+from course_lib.plan.hardware.cluster import Cluster, Link
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Messages up to this size are all latency.
+SMALL_BYTES = 64 << 10
+
+
+def with_links(cluster: Cluster, measured: Any, ranks: pd.DataFrame | None = None) -> Cluster:
+    """The cluster with links as measured: `with_links(cluster, run.links)`. Instead of what
+    `read.links` returns, its samples (or the lines fitted to them: alpha_us, beta_gb_s) and its
+    ranks will do. The median pair counts; and if everyone's all-reduce was measured too, what its
+    steps cost beyond that."""
+    if ranks is None:
+        return with_links(cluster, measured.samples, measured.ranks)
+    node = dict(zip(ranks["rank"], ranks["node"], strict=True))
+    pairs = measured[measured["kind"] == "point_to_point"]
+    line = _line_of_samples if "size_bytes" in measured else _line_of_fit
+    crossing = pairs["source"].map(node) != pairs["destination"].map(node)
+    found = {}
+    for name, rows in (("within", pairs[~crossing]), ("across", pairs[crossing])):
+        if len(rows):
+            lines = [line(pair) for _, pair in rows.groupby(["source", "destination"])]
+            latency, bandwidth = (median(values) for values in zip(*lines, strict=True))
+            found[name] = Link(max(0.0, latency), bandwidth, "measured")
+    if not found:
+        raise PlanError(
+            "the measurement has no point_to_point pairs; run measure_links.py with two or more "
+            "ranks, and on two nodes to learn the link between them"
+        )
+    linked = cluster.but(**found)
+    return linked.but(turn_us=_turn_us(linked, measured, len(node)))
+
+
+def _line_of_fit(pair: pd.DataFrame) -> tuple[float, float]:
+    return float(pair["alpha_us"].median()), float(pair["beta_gb_s"].median())
+
+
+def _line_of_samples(pair: pd.DataFrame) -> tuple[float, float]:
+    """Latency of the fastest message (what a busy processor adds is no link's), and what each
+    further byte of the largest two costs: a shaped link lets a short burst pass, so that a line
+    through all sizes shows more than it has."""
+    ordered = pair.sort_values("size_bytes")
+    size, time = ordered["size_bytes"].tolist(), ordered["time_us"].tolist()
+    if len(size) < 2 or time[-1] <= time[-2]:
+        return 0.0, size[-1] / time[-1] / 1e3
+    fastest = pair.get("fastest_us", pair["time_us"]).fillna(pair["time_us"])
+    return float(fastest.min()), (size[-1] - size[-2]) / (time[-1] - time[-2]) / 1e3
+
+
+def _turn_us(cluster: Cluster, measured: pd.DataFrame, ranks: int) -> float:
+    """What a small all-reduce over everyone takes beyond its steps, for each rank."""
+    if not 0 < cluster.processors < ranks or "size_bytes" not in measured:
+        return cluster.turn_us
+    everyone = measured[(measured["kind"] == "all_reduce") & measured["source"].isna()]
+    small = everyone[everyone["size_bytes"] <= SMALL_BYTES]
+    if not len(small):
+        return cluster.turn_us
+    latency = max(cluster.within.latency_us, cluster.across.latency_us)
+    steps_us = 2 * (ranks - 1) * latency
+    return max(0.0, (float(small["time_us"].median()) - steps_us) / ranks)

@@ -1,0 +1,151 @@
+"""What the course's own program holds at its peak, in the parts that its memory traces name.
+
+The program is short enough to be counted buffer by buffer. `row` is one micro-batch's hidden states
+on one rank, the size of what stages send each other. The peak lies where the first of the last
+forward passes' activations is taken down: at the loss, or in the stage's topmost layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from course_lib.plan.schedules.costs import alive
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+from course_lib.plan.shapes.parameter_counts import layer, on_rank
+from course_lib.plan.shapes.stages import head_rank, layers_of_stages
+from course_lib.plan.time.kernels import ELEMENT_BYTES
+
+# In rows, while a layer's MLP goes backward: the gradient that came in and one of four widths.
+WORKING_ROWS = 5
+# At the loss: the gradient of the last norm's output, and its input's.
+LOSS_ROWS = 2
+# Deferred by zero-bubble: the wide gradient of a layer at work; inputs and gradients of a layer.
+DEFERRED_ROWS, DEFERRED_INPUT_ROWS, DEFERRED_GRADIENT_ROWS = 4, 7, 14
+WIDE = 4  # bytes of a float32
+
+
+@dataclass(frozen=True)
+class StageSizes:
+    """One stage of one run, and the sizes that its buffers are multiples of."""
+
+    model: Model
+    layout: Layout
+    stage: int
+
+    @property
+    def tokens(self) -> int:
+        return self.layout.micro_batch * self.model.sequence // self.layout.context
+
+    @property
+    def element(self) -> int:
+        return ELEMENT_BYTES[self.layout.precision]
+
+    @property
+    def whole_row(self) -> float:
+        return float(self.tokens * self.model.hidden * self.element)
+
+    @property
+    def row(self) -> float:
+        return self.whole_row / (self.layout.tensor if self.layout.sequence_parallel else 1)
+
+    @property
+    def is_last(self) -> bool:
+        return self.stage == head_rank(self.model, self.layout.pipeline)
+
+    @property
+    def logits(self) -> float:
+        """Kept once, in float32: the softmax overwrites them."""
+        rows = self.model.padded_vocabulary(self.layout.tensor) // self.layout.tensor
+        return float(self.tokens * rows * WIDE)
+
+    @property
+    def held(self) -> int:
+        return on_rank(self.model, self.layout, self.stage).total
+
+    @property
+    def layers(self) -> int:
+        return layers_of_stages(self.model, self.layout.pipeline)[self.stage]
+
+
+def standing(sizes: StageSizes) -> tuple[float, float, float]:
+    """Parameters, gradients and optimizer state: bytes on this rank between two steps."""
+    layout, held = sizes.layout, sizes.held
+    sharers = layout.data * layout.context
+    low = layout.precision != "fp32"
+    weights, state = float(held * sizes.element), held * (12.0 if low else 8.0)
+    gradients = float(held * (2 if layout.precision == "fp16" else WIDE))
+    if layout.zero == 1 and sharers > 1:
+        return weights, gradients * (1 + 1 / sharers), state / sharers
+    if layout.zero == 3:
+        # All in float32; the sharded gradients of a step stay until the next ones are there.
+        share = held * WIDE / sharers
+        return share, share, 2 * share
+    return weights, gradients, state
+
+
+def passing(sizes: StageSizes, kept: float) -> tuple[float, float, float]:
+    """Activations, logits and temporary bytes at the peak; `kept` is one micro-batch's."""
+    if sizes.layout.zero == 3:
+        return _sharded(sizes, kept)
+    layout, row = sizes.layout, sizes.row
+    deep = alive(layout, sizes.stage)
+    at_loss = LOSS_ROWS * sizes.whole_row  # gathered, where the sequence is split
+    activations, temporary = deep * kept, at_loss if sizes.is_last else WORKING_ROWS * row
+    if layout.pipeline > 1:
+        more = _messages(sizes, deep)
+        activations, temporary = activations + more[0], temporary + more[1]
+    if layout.schedule == "zero-bubble":
+        more = _deferred(sizes)
+        activations, temporary = activations + more[0], temporary + more[1]
+    if not sizes.is_last:
+        return activations, 0.0, temporary
+    losses = deep if layout.schedule == "gpipe" else 1.0
+    return activations, losses * (sizes.logits + at_loss), temporary + _low_loss(sizes)
+
+
+def _messages(sizes: StageSizes, deep: float) -> tuple[float, float]:
+    """What was sent is kept until the step ends, what is expected has its box already. Inputs lie
+    in such boxes, so they count as temporary, and not among the activations that were kept."""
+    layout, row = sizes.layout, sizes.row
+    chunks, count = layout.virtual, layout.micro_batches
+    pieces = deep * chunks
+    receiving = chunks - (sizes.stage == 0)
+    sending = chunks - sizes.is_last
+    inputs = pieces * receiving / chunks
+    returned = count * receiving - inputs
+    box = 0.0 if sizes.is_last and chunks == 1 else 1.0
+    return (sending * count - inputs) * row, (inputs + returned + box) * row
+
+
+def _deferred(sizes: StageSizes) -> tuple[float, float]:
+    """Zero-bubble keeps for a product's second half its input and the gradient of its output: of a
+    whole micro-batch on the last stage, which waits longest; elsewhere of the layer at work."""
+    if not sizes.is_last:
+        return 0.0, DEFERRED_ROWS * sizes.row
+    inputs = DEFERRED_INPUT_ROWS * sizes.layers * sizes.row
+    return sizes.logits + inputs, DEFERRED_GRADIENT_ROWS * sizes.layers * sizes.row
+
+
+def _low_loss(sizes: StageSizes) -> float:
+    """In half precision the gradient of the logits is copied to 16 bits. In bf16 the product for
+    the word matrix is made in 16 bits, and added in 32; fp16 keeps its gradients in 16 bits, so
+    that the product adds by itself."""
+    if sizes.element == WIDE:
+        return 0.0
+    copied = sizes.logits / 2 - sizes.row
+    if sizes.layout.precision == "fp16":
+        return copied
+    rows = sizes.model.padded_vocabulary(sizes.layout.tensor) // sizes.layout.tensor
+    matrix = rows * sizes.model.hidden
+    return copied + matrix * (sizes.element + WIDE)
+
+
+def _sharded(sizes: StageSizes, kept: float) -> tuple[float, float, float]:
+    """FSDP: embedding and final norm stay gathered until backward, the topmost layer is gathered
+    for it; the loss is PyTorch's, which keeps its softmax and makes two more of that size."""
+    model, layout = sizes.model, sizes.layout
+    root = (sizes.held - layer(model, layout.tensor).total * model.layers) * sizes.element
+    gathered = layer(model, layout.tensor).total * sizes.element
+    summed = sizes.held * WIDE if layout.micro_batches > 1 else 0
+    return kept + root, sizes.logits + sizes.row, 2 * sizes.logits + gathered + summed

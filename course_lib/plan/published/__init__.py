@@ -1,0 +1,1 @@
+"""Runs that somebody measured and published, and how far predictions lie from them."""

@@ -1,0 +1,124 @@
+"""Runs that somebody measured, in one form, so that predictions can be held against them."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_lib.plan.checks import PlanError
+from course_lib.plan.code_bases import Stack, stack_of_software
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.hardware.machines import cluster
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+
+COLUMNS = (
+    *("source", "model", "hardware", "software", "devices_per_node"),
+    *("layers", "hidden", "heads", "kv_groups", "ffn", "head_size", "sequence", "vocabulary"),
+    *("pad_vocabulary_to", "tied", "positions", "activation", "norm", "bias"),
+    *("data", "tensor", "pipeline", "context", "virtual", "micro_batch", "global_batch", "zero"),
+    *("sequence_parallel", "recompute", "recompute_method", "recompute_layers", "schedule"),
+    *("precision", "flash", "order", "iteration_s", "tokens_per_s", "peak_gib", "memory_of"),
+    *("memory_kind", "overflowed"),
+)
+
+REQUIRED = ("hardware", "software", "layers", "hidden", "heads", "sequence")
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """One run. `memory_of` says whose peak it is: "first", "last" or "max" over the stages;
+    `memory_kind` is what was counted: "allocated" or "reserved" by the allocator, or the whole
+    "device", as nvidia-smi shows it. `overflowed` is None where nobody says whether a
+    failed run ran out of memory."""
+
+    source: str
+    model: Model
+    layout: Layout
+    cluster: Cluster
+    stack: Stack
+    iteration_s: float | None = None
+    peak_gib: float | None = None
+    memory_of: str = "max"
+    memory_kind: str = "reserved"
+    overflowed: bool | None = False
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """Runs that differ in their layout only: among these a best layout can be chosen."""
+        return (self.source, self.model, self.layout.devices, self.layout.global_batch)
+
+
+def read_runs(path: Path) -> list[MeasuredRun]:
+    """Runs of a CSV file in the columns of `COLUMNS`, of which only `REQUIRED` must be there.
+    Software that is kin to none that the planner knows is planned as "unknown"."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    if not rows:
+        return []
+    missing = [name for name in REQUIRED if name not in rows[0]]
+    if missing:
+        raise PlanError(
+            f"{path} has no column {', '.join(missing)}; a measured run needs at least "
+            f"{', '.join(REQUIRED)} and iteration_s, tokens_per_s or peak_gib"
+        )
+    found = []
+    for number, row in enumerate(rows, start=2):
+        try:
+            found.append(from_row({name: text for name, text in row.items() if text}))
+        except (PlanError, ValueError) as error:
+            raise PlanError(f"{path}, line {number}: {error}") from error
+    return found
+
+
+def from_row(row: dict[str, str]) -> MeasuredRun:
+    model, layout = _model(row), _layout(row)
+    machine = cluster(row["hardware"], layout.devices)
+    if "devices_per_node" in row:
+        machine = machine.but(devices_per_node=int(row["devices_per_node"]))
+    seconds = float(row["iteration_s"]) if "iteration_s" in row else None
+    if seconds is None and "tokens_per_s" in row:
+        seconds = layout.global_batch * model.sequence / float(row["tokens_per_s"])
+    return MeasuredRun(
+        source=row.get("source", "unnamed"),
+        model=model,
+        layout=layout,
+        cluster=machine,
+        stack=stack_of_software(row["software"], layout.flash),
+        iteration_s=seconds,
+        peak_gib=float(row["peak_gib"]) if "peak_gib" in row else None,
+        memory_of=row.get("memory_of", "max"),
+        memory_kind=row.get("memory_kind", "reserved"),
+        overflowed=_truth(row["overflowed"]) if "overflowed" in row else False,
+    )
+
+
+def _truth(text: str) -> bool:
+    return text.strip().lower() in ("1", "true", "yes")
+
+
+def _whole(row: dict[str, str], names: str) -> dict[str, int]:
+    return {name: int(float(row[name])) for name in names.split() if name in row}
+
+
+def _flags(row: dict[str, str], names: str) -> dict[str, bool]:
+    return {name: _truth(row[name]) for name in names.split() if name in row}
+
+
+def _words(row: dict[str, str], names: str) -> dict[str, str]:
+    return {name: row[name] for name in names.split() if name in row}
+
+
+def _model(row: dict[str, str]) -> Model:
+    whole = "layers hidden heads kv_groups ffn head_size sequence vocabulary pad_vocabulary_to"
+    numbers, flags = _whole(row, whole), _flags(row, "tied bias")
+    words = _words(row, "positions activation norm")
+    return Model(row.get("model", "unnamed"), **numbers, **flags, **words)  # type: ignore[arg-type]
+
+
+def _layout(row: dict[str, str]) -> Layout:
+    whole = "data tensor pipeline context virtual micro_batch global_batch zero recompute_layers"
+    numbers, flags = _whole(row, whole), _flags(row, "sequence_parallel flash")
+    words = _words(row, "recompute recompute_method schedule precision order")
+    return Layout(**numbers, **flags, **words)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""The order in which pipeline stages work, when each step begins, and what that costs."""

@@ -1,0 +1,138 @@
+"""When each step of a schedule starts and ends, and what that makes of a pipeline's time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from course_lib.plan.checks import PlanError
+from course_lib.plan.schedules.steps import Orders, Step
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ["start", "end", "stage", "micro_batch", "chunk", "phase"]
+DURATIONS = {"forward": 1.0, "backward": 2.0, "input": 1.0, "weight": 1.0}
+
+Key = tuple[int, str, int, int]
+"""Stage, phase, micro-batch and chunk."""
+
+
+def timed(
+    orders: Orders, durations: Mapping[str, float] | None = None, send: float = 0.0
+) -> pd.DataFrame:
+    """A row for every step, with the columns of `COLUMNS`: a step starts as soon as its stage is
+    free and its input has come. `durations` are by phase, of all chunks of a stage together (a
+    backward takes two forwards unless told otherwise); `send` is that of one message."""
+    import pandas as pd
+
+    clock = _Clock(orders, {**DURATIONS, **(durations or {})}, send)
+    while clock.waiting:
+        if not any([clock.run(stage) for stage in range(len(orders))]):
+            raise PlanError(clock.deadlock)
+    return pd.DataFrame(clock.rows, columns=COLUMNS)
+
+
+@dataclass
+class _Clock:
+    orders: Orders
+    durations: Mapping[str, float]
+    send: float
+    ends: dict[Key, float] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.next = [0] * len(self.orders)
+        self.free = [0.0] * len(self.orders)
+        self.chunks = 1 + max((step.chunk for order in self.orders for step in order), default=0)
+
+    @property
+    def waiting(self) -> list[tuple[int, Step]]:
+        """The next step of every stage that has not done all."""
+        places = enumerate(zip(self.orders, self.next, strict=True))
+        return [(stage, order[at]) for stage, (order, at) in places if at < len(order)]
+
+    @property
+    def deadlock(self) -> str:
+        (stage, step), *others = self.waiting
+        return (
+            f"this schedule never ends: stage {stage} waits for the input of {step}, and so do "
+            f"{len(others)} others; a real job would hang here"
+        )
+
+    def run(self, stage: int) -> bool:
+        """Everything that the stage can do so far; whether there was anything."""
+        before = self.next[stage]
+        for step in self.orders[stage][before:]:
+            arrival = self._arrival(stage, step)
+            if arrival is None:
+                break
+            start = max(self.free[stage], arrival)
+            end = start + self.durations[step.phase] / self.chunks
+            self.free[stage] = self.ends[stage, step.phase, step.micro_batch, step.chunk] = end
+            self.rows.append({"start": start, "end": end, "stage": stage, **vars(step)})
+            self.next[stage] += 1
+        return self.next[stage] > before
+
+    def _arrival(self, stage: int, step: Step) -> float | None:
+        """When the input of a step is there; None where nobody has made it yet."""
+        source = self._source(stage, step)
+        if source is None:
+            return 0.0
+        number, phases, chunk = source
+        keys = [(number, phase, step.micro_batch, chunk) for phase in phases]
+        ready = [self.ends[key] for key in keys if key in self.ends]
+        return max(ready) + self.send * (number != stage) if ready else None
+
+    def _source(self, stage: int, step: Step) -> tuple[int, tuple[str, ...], int] | None:
+        """Stage, phase (the one of them that it has) and chunk of what makes the input."""
+        last, chunk = len(self.orders) - 1, step.chunk
+        if step.phase == "weight":
+            return stage, ("input",), chunk
+        if step.phase == "forward":
+            if stage > 0:
+                return stage - 1, ("forward",), chunk
+            return (last, ("forward",), chunk - 1) if chunk else None
+        if stage < last:
+            return stage + 1, ("backward", "input"), chunk
+        if chunk < self.chunks - 1:
+            return 0, ("backward", "input"), chunk + 1
+        return stage, ("forward",), chunk
+
+
+def bubble(table: pd.DataFrame) -> float:
+    """Share of all stages' time, from the first start to the last end, in which they wait."""
+    if table.empty:
+        return 0.0
+    whole = (table["end"].max() - table["start"].min()) * table["stage"].nunique()
+    return float(1 - (table["end"] - table["start"]).sum() / whole) if whole else 0.0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A pipeline at one time. By stage: phase and micro-batch at work (None: it waits), and how
+    many micro-batches it holds, whose forward has begun and whose backward has not ended."""
+
+    time: float
+    busy: tuple[tuple[str, int] | None, ...]
+    holds: tuple[int, ...]
+
+
+def moments(table: pd.DataFrame) -> list[Moment]:
+    """One for every time at which a step of this table of one chunk begins or ends."""
+    stages = range(int(table["stage"].max()) + 1)
+    found = []
+    for time in sorted({*table["start"], *table["end"]})[:-1]:
+        now = table[(table["start"] <= time) & (table["end"] > time)]
+        working = {
+            stage: (str(phase), int(number))
+            for stage, phase, number in zip(
+                now["stage"], now["phase"], now["micro_batch"], strict=True
+            )
+        }
+        begun = table[(table["phase"] == "forward") & (table["start"] <= time)]
+        freed = table[table["phase"].isin(["backward", "weight"]) & (table["end"] <= time)]
+        holds = (int((begun.stage == s).sum() - (freed.stage == s).sum()) for s in stages)
+        found.append(Moment(float(time), tuple(working.get(s) for s in stages), tuple(holds)))
+    return found

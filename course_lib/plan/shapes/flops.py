@@ -1,0 +1,108 @@
+"""Floating-point operations of the matrix products (a multiplication and an addition are two).
+
+*Model* FLOPs are what the mathematics needs: a forward pass and a backward pass of twice as many.
+*Hardware* FLOPs are what is computed: recomputed parts too. Attention is counted in full, as
+torch's counter and most papers do; `causal=True` counts only the half that a causal mask leaves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from course_lib.plan.checks import number
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+
+
+@dataclass(frozen=True)
+class Flops:
+    """Of one iteration of all devices together, or of one sequence: the function says which."""
+
+    projections: float  # forward: queries, keys, values and the output of attention
+    attention: float  # forward: scores and their product with the values
+    mlp: float  # forward
+    head: float  # forward: logits, or the patches of a ViT
+    embedding: float  # forward: the patch projection of a ViT; a token look-up multiplies nothing
+    recomputed: float
+    skipped: float  # backward that nobody needs: the gradient of the pixels
+
+    @property
+    def forward(self) -> float:
+        return self.projections + self.attention + self.mlp + self.head + self.embedding
+
+    @property
+    def backward(self) -> float:
+        return 2 * self.forward - self.skipped
+
+    @property
+    def model(self) -> float:
+        return self.forward + self.backward
+
+    @property
+    def hardware(self) -> float:
+        return self.model + self.recomputed
+
+    def times(self, factor: float) -> Flops:
+        values = {name: getattr(self, name) * factor for name in self.__dataclass_fields__}
+        return Flops(**values)
+
+
+def of_sequence(
+    model: Model, layout: Layout | None = None, causal: bool = False, padded: bool = False
+) -> Flops:
+    """One sequence (of a ViT: one image), as `layout` recomputes it."""
+    tokens = model.sequence
+    query, hidden = model.query_width, model.hidden
+    matrices = 3 if model.activation == "swiglu" else 2
+    projections = 2.0 * tokens * hidden * (2 * query + 2 * model.kv_width) * model.layers
+    attention = 4.0 * tokens * tokens * query * model.layers * (0.5 if causal else 1)
+    mlp = 2.0 * tokens * matrices * hidden * model.ffn * model.layers
+    patch_in = patch_out = 0
+    if model.patches is not None:
+        patch_in = model.patches.in_channels * model.patches.size**2
+        patch_out = model.patches.out_channels * model.patches.size**2
+    tensor = layout.tensor if layout else 1
+    rows = model.padded_vocabulary(tensor) if padded else model.vocabulary
+    embedding = 2.0 * tokens * patch_in * hidden
+    return Flops(
+        projections=projections,
+        attention=attention,
+        mlp=mlp,
+        head=2.0 * tokens * hidden * (rows + patch_out),
+        embedding=embedding,
+        recomputed=_recomputed(model, layout, projections + mlp + attention, attention),
+        skipped=embedding,
+    )
+
+
+def _recomputed(model: Model, layout: Layout | None, all_layers: float, attention: float) -> float:
+    if layout is None or layout.recompute == "none":
+        return 0.0
+    if layout.recompute == "selective":
+        return attention
+    return all_layers * recomputed_layers(model, layout) / model.layers
+
+
+def recomputed_layers(model: Model, layout: Layout) -> int:
+    """Layers that full recomputation runs twice: all of them ("uniform"), or the first
+    `recompute_layers` of each (virtual) stage ("block")."""
+    if layout.recompute != "full":
+        return 0
+    if layout.recompute_method == "uniform":
+        return model.layers
+    stages = layout.pipeline * layout.virtual
+    return min(model.layers, layout.recompute_layers * stages)
+
+
+def of_iteration(model: Model, layout: Layout, causal: bool = False, padded: bool = False) -> Flops:
+    """One iteration: the whole global batch, all devices together."""
+    return of_sequence(model, layout, causal, padded).times(layout.global_batch)
+
+
+def training_days(
+    parameters: float, tokens: float, devices: int, tflops_per_device: float, factor: float = 6
+) -> float:
+    """The rule of thumb: `factor` FLOPs per parameter and token, 6 as model FLOPs and 8 where
+    the rate counts full recomputation too. `tflops_per_device` is achieved, not the peak."""
+    work = factor * number("tokens", tokens) * number("parameters", parameters)
+    return work / (number("devices", devices) * tflops_per_device * 1e12) / 86_400

@@ -1,0 +1,99 @@
+"""Parameters: exact counts, of the model and of what one rank holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+from course_lib.plan.shapes.stages import head_rank, layers_of_stages
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Counts by part; `embedding` includes learned positions or the patch projection."""
+
+    embedding: int = 0
+    attention: int = 0
+    mlp: int = 0
+    norms: int = 0
+    head: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.embedding + self.attention + self.mlp + self.norms + self.head
+
+    @property
+    def layers(self) -> int:
+        """Those of the transformer layers, without the final norm."""
+        return self.attention + self.mlp + self.norms
+
+
+def _norm(model: Model) -> int:
+    return model.hidden * (2 if model.norm == "layernorm" else 1)
+
+
+def layer(model: Model, tensor: int = 1) -> Parameters:
+    """One transformer layer as one tensor rank holds it: the bias of a row-parallel matrix and
+    the norms are whole on every rank."""
+    hidden, bias = model.hidden, int(model.bias)
+    projected = (model.query_width + 2 * model.kv_width) // tensor
+    attention = (hidden + bias) * projected + model.query_width // tensor * hidden + bias * hidden
+    ffn = model.ffn // tensor
+    columns = ffn * (2 if model.activation == "swiglu" else 1)
+    mlp = (hidden + bias) * columns + ffn * hidden + bias * hidden
+    return Parameters(attention=attention, mlp=mlp, norms=2 * _norm(model))
+
+
+def embedding(model: Model, tensor: int = 1, padded: bool = True) -> int:
+    if model.patches is not None:
+        patch_values = model.patches.in_channels * model.patches.size**2
+        table = (patch_values + 1) * model.hidden
+    else:
+        table = _vocabulary_rows(model, tensor, padded) * model.hidden
+    return table + (model.sequence * model.hidden if model.positions == "learned" else 0)
+
+
+def head(model: Model, tensor: int = 1, padded: bool = True) -> int:
+    """The matrix that makes logits (or patches), counted whether it is tied or not."""
+    if model.patches is not None:
+        return model.patches.out_channels * model.patches.size**2 * model.hidden
+    return _vocabulary_rows(model, tensor, padded) * model.hidden
+
+
+def _vocabulary_rows(model: Model, tensor: int, padded: bool) -> int:
+    rows = model.padded_vocabulary(tensor) if padded else model.vocabulary
+    return -(-rows // tensor)
+
+
+def parameters(model: Model, padded: bool = False, tensor: int = 1) -> Parameters:
+    """The whole model. Published counts are of the true vocabulary; a built model has rows of
+    padding, whose number depends on `tensor`."""
+    rows = model.padded_vocabulary(tensor) if padded else model.vocabulary
+    whole = model.but(vocabulary=rows, pad_vocabulary_to=1) if model.causal else model
+    one = layer(model)
+    untied = model.patches is not None or not model.tied
+    return Parameters(
+        embedding=embedding(whole),
+        attention=one.attention * model.layers,
+        mlp=one.mlp * model.layers,
+        norms=one.norms * model.layers + _norm(model),
+        head=head(whole) if untied else 0,
+    )
+
+
+def on_rank(model: Model, layout: Layout, stage: int, rule: str = "even") -> Parameters:
+    """What one rank of a pipeline stage holds before any sharding over data ranks. With a
+    pipeline, the last stage has a copy of a tied embedding."""
+    last = head_rank(model, layout.pipeline, rule)
+    layers = layers_of_stages(model, layout.pipeline, rule)[stage]
+    one = layer(model, layout.tensor)
+    is_first, is_last = stage == 0, stage == last
+    own_head = is_last and (not model.tied or model.patches is not None or not is_first)
+    return Parameters(
+        embedding=embedding(model, layout.tensor) if is_first else 0,
+        attention=one.attention * layers,
+        mlp=one.mlp * layers,
+        norms=one.norms * layers + (_norm(model) if is_last else 0),
+        head=head(model, layout.tensor) if own_head else 0,
+    )

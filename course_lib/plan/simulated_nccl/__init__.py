@@ -1,0 +1,1 @@
+"""The log that NCCL would print on a cluster that one describes."""

@@ -1,0 +1,1 @@
+"""Seconds: of a kernel, a layer, a collective, an iteration."""

@@ -1,0 +1,114 @@
+"""How long collectives take: α–β over the slowest link that a group uses, and where processors are
+shared, a turn on them for every member."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log2
+
+from course_lib.plan.hardware import efficiency as c
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.ranks import devices_of_group_per_node, stride
+
+
+@dataclass(frozen=True)
+class Group:
+    """`size` ranks, of which `per_node` share a node; from the first to the last it is `reach`
+    nodes (0: as many as it has members in)."""
+
+    size: int
+    per_node: int
+    reach: int = 0
+
+    @property
+    def nodes(self) -> int:
+        return ceil(self.size / self.per_node)
+
+
+def group_of(layout: Layout, cluster: Cluster, dimension: str) -> Group:
+    size = {"tp": layout.tensor, "dp": layout.data, "cp": layout.context, "pp": layout.pipeline}
+    per_node = devices_of_group_per_node(layout, dimension, cluster.devices_per_node)
+    reach = ceil(stride(layout, dimension) * size[dimension] / cluster.devices_per_node)
+    return Group(size[dimension], per_node, reach)
+
+
+def bytes_per_s(cluster: Cluster, group: Group) -> float:
+    """Of one direction of a ring through the group. Between nodes, the members on a node pool
+    their share of its network; no more than one link inside carries on."""
+    inside = cluster.within.gb_per_s * 1e9
+    if not cluster.switched and 1 < group.per_node < cluster.devices_per_node:
+        # Without a switch a device's links are divided among its peers.
+        inside *= (group.per_node - 1) / (cluster.devices_per_node - 1)
+    if group.nodes == 1:
+        return inside
+    share = cluster.share_over(max(group.reach, group.nodes))
+    if cluster.shared_link:
+        share /= cluster.devices_per_node
+    pooled = group.per_node * cluster.across.gb_per_s * 1e9 * share
+    return pooled if group.per_node == 1 else min(inside, pooled)
+
+
+def _turns_s(cluster: Cluster, members: float) -> float:
+    return members * cluster.turn_us * 1e-6
+
+
+def _step_s(cluster: Cluster, group: Group) -> float:
+    """Latency of a ring's step: all hops run at once, so the slowest sets the pace."""
+    link = cluster.within if group.nodes == 1 else cluster.across
+    return link.latency_us * 1e-6
+
+
+def all_gather_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
+    """`size_bytes` is the gathered whole."""
+    if group.size == 1:
+        return 0.0
+    return _turns_s(cluster, group.size) + _round_s(cluster, group, size_bytes)
+
+
+def _round_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
+    """Once round the ring."""
+    steps = group.size - 1
+    share = steps / group.size
+    return steps * _step_s(cluster, group) + share * size_bytes / bytes_per_s(cluster, group)
+
+
+def reduce_scatter_s(
+    cluster: Cluster, group: Group, size_bytes: float, by_reducing: bool = False
+) -> float:
+    """As long as gathering as much; but gloo all-reduces the whole and takes its part."""
+    whole = ring_all_reduce_s if by_reducing else all_gather_s
+    return whole(cluster, group, size_bytes)
+
+
+def ring_all_reduce_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
+    """Twice round: sums are scattered, then gathered."""
+    if group.size == 1:
+        return 0.0
+    return _turns_s(cluster, group.size) + 2 * _round_s(cluster, group, size_bytes)
+
+
+def all_reduce_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
+    """The better of a ring and, between nodes, a tree of single members: few steps, but all bytes
+    twice through every node."""
+    if group.size == 1:
+        return 0.0
+    turns = _turns_s(cluster, group.size)
+    if group.nodes == 1:
+        steps = 2 * (group.size - 1) * cluster.within.latency_us * 1e-6
+        moved = 2 * (group.size - 1) / group.size * size_bytes
+        gain = cluster.reduce_gain if group.size > 2 else 1.0
+        return turns + steps + moved / (bytes_per_s(cluster, group) * gain)
+    inside = 2 * (group.per_node - 1) * cluster.within.latency_us * 1e-6
+    steps = 2 * ceil(log2(group.nodes)) * cluster.across.latency_us * 1e-6
+    tree = turns + inside + steps + 2 * size_bytes / bytes_per_s(cluster, group)
+    return min(ring_all_reduce_s(cluster, group, size_bytes), tree)
+
+
+def send_s(cluster: Cluster, crosses_nodes: bool, size_bytes: float) -> float:
+    link = cluster.across if crosses_nodes else cluster.within
+    return (
+        _turns_s(cluster, c.MESSAGE_TURNS)
+        + link.latency_us * 1e-6
+        + size_bytes / (link.gb_per_s * 1e9)
+    )

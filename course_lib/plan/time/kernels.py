@@ -1,0 +1,64 @@
+"""How long one device takes for a matrix product, fused attention, or a pass through memory."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import ceil
+
+from course_lib.plan.hardware import efficiency as c
+from course_lib.plan.hardware.cluster import Device
+
+ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
+
+# Rows and columns of an output tile, and the share of the best rate at which such tiles run.
+TILES = ((256, 128, 1.0), (128, 128, 0.95), (128, 64, 0.80), (64, 64, 0.60))
+
+
+@lru_cache(maxsize=256)
+def sustained_flops_per_s(device: Device, precision: str) -> float:
+    """Rate of a large matrix product in the middle of training."""
+    if device.lasting_share is not None:
+        return device.peak_tflops(precision) * 1e12 * device.lasting_share
+    best = c.UNMEASURED_ACHIEVABLE_SHARE
+    if device.achievable_tflops is not None and device.bf16_tflops:
+        best = device.achievable_tflops / device.bf16_tflops
+    lasting = c.SUSTAINED_SHARE.get(device.family, c.UNMEASURED_SUSTAINED_SHARE)
+    return device.peak_tflops(precision) * 1e12 * best * lasting
+
+
+@lru_cache(maxsize=65536)
+def matmul_s(device: Device, precision: str, shape: tuple[int, int, int], batch: int = 1) -> float:
+    """An m × k by k × n product (`batch` of them in one kernel): the slower of arithmetic, whose
+    last wave of tiles is partly empty, and memory."""
+    m, n, k = shape
+    flops = 2.0 * m * n * k * batch
+    rate = sustained_flops_per_s(device, precision) * k / (k + device.matmul_ramp_length)
+    arithmetic = flops / rate / _best_fill(device.units, m, n, batch)
+    moved = ELEMENT_BYTES[precision] * batch * (float(m) * k + float(k) * n + float(m) * n)
+    return max(arithmetic, memory_s(device, moved))
+
+
+def _best_fill(units: int | None, m: int, n: int, batch: int) -> float:
+    if units is None:
+        return 1.0
+    best = 0.0
+    for rows, columns, rate in TILES:
+        tiles = ceil(m / rows) * ceil(n / columns) * batch
+        slots = ceil(tiles / units) * units * rows * columns
+        best = max(best, rate * m * n * batch / slots)
+    return best
+
+
+def flash_s(device: Device, precision: str, kernel: str, flops: float, sequence: int) -> float:
+    """Fused attention, forward, over whole sequences of this length."""
+    ramp = sequence / (sequence + c.FLASH_RAMP_SEQUENCE)
+    if device.flash_shares:
+        share = dict(device.flash_shares)[precision]
+        return flops / (sustained_flops_per_s(device, "fp32") * share * ramp)
+    share = c.FLASH_SHARE.get((kernel, device.family), c.UNMEASURED_FLASH_SHARE)
+    return flops / (device.peak_tflops(precision) * 1e12 * share * ramp)
+
+
+def memory_s(device: Device, moved_bytes: float) -> float:
+    """Reading and writing device memory, `moved_bytes` in all."""
+    return moved_bytes / (device.need("memory_gb_per_s") * 1e9 * c.MEMORY_SHARE)

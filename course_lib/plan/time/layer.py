@@ -1,0 +1,244 @@
+"""Seconds that one transformer layer, and the head, take on one device for one micro-batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from course_lib.plan.code_bases import Stack
+from course_lib.plan.hardware import efficiency as c
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+from course_lib.plan.time.communication import (
+    all_gather_s,
+    all_reduce_s,
+    group_of,
+    reduce_scatter_s,
+    ring_all_reduce_s,
+    send_s,
+)
+from course_lib.plan.time.kernels import ELEMENT_BYTES, flash_s, matmul_s, memory_s
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Seconds of one pass (forward or backward) by what the device does, and what launching it
+    takes the host; the longer of the two counts."""
+
+    matmul: float = 0.0
+    attention: float = 0.0
+    memory: float = 0.0
+    tensor: float = 0.0
+    context: float = 0.0
+    host: float = 0.0
+    sharpness: float = c.LAUNCH_SHARPNESS
+
+    @property
+    def device(self) -> float:
+        return self.matmul + self.attention + self.memory + self.tensor + self.context
+
+    @property
+    def total(self) -> float:
+        sharpness = self.sharpness
+        return float((self.device**sharpness + self.host**sharpness) ** (1 / sharpness))
+
+    @property
+    def launch(self) -> float:
+        """What the host adds to the device's time."""
+        return self.total - self.device
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything that one layer's time depends on; hashable, so that a search computes it once."""
+
+    model: Model
+    layout: Layout
+    cluster: Cluster
+    stack: Stack
+
+    @property
+    def tokens(self) -> int:
+        """Of one micro-batch on one rank."""
+        return self.layout.micro_batch * self.model.sequence // self.layout.context
+
+    @property
+    def element_bytes(self) -> int:
+        return ELEMENT_BYTES[self.layout.precision]
+
+    @property
+    def sharpness(self) -> float:
+        """Where ranks compute on processors, launching and computing take turns on the same one."""
+        return 1.0 if self.cluster.processors else c.LAUNCH_SHARPNESS
+
+
+def setting(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> Setting:
+    """The layout without what a single layer does not feel."""
+    crosses = layout.pipeline > 1 and layout.devices > cluster.devices_per_node
+    reduced = Layout(
+        tensor=layout.tensor,
+        context=layout.context,
+        pipeline=2 if crosses else 1,
+        micro_batch=layout.micro_batch,
+        sequence_parallel=layout.sequence_parallel,
+        precision=layout.precision,
+        flash=layout.flash,
+        order=layout.order,
+    )
+    return Setting(model, reduced, cluster.but(nodes=1), stack)
+
+
+def _matrices(model: Model, tensor: int) -> tuple[tuple[int, int], ...]:
+    """(inputs, outputs) of the layer's matrices on one tensor rank."""
+    gates = 2 if model.activation == "swiglu" else 1
+    query = max(1, model.query_width // tensor)
+    ffn = max(1, model.ffn // tensor)
+    keys = max(model.head_size, model.kv_width // tensor)
+    return (
+        (model.hidden, query + 2 * keys),
+        (query, model.hidden),
+        (model.hidden, gates * ffn),
+        (ffn, model.hidden),
+    )
+
+
+def _products(s: Setting, shapes: tuple[tuple[int, int], ...]) -> tuple[float, float]:
+    """Forward and backward; backward multiplies once for the inputs, once for the weights."""
+    device, precision = s.cluster.device, s.layout.precision
+    forward = backward = 0.0
+    for inputs, outputs in shapes:
+        forward += matmul_s(device, precision, (s.tokens, outputs, inputs))
+        backward += matmul_s(device, precision, (s.tokens, inputs, outputs))
+        backward += matmul_s(device, precision, (inputs, outputs, s.tokens))
+    return forward, backward
+
+
+def _attention(s: Setting) -> tuple[float, float]:
+    model, layout, device = s.model, s.layout, s.cluster.device
+    heads = max(1, model.heads // layout.tensor)
+    local = model.sequence // layout.context
+    batch = layout.micro_batch * heads
+    if layout.flash:
+        flops = 4.0 * batch * local * model.sequence * model.head_size / (2 if model.causal else 1)
+        one = flash_s(device, layout.precision, s.stack.flash_kernel, flops, model.sequence)
+        return one, c.FLASH_BACKWARD_FACTOR * one
+    scores, values = (
+        (local, model.sequence, model.head_size),
+        (local, model.head_size, model.sequence),
+    )
+    one = matmul_s(device, layout.precision, scores, batch)
+    one += matmul_s(device, layout.precision, values, batch)
+    cell_bytes = float(batch) * local * model.sequence * s.element_bytes
+    # Softmax reads and writes the scores; dropout reads, writes, and keeps a mask of bytes.
+    forward, backward = (4.5, 5.5) if s.stack.dropout else (2.0, 3.0)
+    return one + memory_s(device, cell_bytes * forward), 2 * one + memory_s(
+        device, cell_bytes * backward
+    )
+
+
+def _memory_bound(s: Setting) -> tuple[float, float]:
+    """Norms, residuals with dropout, activation: counted in passes over their tensors."""
+    model, layout = s.model, s.layout
+    whole = s.tokens / (layout.tensor if layout.sequence_parallel else 1) * model.hidden
+    mask = 0.5 if s.stack.dropout else 0.0
+    ffn = s.tokens * model.ffn / layout.tensor
+    heads = s.tokens * (model.query_width + 2 * model.kv_width) / layout.tensor
+    gated = model.activation == "swiglu"
+    forward = whole * (4 + 2 * (3 + mask)) + ffn * (5 if gated else 2) + heads * 2
+    backward = whole * (8 + 2 * (3 + mask)) + ffn * (8 if gated else 3) + heads * 3
+    scale = s.stack.pointwise * s.element_bytes
+    device = s.cluster.device
+    return memory_s(device, forward * scale), memory_s(device, backward * scale)
+
+
+def _tensor(s: Setting) -> float:
+    """The transfers of one pass: two all-reduces, or as many pairs of all-gather and
+    reduce-scatter. Between nodes they are rings: a layer waits for each step."""
+    if s.layout.tensor == 1:
+        return 0.0
+    size = s.tokens * s.model.hidden * s.element_bytes
+    group = group_of(s.layout, s.cluster, "tp")
+    if group.nodes == 1 and not s.layout.sequence_parallel:
+        return 2 * all_reduce_s(s.cluster, group, size)
+    if not s.layout.sequence_parallel:
+        return 2 * ring_all_reduce_s(s.cluster, group, size)
+    scatter = reduce_scatter_s(s.cluster, group, size, s.stack.scatters_by_reducing)
+    return 2 * (all_gather_s(s.cluster, group, size) + scatter)
+
+
+def _context(s: Setting, attention: tuple[float, float]) -> tuple[float, float]:
+    """Forward and backward. Ring attention passes keys and values on while it works on those it
+    has; other programs gather all of them first."""
+    if s.layout.context == 1:
+        return 0.0, 0.0
+    size = 2.0 * s.tokens * s.model.kv_width / s.layout.tensor * s.element_bytes
+    group = group_of(s.layout, s.cluster, "cp")
+    if s.stack.gathers_keys:
+        whole = size * s.layout.context
+        scatter = reduce_scatter_s(s.cluster, group, whole, s.stack.scatters_by_reducing)
+        return all_gather_s(s.cluster, group, whole), scatter
+    one, steps = send_s(s.cluster, group.nodes > 1, size), s.layout.context - 1
+    forward, backward = (work / s.layout.context for work in attention)
+    # Backward passes their gradients on too.
+    return steps * max(0.0, one - forward), steps * max(0.0, 2 * one - backward)
+
+
+def _host(s: Setting) -> tuple[float, float]:
+    """Launching one layer. A tensor group waits for the slowest launcher at every collective,
+    longer if the processors also drive a pipeline's traffic between nodes."""
+    tensor = s.layout.tensor
+    waiting = 1 + s.stack.host_tensor_share * (tensor - 1)
+    contended = 0.0
+    if s.layout.pipeline > 1 and tensor > 1:
+        contended = s.stack.host_contended_ms * tensor / 2
+        group = group_of(s.layout, s.cluster, "tp")
+        if group.nodes > 1:
+            contended += 4 * (tensor - 1) * s.cluster.across.latency_us * 1e-3
+    forward = s.stack.host_forward_ms * waiting + contended
+    backward = s.stack.host_backward_ms * waiting + contended
+    return forward / 1e3, backward / 1e3
+
+
+@lru_cache(maxsize=65536)
+def layer_passes(s: Setting) -> tuple[Pass, Pass]:
+    """Forward and backward of one layer, recomputation apart."""
+    products = _products(s, _matrices(s.model, s.layout.tensor))
+    attention, memory, host = _attention(s), _memory_bound(s), _host(s)
+    context = _context(s, attention)
+    tensor = _tensor(s)
+    late = tensor * (1 - s.stack.tensor_overlap)
+    return (
+        Pass(products[0], attention[0], memory[0], tensor, context[0], host[0], s.sharpness),
+        Pass(products[1], attention[1], memory[1], late, context[1], host[1], s.sharpness),
+    )
+
+
+@lru_cache(maxsize=65536)
+def head_passes(s: Setting) -> tuple[Pass, Pass]:
+    """Final norm, logits (or patches) and loss."""
+    model, tensor, device = s.model, s.layout.tensor, s.cluster.device
+    if model.patches is not None:
+        outputs = model.patches.out_channels * model.patches.size**2
+        moved = 8.0
+    else:
+        outputs = model.padded_vocabulary(tensor) // tensor
+        moved = s.stack.logit_moved_bytes
+    products = _products(s, ((model.hidden, outputs),))
+    loss = memory_s(device, float(s.tokens) * outputs * moved)
+    host = _host(s)
+    return (
+        Pass(
+            matmul=products[0],
+            memory=0.6 * loss,
+            host=host[0] * c.HEAD_LAUNCH_LAYERS,
+            sharpness=s.sharpness,
+        ),
+        Pass(
+            matmul=products[1],
+            memory=0.4 * loss,
+            tensor=_tensor(s) / 2,
+            host=host[1] * c.HEAD_LAUNCH_LAYERS,
+            sharpness=s.sharpness,
+        ),
+    )

@@ -1,0 +1,203 @@
+"""Memory over time: one rank in detail, ranks beside each other, runs over each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+
+from course_lib.show import tables
+from course_lib.show.memories.traces import (
+    points_of,
+    said_of,
+    span_us,
+    timeline_of,
+    timelines_of,
+    whose,
+    zero_us,
+)
+from course_lib.show.picture import Picture
+from course_lib.show.style import (
+    DASHES,
+    INK,
+    PHASE_TINT,
+    SERIES,
+    colour,
+    legend_below,
+    sheet,
+)
+
+
+def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
+    """One rank: what is in use, by category, over the phases of its steps."""
+    line = timeline_of(timeline)
+    limit = limit_bytes or line.limit_bytes
+    with sheet(height_in=4.2) as page:
+        axes = page.axes()
+        scale, unit = _stack(axes, line)
+        _phases(axes, line, named=True)
+        far = ""
+        if _near(line, limit):
+            _limit(axes, limit, scale)
+        elif limit:
+            far = f" (it has {tables.quantity(*tables.in_bytes(limit))})"
+        _peak(axes, line, scale, unit)
+        axes.set_title(f"Memory of {whose(line, device=True)}{far}", pad=24)
+        axes.set_ylim(0, _top(line, limit) / scale)
+        legend_below(axes)
+        return page.picture(f"Stacked area chart of memory over time. {said_of(line)}")
+
+
+def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
+    """Ranks side by side on one scale, so that an uneven layout is seen."""
+    lines = [line for line in timelines_of(memory) if ranks is None or line.rank in ranks]
+    if not lines:
+        raise ValueError(f"no rank of {ranks} is in this memory trace")
+    shown = lines[:8]
+    several = len({line.rank for line in lines}) < len(lines)
+    columns = min(len(shown), 4)
+    rows = -(-len(shown) // columns)
+    top = max(_top(line, line.limit_bytes) for line in shown)
+    with sheet(height_in=2.6 * rows + 0.9) as page:
+        panels = page.panels(rows, columns, sharey=True)
+        for place, (axes, line) in enumerate(zip(panels, shown, strict=False)):
+            scale, _ = _stack(axes, line, unit_for_bytes=top)
+            _phases(axes, line, named=False)
+            if _near(line, line.limit_bytes):
+                _limit(axes, line.limit_bytes, scale, named=place == 0)
+            own_scale, own_unit = tables.byte_scale(line.peak_bytes)
+            peak = tables.quantity(line.peak_bytes / own_scale, own_unit)
+            axes.set_title(f"{whose(line, several)}: {peak}")
+            axes.set_ylim(0, top / scale)
+            if place % columns:
+                axes.set_ylabel("")
+        for axes in panels[len(shown) :]:
+            axes.set_visible(False)
+        legend_below(panels[0], _phase_key(shown))
+        rest = f" {len(lines) - 8} more ranks are not drawn." if len(lines) > 8 else ""
+        return page.picture(
+            "Memory over time of several ranks side by side. "
+            + " ".join(said_of(line) for line in shown)
+            + rest
+        )
+
+
+def memory_compare(runs: Mapping[str, Any], rank: int = 0) -> Picture:
+    """Runs over each other, each from its own zero: with and without checkpointing, say."""
+    lines = {name: timeline_of(source, rank) for name, source in runs.items()}
+    scale, unit = tables.byte_scale(max(line.peak_bytes for line in lines.values()))
+    divisor, time_unit = tables.time_scale(max(span_us(line) for line in lines.values()))
+    with sheet(height_in=3.9) as page:
+        axes = page.axes(f"time ({time_unit})", f"memory in use ({unit})", f"Memory of rank {rank}")
+        for position, (name, line) in enumerate(lines.items()):
+            time_us, by_category = points_of(line)
+            look = {"color": SERIES[position % 8], "ls": DASHES[position % len(DASHES)]}
+            total = by_category.sum(axis=1) / scale
+            axes.step((time_us - zero_us(line)) / divisor, total, where="post", label=name, **look)
+            axes.axhline(line.peak_bytes / scale, color=look["color"], lw=0.9, ls=":")
+        limit = min((line.limit_bytes for line in lines.values() if line.limit_bytes), default=None)
+        if any(_near(line, limit) for line in lines.values()):
+            _limit(axes, limit, scale)
+        elif limit:
+            _far_limit(axes, limit)
+        axes.set_ylim(bottom=0)
+        legend_below(axes)
+        return page.picture(
+            "Memory over time of several runs. "
+            + " ".join(f"{name}: {said_of(line)}" for name, line in lines.items())
+        )
+
+
+def _stack(axes: Axes, line: Any, unit_for_bytes: float | None = None) -> tuple[float, str]:
+    time_us, by_category = points_of(line)
+    scale, unit = tables.byte_scale(unit_for_bytes or line.peak_bytes)
+    divisor, time_unit = tables.time_scale(span_us(line))
+    used = [i for i in range(len(line.categories)) if by_category.size and by_category[:, i].any()]
+    axes.stackplot(
+        (time_us - zero_us(line)) / divisor,
+        *[by_category[:, i] / scale for i in used],
+        labels=[line.categories[i] for i in used],
+        colors=[colour(line.categories[i], i) for i in used],
+        step="post", lw=0,
+    )  # fmt: skip
+    axes.set(xlabel=f"time ({time_unit})", ylabel=f"memory in use ({unit})")
+    axes.margins(x=0)
+    return scale, unit
+
+
+def _phases(axes: Axes, line: Any, named: bool) -> None:
+    """Tinted bands behind the areas; the phases' names above them where there is room."""
+    phases = line.phases if isinstance(line.phases, pd.DataFrame) else pd.DataFrame()
+    divisor, _ = tables.time_scale(span_us(line))
+    whole = max(span_us(line), 1e-9)
+    free_from = 0.0
+    for number, (_, row) in enumerate(phases.head(200).iterrows(), 1):
+        begin, end = float(row["begin_us"]) - zero_us(line), float(row["end_us"]) - zero_us(line)
+        tint = PHASE_TINT.get(str(row["phase"]), "#f4f4f4")
+        axes.axvspan(begin / divisor, end / divisor, color=tint, lw=0, zorder=0)
+        if not named:
+            continue
+        begin, end = (edge - zero_us(line) for edge in _largest_part(row, phases[number:]))
+        room = 0.016 * len(str(row["phase"])) * whole
+        if end - begin > room and (begin + end - room) / 2 >= free_from:
+            middle = (begin + end) / 2 / divisor
+            free_from = (begin + end + room) / 2
+            axes.text(
+                middle, 1.0, str(row["phase"]), ha="center", va="bottom", fontsize=9,
+                color=INK, transform=axes.get_xaxis_transform(),
+            )  # fmt: skip
+
+
+def _largest_part(phase: Any, later: pd.DataFrame) -> tuple[float, float]:
+    """Of its time, between those within it that are drawn over it."""
+    begin, end = float(phase["begin_us"]), float(phase["end_us"])
+    inner = later[(later["begin_us"] >= begin) & (later["end_us"] <= end)].sort_values("begin_us")
+    parts = zip([begin, *inner["end_us"]], [*inner["begin_us"], end], strict=True)
+    return max(parts, key=lambda part: part[1] - part[0])
+
+
+def _phase_key(lines: Sequence[Any]) -> list[Patch]:
+    """For panels too narrow to hold the phases' names."""
+    seen = {str(phase) for line in lines if len(line.phases) for phase in line.phases["phase"]}
+    return [
+        Patch(color=tint, label=f"{name} phase")
+        for name, tint in PHASE_TINT.items()
+        if name in seen
+    ]
+
+
+def _limit(axes: Axes, limit: float | None, scale: float, named: bool = True) -> None:
+    if limit:
+        text = "limit of the device" if named else None
+        axes.axhline(limit / scale, color=INK, lw=2.0, ls=(0, (4, 2)), label=text)
+
+
+def _far_limit(axes: Axes, limit: float) -> None:
+    """Beside the title: drawn to scale, it would flatten what is in use."""
+    scale, unit = tables.byte_scale(limit)
+    far = f"limit of the device: {tables.quantity(limit / scale, unit)}, far above"
+    axes.set_title(far, loc="right", fontsize=10, fontweight="normal")
+
+
+def _peak(axes: Axes, line: Any, scale: float, unit: str) -> None:
+    divisor, _ = tables.time_scale(span_us(line))
+    at, height = (line.peak_time_us - zero_us(line)) / divisor, line.peak_bytes / scale
+    axes.plot([at], [height], "v", color=INK, ms=8, zorder=5)
+    late = line.peak_time_us - zero_us(line) > 0.6 * span_us(line)
+    axes.annotate(
+        f"peak {tables.quantity(height, unit)}", (at, height), xytext=(-8 if late else 8, 8),
+        textcoords="offset points", ha="right" if late else "left", fontweight="bold",
+    )  # fmt: skip
+
+
+def _top(line: Any, limit: float | None) -> float:
+    """Room for the label of the peak; a limit far above the data would flatten them."""
+    most = 1.18 * float(line.peak_bytes) or 1.0
+    return max(most, 1.06 * limit) if limit and _near(line, limit) else most
+
+
+def _near(line: Any, limit: float | None) -> bool:
+    return bool(limit) and float(limit or 0) < 3 * line.peak_bytes

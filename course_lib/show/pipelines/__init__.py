@@ -1,0 +1,1 @@
+"""Pipeline schedules, as planned and as measured."""

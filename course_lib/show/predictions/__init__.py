@@ -1,0 +1,1 @@
+"""What was guessed or planned, beside what was measured."""

@@ -1,0 +1,108 @@
+"""What was guessed, computed and measured, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from course_lib.plan.numbers import real
+from course_lib.show import tables
+from course_lib.show.picture import Picture
+from course_lib.show.style import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    QUIET,
+    VERMILION,
+    legend_below,
+    listed,
+    sheet,
+    shorten,
+)
+
+
+def predicted(
+    predicted: Mapping[str, float],
+    measured: Mapping[str, float],
+    unit: str = "ms",
+    what: str = "time",
+) -> Picture:
+    """Predicted beside measured for several things, with the ratio of the two."""
+    names = [name for name in predicted if name in measured]
+    if not names:
+        raise ValueError(
+            f"nothing is both predicted ({listed(predicted)}) and measured ({listed(measured)})"
+        )
+    first = np.array([float(predicted[name]) for name in names])
+    second = np.array([float(measured[name]) for name in names])
+    with sheet(height_in=1.5 + 0.62 * max(len(names), 2)) as page:
+        axes = page.axes(f"{what} ({unit})", "", "Predicted and measured")
+        _pairs_of_bars(axes, first, second)
+        axes.set_yticks(range(len(names)), [shorten(name) for name in names])
+        axes.invert_yaxis()
+        axes.margins(x=0.32)
+        axes.set_xlim(left=0)
+        axes.grid(axis="y", visible=False)
+        legend_below(axes)
+        pairs = zip(names, first, second, strict=True)
+        said = [
+            f"{n} {tables.quantity(a, unit)} against {tables.quantity(b, unit)}"
+            for n, a, b in pairs
+        ]
+        return page.picture(f"Bars, predicted against measured {what}: {'; '.join(said)}.")
+
+
+def _pairs_of_bars(axes: Axes, first: Any, second: Any) -> None:
+    place = np.arange(len(first))
+    axes.barh(place - 0.19, first, 0.36, color=ORANGE, hatch="//", label="predicted")
+    axes.barh(place + 0.19, second, 0.36, color=BLUE, label="measured")
+    for row, (one, other) in enumerate(zip(first, second, strict=True)):
+        ratio = other / one if one else float("nan")
+        text = f"  measured = {ratio:.2f} × predicted"
+        axes.text(max(one, other), row, text, va="center", fontsize=9.5)
+
+
+def guess(
+    guess: float | None,
+    measured: float | Sequence[float],
+    prediction: float | None = None,
+    unit: str = "",
+    what: str = "",
+) -> Picture:
+    """A reader's guess, the formula's answer and every measurement on one axis. Judges nothing."""
+    points = np.atleast_1d(tables.numbers(np.atleast_1d(np.asarray(measured, dtype=float))))
+    middle = float(np.median(points)) if len(points) else float("nan")
+    said = [f"measured {tables.quantity(middle, unit)} (median of {len(points)})"]
+    with sheet(height_in=2.5) as page:
+        axes = page.axes(f"{what or 'measured'} ({unit})")
+        spread = np.linspace(-0.16, 0.16, len(points)) if len(points) > 1 else np.zeros(1)
+        axes.plot(points, spread, "o", color=BLUE, ms=8, mec="white", alpha=0.85)
+        rows = [("you measured", 0.0)]
+        for name, value, height, sign, paint in (
+            ("the formula says", prediction, 1.0, "D", GREEN),
+            ("you guessed", guess, 2.0, "s", VERMILION),
+        ):
+            if (known := real(value)) is not None:
+                text = tables.quantity(known, unit)
+                axes.plot([known], [height], sign, color=paint, ms=11)
+                axes.plot([known, known], [-0.5, height], color=paint, lw=1.0, ls=":")
+                _beside(axes, text, (known, height))
+                rows.append((name, height))
+                said.insert(0, f"{name.split()[-1]} {text}")
+        at = (points.max(initial=middle), 0)
+        _beside(axes, tables.quantity(middle, unit), at, fontweight="bold", color=INK)
+        axes.set_yticks([height for _, height in rows], [name for name, _ in rows])
+        axes.set_ylim(-0.5, max(height for _, height in rows) + 0.5)
+        axes.grid(axis="y", visible=False)
+        axes.margins(x=0.18)
+        axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
+        axes.tick_params(axis="y", length=0, labelcolor=QUIET)
+        return page.picture(f"Points on one axis: {'; '.join(said)}.")
+
+
+def _beside(axes: Axes, text: str, point: tuple[float, float], **look: Any) -> None:
+    axes.annotate(text, point, xytext=(11, 0), textcoords="offset points", va="center", **look)

@@ -1,0 +1,144 @@
+"""Where the time of a step goes, and which operators take it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from course_lib.show import tables
+from course_lib.show.picture import Picture
+from course_lib.show.style import (
+    BLUE,
+    GREEN,
+    colour,
+    legend_below,
+    listed,
+    readable_on,
+    sheet,
+    shorten,
+)
+
+_HATCH = {"communication": "//", "exposed_communication": "//", "idle": "..", "data": "xx"}
+_STEP_PARTS = (
+    *("kernel", "compute", "memcpy", "memset"),
+    *("communication", "exposed_communication", "overlapped"),
+    *("runtime", "data", "dataloader", "cpu", "other", "idle"),
+)
+
+
+def step_time(*profiles: Any, step: int | None = None) -> Picture:
+    """Where the time of a step goes, one bar a rank (mean of the steps, or one step).
+
+    Takes `profile.step_time` (the profiler tab's categories) or `profile.overlap`.
+    """
+    rows = _step_rows(tables.named(profiles, "step_time"), step)
+    parts = [part for part in _STEP_PARTS if f"{part}_us" in rows and rows[f"{part}_us"].any()]
+    if "overlapped_us" in rows:  # it is inside both of its neighbours
+        parts = [part for part in parts if part not in {"overlapped", "communication"}]
+    values = rows[[f"{part}_us" for part in parts]].fillna(0.0).to_numpy(dtype=float)
+    divisor, unit = tables.time_scale(float(values.sum(axis=1).max(initial=0.0)))
+    with sheet(height_in=1.7 + 0.34 * max(len(rows), 2)) as page:
+        axes = page.axes(f"time of a step ({unit})", "", "Where the time of a step goes")
+        stack(axes, list(rows.index), parts, values / divisor)
+        return page.picture(
+            f"Stacked bars of the time of a step for {listed(rows.index)}. "
+            + _shares(list(rows.index), parts, values)
+        )
+
+
+def stack(axes: Axes, names: Sequence[str], parts: Sequence[str], values: Any) -> None:
+    """Horizontal stacked bars, their larger pieces numbered with their share."""
+    left = np.zeros(len(names))
+    whole = np.maximum(values.sum(axis=1), 1e-12)
+    for position, part in enumerate(parts):
+        width = values[:, position]
+        paint = colour(part, position)
+        axes.barh(
+            names, width, left=left, color=paint, hatch=_HATCH.get(part), height=0.72,
+            label=part.replace("_", " "),
+        )  # fmt: skip
+        for row in np.flatnonzero(width / whole.max() > 0.06).tolist():
+            share = f"{100 * width[row] / whole[row]:.0f} %"
+            box = {"facecolor": paint, "edgecolor": "none", "pad": 1.0}
+            axes.text(
+                left[row] + width[row] / 2, row, share, ha="center", va="center",
+                fontsize=9.5, color=readable_on(paint), bbox=box,
+            )  # fmt: skip
+        left += width
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.set_xlim(left=0)
+    legend_below(axes)
+
+
+def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
+    """The operators (or kernels) that take the most time; those on Tensor Cores marked."""
+    table = tables.table_of(profile, "operators")
+    candidates = ("device_self_us", "total_us", "host_self_us")
+    usable = [name for name in candidates if name in table and tables.numbers(table[name]).any()]
+    there = [name for name in candidates if name in table]
+    column = column or (usable or there or [candidates[-1]])[0]
+    tables.require(table, ["name", column], "operators")
+    if not usable and not tables.numbers(table[column]).any():
+        raise ValueError("this table holds no time (a CPU run has no kernels); use the operators")
+    grouped = table.assign(**{column: tables.numbers(table[column])}).groupby("name")[column].sum()
+    best = grouped.sort_values(ascending=False).head(top)
+    divisor, unit = tables.time_scale(float(best.max()) if len(best) else 0.0)
+    marked = _on_tensor_cores(table)
+    with sheet(height_in=1.4 + 0.3 * max(len(best), 3)) as page:
+        what = column.removesuffix("_us").replace("_", " ")
+        axes = page.axes(f"{what} time ({unit})", "", f"The {len(best)} most expensive")
+        names = [shorten(name, 44) for name in best.index]
+        colours = [GREEN if name in marked else BLUE for name in best.index]
+        bars = axes.barh(range(len(best)), best.to_numpy() / divisor, color=colours)
+        axes.set_yticks(range(len(best)), names, fontsize=9.5)
+        axes.bar_label(bars, [f" {100 * v / grouped.sum():.1f} %" for v in best], fontsize=9.5)
+        axes.invert_yaxis()
+        axes.grid(axis="y", visible=False)
+        axes.margins(x=0.1)
+        if marked & set(best.index):
+            axes.text(0.98, 0.03, "green: on Tensor Cores", ha="right", transform=axes.transAxes)
+        said = ", ".join(
+            f"{name} {tables.quantity(best[name] / divisor, unit)}" for name in best.index
+        )
+        return page.picture(f"Bars of the most expensive operators: {said}.")
+
+
+def _step_rows(found: Mapping[str, pd.DataFrame], step: int | None) -> pd.DataFrame:
+    parts = []
+    for name, table in found.items():
+        tables.require(table, ["step"], "step_time")
+        chosen = table if step is None else table[table["step"] == step]
+        key = "rank" if "rank" in chosen and chosen["rank"].notna().any() else "worker"
+        key = key if key in chosen else "step"
+        mean = chosen.groupby(key).mean(numeric_only=True)
+        before = f"{name} " if len(found) > 1 else ""
+        mean.index = pd.Index([f"{before}{key} {shorten(value, 20)}" for value in mean.index])
+        parts.append(mean)
+    rows = pd.concat(parts)
+    if rows.empty:
+        raise ValueError(f"this profile holds no step{f' {step}' if step is not None else ''}")
+    return rows.head(32)
+
+
+def _shares(names: Sequence[str], parts: Sequence[str], values: Any) -> str:
+    said = []
+    for name, row in list(zip(names, values, strict=True))[:8]:
+        whole = max(row.sum(), 1e-12)
+        shares = [f"{part} {100 * x / whole:.0f} %" for part, x in zip(parts, row, strict=True)]
+        said.append(f"{name}: {', '.join(shares)}")
+    return "; ".join(said) + "."
+
+
+def _on_tensor_cores(table: pd.DataFrame) -> set[str]:
+    if "tensor_core" in table:
+        flag = table["tensor_core"].fillna(False).astype(bool)
+    elif "tensor_core_us" in table:
+        flag = pd.Series(tables.numbers(table["tensor_core_us"]) > 0, index=table.index)
+    else:
+        return set()
+    return set(table.loc[flag, "name"].astype(str))

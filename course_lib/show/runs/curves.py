@@ -1,0 +1,222 @@
+"""What happens over the iterations of one run or several: loss, throughput, loss scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from course_lib.show import tables
+from course_lib.show.picture import Picture
+from course_lib.show.style import DASHES, INK, SERIES, VERMILION, legend_below, plain_ticks, sheet
+
+X_AXES = {
+    "iteration": "iteration",
+    "samples": "samples seen",
+    "tokens": "tokens seen",
+    "time": "time in iterations (s)",
+}
+
+
+def loss(*runs: Any, by: str = "iteration", log: bool = False) -> Picture:
+    """Loss of one run or several; `by` is "iteration", "samples", "tokens" or "time"."""
+    found = tables.named(runs, "iterations")
+    said = []
+    with sheet() as page:
+        axes = page.axes(_x_label(by), "loss (nats per token)", "Training loss")
+        for position, (name, table) in enumerate(found.items()):
+            tables.require(table, ["iteration", "lm_loss"], "loss")
+            x, y = _x(table, by), tables.numbers(table["lm_loss"])
+            _line(axes, x, y, name, position)
+            _mark_skipped(axes, table, x, SERIES[position % len(SERIES)])
+            said.append(f"{name} {_course(x, y)}")
+        _validation(axes, runs, by)
+        if log:
+            axes.set_yscale("log")
+            plain_ticks(axes.yaxis)
+        _finish(axes)
+        return page.picture(f"Line chart of the training loss by {by}. {'; '.join(said)}.")
+
+
+def throughput(*runs: Any, unit: str = "samples") -> Picture:
+    """Speed of every logged interval; `unit` is "samples", "tflops" or "ms"."""
+    names = {
+        "samples": ("samples per second", "Throughput"),
+        "tflops": ("TFLOP/s per device", "Achieved arithmetic"),
+        "ms": ("ms per iteration", "Time per iteration"),
+    }
+    if unit not in names:
+        raise ValueError(f"show.throughput has no unit {unit!r}; use one of {', '.join(names)}")
+    y_label, title = names[unit]
+    said = []
+    with sheet() as page:
+        axes = page.axes("iteration", y_label, title)
+        for position, (name, table) in enumerate(tables.named(runs, "iterations").items()):
+            y = _speed(table, unit)
+            x = tables.numbers(table["iteration"])
+            _line(axes, x, y, name, position, markers=len(x) <= 60)
+            median = float(np.nanmedian(y)) if np.isfinite(y).any() else float("nan")
+            said.append(f"{name}: median {tables.quantity(median, y_label)}")
+        axes.set_ylim(bottom=0)
+        _finish(axes)
+        return page.picture(f"Line chart, {title.lower()} by iteration. {'; '.join(said)}.")
+
+
+def loss_scale(run: Any) -> Picture:
+    """Loss scale over the iterations (powers of two), with the iterations that were skipped."""
+    ((name, table),) = tables.named([run], "iterations").items()
+    tables.require(table, ["iteration", "loss_scale"], "loss_scale")
+    x, y = tables.numbers(table["iteration"]), tables.numbers(table["loss_scale"])
+    with sheet(height_in=3.2) as page:
+        axes = page.axes("iteration", "loss scale", f"Loss scale of {name}")
+        axes.step(*tables.thin(x, y), where="post", color=SERIES[0], label="loss scale")
+        if np.nanmax(y, initial=0) > 0:
+            axes.set_yscale("log", base=2)
+            plain_ticks(axes.yaxis)
+        skipped = _mark_skipped(axes, table, x, VERMILION)
+        _finish(axes)
+        return page.picture(
+            f"Step chart of the loss scale of {name}, {_course(x, y)}; "
+            f"{skipped} iterations were skipped."
+        )
+
+
+def scaling(table: pd.DataFrame, speed: str = "samples_per_second") -> Picture:
+    """Speed against devices, with the ideal line, and the efficiency beside it.
+
+    Columns: `devices`, the speed, and `name` where several curves are compared.
+    """
+    tables.require(table, ["devices", speed], "scaling")
+    groups = {"measured": table}
+    if "name" in table:
+        groups = {str(name): part for name, part in table.groupby("name", sort=False)}
+    said = []
+    with sheet(height_in=3.9) as page:
+        left, right = page.panels(1, 2, width_ratios=[3, 2])
+        for position, (name, part) in enumerate(groups.items()):
+            said.append(_efficiency(left, right, part, speed, name, position))
+        left.set(xlabel="devices", ylabel=speed.replace("_", " "), title="Speed (dotted: ideal)")
+        right.set(xlabel="devices", ylabel="efficiency (%)", title="Efficiency")
+        right.set_ylim(0, max(105.0, right.get_ylim()[1]))
+        for axes in (left, right):
+            _device_axis(axes, tables.numbers(table["devices"]))
+        left.set_yscale("log", base=2)
+        plain_ticks(left.yaxis)
+        legend_below(left)
+        return page.picture(f"Scaling chart. {'; '.join(said)}.")
+
+
+def _efficiency(
+    left: Axes, right: Axes, part: pd.DataFrame, speed: str, name: str, position: int
+) -> str:
+    ordered = part.sort_values("devices")
+    devices, values = tables.numbers(ordered["devices"]), tables.numbers(ordered[speed])
+    ideal = values[0] * devices / devices[0]
+    percent = 100 * values / ideal
+    look: dict[str, Any] = {"color": SERIES[position % 8], "marker": "osD^vPX*"[position % 8]}
+    left.plot(devices, ideal, color=INK, lw=1.2, ls=":")
+    left.plot(devices, values, label=name, **look)
+    right.plot(devices, percent, **look)
+    return (
+        f"{name} keeps {percent[-1]:.0f} % efficiency from {devices[0]:.0f} "
+        f"to {devices[-1]:.0f} devices"
+    )
+
+
+def _device_axis(axes: Axes, devices: Any) -> None:
+    axes.set_xscale("log", base=2)
+    ticks = sorted(set(devices))
+    axes.set_xticks(ticks, [f"{tick:.0f}" for tick in ticks])
+    axes.minorticks_off()
+
+
+def _x_label(by: str) -> str:
+    if by not in X_AXES:
+        raise ValueError(f"no axis {by!r}; use one of {', '.join(X_AXES)}")
+    return X_AXES[by]
+
+
+def _x(table: pd.DataFrame, by: str) -> np.ndarray[Any, Any]:
+    """A log line gives the mean time of the iterations since the line before."""
+    columns = {"samples": "consumed_samples", "tokens": "consumed_tokens", "time": "elapsed_ms"}
+    column = columns.get(by, "iteration")
+    tables.require(table, [column], "loss")
+    if by != "time":
+        return tables.numbers(table[column])
+    iterations = np.diff(tables.numbers(table["iteration"]), prepend=0).clip(min=0)
+    return np.nancumsum(tables.numbers(table["elapsed_ms"]) / 1000 * iterations)
+
+
+def _speed(table: pd.DataFrame, unit: str) -> np.ndarray[Any, Any]:
+    column = {"samples": "samples_per_second", "tflops": "tflops_per_device", "ms": "elapsed_ms"}
+    tables.require(table, ["iteration"], "throughput")
+    if column[unit] in table and table[column[unit]].notna().any():
+        return tables.numbers(table[column[unit]])
+    tables.require(table, ["elapsed_ms", "global_batch_size"], "throughput")
+    if unit == "tflops":
+        raise ValueError("this log prints no TFLOPs; use unit='samples' or unit='ms'")
+    per_s = tables.numbers(table["global_batch_size"]) * 1000 / tables.numbers(table["elapsed_ms"])
+    return np.asarray(per_s)
+
+
+def _line(
+    axes: Axes, x: Any, y: Any, name: str, position: int, *, markers: bool | None = None
+) -> None:
+    """Many noisy points become a pale band under their running mean."""
+    look = {"color": SERIES[position % len(SERIES)], "ls": DASHES[position // 8 % len(DASHES)]}
+    if len(y) > 300:
+        axes.plot(*tables.thin(x, y), color=look["color"], lw=0.8, alpha=0.3)
+        y = pd.Series(y).rolling(max(len(y) // 60, 5), min_periods=1, center=True).mean()
+    show_points = len(y) <= 40 if markers is None else markers
+    marker = "osD^vPX*"[position % 8] if show_points else ""
+    axes.plot(*tables.thin(x, y), label=name, marker=marker, ms=5, **look)
+
+
+def _mark_skipped(axes: Axes, table: pd.DataFrame, x: Any, colour: str) -> int:
+    """The log counts what was skipped since the line before."""
+    zero = np.zeros(len(table))
+    skipped = tables.numbers(table["skipped_iterations"]) if "skipped_iterations" in table else zero
+    nan = tables.numbers(table["nan_iterations"]) if "nan_iterations" in table else zero
+    at = x[(np.nan_to_num(skipped) + np.nan_to_num(nan)) > 0]
+    if len(at):
+        axes.plot(
+            at, np.full(len(at), 0.03), "x", color=colour, ms=6, mew=1.8, clip_on=False,
+            transform=axes.get_xaxis_transform(), label="skipped or NaN",
+        )  # fmt: skip
+    return int(np.nansum(skipped))
+
+
+def _validation(axes: Axes, runs: Any, by: str) -> None:
+    if by != "iteration":
+        return
+    for position, run in enumerate(runs):
+        holder = getattr(run, "log", run)
+        table = getattr(holder, "evaluations", None)
+        if isinstance(table, pd.DataFrame) and {"iteration", "lm_loss"} <= set(table.columns):
+            points = table.dropna(subset=["iteration", "lm_loss"])
+            if len(points):
+                axes.plot(
+                    tables.numbers(points["iteration"]), tables.numbers(points["lm_loss"]), "D",
+                    color=SERIES[position % 8], mec=INK, ms=6, label="validation",
+                )  # fmt: skip
+
+
+def _course(x: Any, y: Any) -> str:
+    good = np.isfinite(y) & np.isfinite(x)
+    if not good.any():
+        return "has no finite value"
+    first, last = y[good][0], y[good][-1]
+    verb = "falls" if last < first else "rises" if last > first else "stays"
+    return f"{verb} from {tables.quantity(first)} to {tables.quantity(last)}"
+
+
+def _finish(axes: Axes) -> None:
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    names = axes.get_legend_handles_labels()[1]
+    if len(names) > 1:
+        legend_below(axes)
+    elif names and names[0] != "run 1" and names[0] not in axes.get_title(loc="left"):
+        axes.set_title(f"{axes.get_title(loc='left')} · {names[0]}")

@@ -1,0 +1,153 @@
+"""Measured runs in one form, and the benchmark that holds predictions against them."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from course_lib.plan import Layout, PlanError, preset
+from course_lib.plan.code_bases import STACKS, stack_named, stack_of_software
+from course_lib.plan.estimate import Estimate
+from course_lib.plan.hardware.machines import cluster
+from course_lib.plan.published.intervals import RESIDUALS, time_keys
+from course_lib.plan.published.runs import COLUMNS, read_runs
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "planner.py"
+RUN = {
+    "source": "ours",
+    "hardware": "juwels-booster",
+    "software": "megatron-2023",
+    "layers": 40,
+    "hidden": 5120,
+    "heads": 32,
+    "sequence": 2048,
+    "tensor": 2,
+    "pipeline": 4,
+    "data": 4,
+    "global_batch": 1024,
+    "sequence_parallel": 1,
+    "precision": "fp16",
+    "zero": 1,
+    "tokens_per_s": 60777.68,
+}
+
+
+def write(path, *rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, fieldnames=list(dict.fromkeys(k for r in rows for k in r)))
+        table.writeheader()
+        table.writerows(rows)
+    return path
+
+
+def test_a_run_is_read_with_its_defaults(tmp_path):
+    (run,) = read_runs(write(tmp_path / "runs.csv", RUN))
+    assert set(RUN) <= set(COLUMNS)
+    assert run.model.ffn == 4 * 5120
+    assert run.layout == Layout(
+        data=4,
+        tensor=2,
+        pipeline=4,
+        global_batch=1024,
+        sequence_parallel=True,
+        precision="fp16",
+        zero=1,
+    )
+    assert run.cluster == cluster("juwels-booster", 32)
+    assert run.iteration_s == pytest.approx(34.5053, rel=1e-4)
+    assert (run.peak_gib, run.overflowed) == (None, False)
+
+
+def test_a_device_stands_for_its_usual_nodes_and_unknown_software_is_planned(tmp_path):
+    row = RUN | {"hardware": "H100", "software": "somebody's", "devices_per_node": 4}
+    (run,) = read_runs(write(tmp_path / "runs.csv", row))
+    assert (run.cluster.device.name, run.cluster.devices_per_node) == ("H100", 4)
+    assert run.stack is STACKS["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"hardware": "abacus"}, "line 3: no cluster 'abacus' in the table; there are: dgx-2"),
+        ({"layers": "many"}, "line 3: .*many"),
+        ({"global_batch": 3}, "line 3: global_batch 3 is not a multiple"),
+    ],
+)
+def test_a_bad_line_is_refused_by_its_number(tmp_path, changes, text):
+    with pytest.raises(PlanError, match=text):
+        read_runs(write(tmp_path / "runs.csv", RUN, RUN | changes))
+
+
+def test_a_missing_column_is_named(tmp_path):
+    row = {name: value for name, value in RUN.items() if name != "heads"}
+    with pytest.raises(PlanError, match="has no column heads; a measured run needs at least"):
+        read_runs(write(tmp_path / "runs.csv", row))
+
+
+def benchmark(folder):
+    command = [sys.executable, str(BENCHMARK), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_benchmark_exits_with_1_where_a_goal_is_missed(tmp_path):
+    layouts = [RUN | {"data": 32 // t // p, "tensor": t, "pipeline": p, "source": "jubench"}
+               for t, p in ((2, 4), (4, 2), (2, 2), (4, 4))]  # fmt: skip
+    told = [_told(tmp_path, row) for row in layouts]
+    write(tmp_path / "runs.csv", *told)
+    code, text = benchmark(tmp_path)
+    assert code == 1  # all inside the interval: more than it claims
+    assert "met     time, Megatron-like on A100, median %: 0.0" in text
+    assert "MISSED  inside the 80 % interval, %: 100.0" in text
+
+
+def _told(folder, row):
+    """The run as if it had taken what is predicted."""
+    (run,) = read_runs(write(folder / "one.csv", row))
+    (folder / "one.csv").unlink()
+    seconds = Estimate(run.model, run.layout, run.cluster, run.stack).seconds
+    return {k: v for k, v in row.items() if k != "tokens_per_s"} | {"iteration_s": seconds}
+
+
+def test_the_benchmark_says_that_an_empty_folder_is_empty(tmp_path):
+    code, text = benchmark(tmp_path)
+    assert (code, "no measured runs in" in text) == (1, True)
+
+
+def test_an_unpublished_code_base_gets_the_widest_interval():
+    table = json.loads(RESIDUALS.read_text(encoding="utf-8"))
+    assert all(row["low"] < row["high"] and row["runs"] >= 12 for row in table.values())
+    known = Estimate(preset("13b"), Layout(), cluster("selene"), STACKS["llm-foundry"])
+    unknown = Estimate(preset("13b"), Layout(), cluster("selene"), STACKS["unknown"])
+    widths = [e.interval.high / e.interval.low for e in (known, unknown)]
+    assert widths[0] < widths[1]
+
+
+@pytest.mark.parametrize(
+    ("software", "fused", "name"),
+    [
+        ("Megatron-LM", True, "megatron-core"),
+        ("Megatron-LM v2.5", False, "megatron-2021"),
+        ("Megatron-DeepSpeed", True, "megatron-deepspeed"),
+        ("GPT-NeoX 2.0", True, "megatron-deepspeed"),
+        ("NVIDIA NeMo 24.05", True, "megatron-core"),
+        ("PyTorch FSDP", True, "fsdp"),
+        ("llm.c", True, "single-file"),
+        ("nanotron", True, "nanotron"),
+        ("MaxText", True, "unknown"),
+    ],
+)
+def test_a_code_base_is_found_by_its_usual_name(software, fused, name):
+    assert stack_of_software(software, fused).name == name
+
+
+def test_an_unknown_code_base_has_the_same_interval_on_every_machine():
+    layout = Layout(tensor=8, data=8)
+    keys = {
+        tuple(time_keys(layout, cluster(name, 64), stack_named("unknown")))
+        for name in ("selene", "dgx-h100", "lumi")
+    }
+    assert keys == {("time/unknown",)}

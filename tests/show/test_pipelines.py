@@ -1,0 +1,61 @@
+"""Pipelines as they were measured: from memory traces and from profiles."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import example_tables as example
+import pandas as pd
+import pytest
+
+from course_lib.plan.schedules.timing import bubble
+from course_lib.show.pipelines.measured import measured
+
+
+def test_a_measured_pipeline_takes_the_last_step_and_aligns_the_clocks_of_the_ranks():
+    early, late = example.timeline(0), example.timeline(1)
+    late.start_unix_ns = 500_000
+    table = measured(SimpleNamespace(ranks=(early, late)))
+    assert set(table["phase"]) == {"forward", "backward"}
+    starts = table[table["phase"] == "forward"].set_index("stage")["start"]
+    assert starts[1] - starts[0] == pytest.approx(0.5)
+
+
+def test_a_measured_pipeline_can_come_from_the_ranges_of_a_profile():
+    spans = pd.DataFrame(
+        {
+            "rank": [0, 0, 1],
+            "name": ["forward micro-batch 3", "all_reduce", "backward 3"],
+            "begin_us": [0.0, 1.0, 2000.0],
+            "end_us": [1000.0, 2.0, 4000.0],
+        }
+    )
+    table = measured(SimpleNamespace(ranks=(0, 1), spans=spans))  # as read.profile has it
+    assert table[["stage", "micro_batch", "phase"]].values.tolist() == [
+        [0, 3.0, "forward"],
+        [1, 3.0, "backward"],
+    ]
+    assert bubble(table) == pytest.approx(1 - 3 / 8)
+
+
+def test_a_measured_pipeline_tells_chunks_and_the_halves_of_backward_apart():
+    spans = pd.DataFrame(
+        {
+            "rank": [0, 0, 0, 0],
+            "name": ["forward 1", "backward 12 chunk 1", "backward 2 inputs", "backward 2 weights"],
+            "begin_us": [0.0, 1.0, 2.0, 3.0],
+            "end_us": [1.0, 2.0, 3.0, 4.0],
+        }
+    )
+    table = measured(spans).fillna({"chunk": 0})
+    assert table[["phase", "micro_batch", "chunk"]].values.tolist() == [
+        ["forward", 1.0, 0.0],
+        ["backward", 12.0, 1.0],
+        ["input", 2.0, 0.0],
+        ["weight", 2.0, 0.0],
+    ]
+
+
+def test_a_trace_without_micro_batches_says_what_to_switch_on():
+    with pytest.raises(ValueError, match="with the profiler or the memory trace on"):
+        measured(pd.DataFrame({"rank": [], "name": [], "begin_us": [], "end_us": []}))
