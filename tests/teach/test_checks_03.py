@@ -71,10 +71,15 @@ def test_what_the_ring_sends_in_all_iterations_passes(dp4, capsys):
     ("answer", "words"),
     [
         (..., "Replace the ..."),
-        (RIGHT_MB / 100, "in one iteration. The run had 100"),
-        (RIGHT_MB / 1.5, "every piece of them travels more than once"),
-        (RIGHT_MB * 1e6, "The digits are right, the unit is not"),
-        (RIGHT_MB / 4, "One gradient is 4 bytes"),
+        (RIGHT_MB / 100, "sent in one iteration. The run had 100"),
+        (RIGHT_MB / 1.5, "every piece of it travels more than once"),
+        (RIGHT_MB * 1e6, "these are bytes; MB (10⁶ bytes) are asked for"),
+        (RIGHT_MB / 1.048576, "these are MiB (2²⁰ bytes)"),
+        (RIGHT_MB / 1e3, "these are GB"),
+        (RIGHT_MB / 2, "The ring goes round twice"),
+        (RIGHT_MB * 4, "what all 4 devices send together"),
+        (RIGHT_MB / 4, "each number has 4 bytes"),
+        (RIGHT_MB * 0.39, "One gradient is 4 bytes"),
     ],
 )
 def test_a_wrong_amount_gets_the_hint_for_its_mistake(dp4, answer, words):

@@ -120,10 +120,12 @@ def test_the_inputs_of_all_layers_pass(forget, capsys):
     [
         (RIGHT_MIB / 16, "This is one input. The run keeps 16"),
         (RIGHT_MIB / 2, "The micro batch is 2."),
-        (RIGHT_MIB / 4, "You counted numbers."),
+        (RIGHT_MIB / 4, "You counted numbers, not bytes"),
         (RIGHT_MIB * 2**20 / 1e6, "these are MB"),
         (RIGHT_MIB * 16, "what `keep` keeps"),
-        (97.0, "You answered 97 MiB. One input holds 96 numbers"),
+        (RIGHT_MIB * 17 / 16, "That is for 17 inputs"),
+        (RIGHT_MIB * (1 + 5056 / (2 * 256 * 96 * 4)), "5,056 bytes are kept"),
+        (77.0, "You answered 77 MiB. One input holds 96 numbers"),
         (..., "Replace the ..."),
     ],
 )

@@ -86,7 +86,11 @@ def test_seven_exchanges_of_eight_are_needless(finished):
     ("answer", "words"),
     [
         (..., "Replace the ..."),
-        (105e6, "the unit is not"),
+        (105e6, "these are bytes; MB (10⁶ bytes) are asked for"),
+        (105 / 1.048576, "these are MiB"),
+        (105 / 2, "The ring goes round twice"),
+        (105 * 16, "what all 16 devices send together"),
+        (105 * 8 / 7 / 1.875, "You answered 64 MB"),
         (120, "One of the eight exchanges is needed"),
         (56, "travels more than once"),
         (84, "1.5 is the factor of a ring of four"),

@@ -33,21 +33,34 @@ def test_days_by_the_short_formula_are_taken_too(capsys):
     ("given", "words"),
     [
         ((..., TFLOPS, DAYS), "Replace the ..."),
-        ((PARAMETERS_M * 1e6, TFLOPS, DAYS), "divide by 1e6"),
+        ((PARAMETERS_M * 1e6, TFLOPS, DAYS), "these are single ones; millions are asked for"),
         ((84.9, TFLOPS, DAYS), "85 million are in the layers"),
         ((163.0, TFLOPS, DAYS), "a second table for the logits"),
-        ((100.0, TFLOPS, DAYS), "You answered 100 million. Put l = 12"),
+        ((123.65, TFLOPS, DAYS), "You left out the table of positions"),
+        ((100.0, TFLOPS, DAYS), "You answered 100 millions. Put l = 12"),
         ((PARAMETERS_M, 4 * TFLOPS, DAYS), "the four devices achieved together"),
         ((PARAMETERS_M, 4.06, DAYS), "This run did none."),
         ((PARAMETERS_M, 2.847, DAYS), "leaves out the products of queries and keys"),
-        ((PARAMETERS_M, 15.7, DAYS), "You answered 15.7. FLOPs of one iteration"),
+        ((PARAMETERS_M, 15.7, DAYS), "the peak on the data sheet of a V100"),
+        ((PARAMETERS_M, TFLOPS / 3, DAYS), "That is the forward pass alone"),
+        ((PARAMETERS_M, TFLOPS * 1e3, DAYS), "these are GFLOP/s"),
+        ((PARAMETERS_M, 2.0, DAYS), "You answered 2 TFLOP/s. FLOPs of one iteration"),
         ((PARAMETERS_M, TFLOPS, DAYS / 4), "You are off by 4."),
-        ((PARAMETERS_M, TFLOPS, DAYS * 24), "a day has 86 400 s"),
-        ((PARAMETERS_M, TFLOPS, 8.84), "How many iterations are 10 billion tokens?"),
+        ((PARAMETERS_M, TFLOPS, DAYS * 24), "these are hours; days are asked for"),
+        ((PARAMETERS_M, TFLOPS, 8.84), "The factor 8 counts a recomputation"),
+        ((PARAMETERS_M, TFLOPS, 12), "How many iterations are 10 billion tokens?"),
     ],
 )
 def test_a_wrong_estimate_of_the_lab_is_told_from_its_number(given, words):
     assert words in hint_of(lesson14.ex14_own, *given)
+
+
+@pytest.mark.parametrize(
+    ("days", "words"), [(207, ""), (213, ", some more than by the formula"), (212.5, ", some more")]
+)
+def test_the_days_may_be_counted_as_in_the_exercise_before(capsys, days, words):
+    lesson14.ex14_repaired(TOKENS, RATE, days, 6)
+    assert f"✓ the days follow from them{words}" in capsys.readouterr().out
 
 
 def test_the_repaired_estimate_passes(capsys):
@@ -67,9 +80,10 @@ def test_the_repaired_estimate_passes(capsys):
         ((TOKENS, 312e12, BIG_DAYS, 6), "which no training reaches"),
         ((TOKENS, 16 * RATE, BIG_DAYS, 6), "the 16 devices achieved together"),
         ((TOKENS, 115.99e12, BIG_DAYS, 6), "These are model FLOPs."),
-        ((TOKENS, 2e14, BIG_DAYS, 6), "You gave 2e+14."),
+        ((TOKENS, 2e14, BIG_DAYS, 6), "You answered 2e+14 FLOP/s."),
         ((TOKENS, RATE, BIG_DAYS * 6 / 8, 6), "the factor 6 with a rate of hardware FLOPs"),
-        ((TOKENS, RATE, 203, 6), "Use days_of with your tokens"),
+        ((TOKENS, RATE, 202.5, 6), "the mistyped sequence"),
+        ((TOKENS, RATE, 218, 6), "Use days_of with your tokens"),
         ((TOKENS, RATE, BIG_DAYS, 8), "2 forward and 4 backward"),
         ((TOKENS, RATE, BIG_DAYS, ...), "Replace the ..."),
     ],
@@ -122,7 +136,10 @@ def test_a_peak_that_was_foreseen_passes(finished, target, capsys):
     [
         (BEFORE_MIB, "Of its 34.1 MiB of optimizer state, a device now keeps a part"),
         (AFTER_MIB - 4.27, "25.6 MiB of optimizer state are gone, but another part has grown"),
+        (BEFORE_MIB - 34.14 / 2, "half of the optimizer state"),
         (AFTER_MIB * 2**20 / 1e6, "these are MB"),
+        (float("nan"), "which is not finite"),
+        (60, "You answered 60 MiB. Measured were 75.0 MiB"),
         (..., "Replace the ..."),
     ],
 )
@@ -140,6 +157,8 @@ def test_another_run_than_the_one_asked_for_is_seen(finished, target):
     assert "keeps parameters and gradients whole" in hint_of(
         lesson14.ex14_sharded, AFTER_MIB, fsdp, target
     )
+    alone = finished(recipe("alone", zero=1).but(nodes=1, gpus_per_node=4), SHARDED_MIB)
+    assert "It had 1 × 4" in hint_of(lesson14.ex14_sharded, AFTER_MIB, alone, target)
     bigger = finished(recipe("bigger", micro_batch=4, zero=1), SHARDED_MIB)
     assert "sharded.compare(target)" in hint_of(lesson14.ex14_sharded, AFTER_MIB, bigger, target)
 
