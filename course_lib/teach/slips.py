@@ -17,7 +17,7 @@ from course_lib.teach.answers import close
 
 Slip = tuple[float, str]
 """A wrong value, and what is said of it."""
-EXACT = 1e-6
+EXACT = 1e-7
 """Share for whole numbers: they may have come through float32."""
 ROUNDED = 0.02
 """Share by which a wrong answer may differ from the value of its slip."""

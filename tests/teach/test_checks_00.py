@@ -10,6 +10,7 @@ import pytest
 from course_lib.lab.recipes import shell
 from course_lib.teach.checks import lesson00
 
+from .answers_to_try import hold
 from .finished_runs import hint_of
 
 RIGHT = "local 0\nlocal 2\nlocal 1\n" * 2
@@ -125,3 +126,14 @@ def test_a_cost_of_jobs_that_were_cleaned_away_cannot_be_checked(sleepers):
     runs = sleepers(3.0, 3.0, 3.0)
     shutil.rmtree(runs[1].folder)
     assert "This run was deleted" in hint_of(lesson00.ex00_device_seconds, 36, runs)
+
+
+def test_device_seconds_hold_against_all_kinds_of_answers(sleepers):
+    runs = sleepers(3.0, 4.0, 5.0)
+    hold(
+        "device_seconds",
+        lambda answer: lesson00.ex00_device_seconds(answer, runs),
+        48,
+        [12, 24, 36, 32, 28, 20, 16, 48 / 3600, 48 / 60, 48 * 3, 48 * 4],
+        accepted=[44, 50],
+    )

@@ -7,6 +7,7 @@ import pytest
 from course_lib.lab.recipes import gpt, shell
 from course_lib.teach.checks import lesson03
 
+from .answers_to_try import hold, sizes
 from .finished_runs import MEMORY_LINE, hint_of
 
 LOG = (
@@ -84,3 +85,16 @@ def test_what_the_ring_sends_in_all_iterations_passes(dp4, capsys):
 )
 def test_a_wrong_amount_gets_the_hint_for_its_mistake(dp4, answer, words):
     assert words in hint_of(lesson03.ex03_megabytes, answer, dp4)
+
+
+def test_megabytes_hold_against_all_kinds_of_answers(dp4):
+    hold(
+        "megabytes_sent",
+        lambda answer: lesson03.ex03_megabytes(answer, dp4),
+        RIGHT_MB,
+        [
+            *sizes(RIGHT_MB, "MB"), RIGHT_MB / 1.5, RIGHT_MB * 4 / 3, RIGHT_MB * 4,
+            RIGHT_MB / 100, RIGHT_MB * 100, -RIGHT_MB,
+        ],
+        accepted=[round(RIGHT_MB)],
+    )  # fmt: skip

@@ -12,6 +12,7 @@ from course_lib import plan
 from course_lib.lab.recipes import links, shell
 from course_lib.teach.checks import lesson04
 
+from .answers_to_try import hold
 from .finished_runs import hint_of
 
 LESSON = Path(__file__).resolve().parents[2] / "lessons" / "04_topology.py"
@@ -181,3 +182,33 @@ def test_roads_of_one_node_know_no_road_between_nodes(finished, roads):
         rank["node"] = "node1"
     run = finished(links.recipe("roads", nodes=1, gpus_per_node=4), alone)
     assert "knows no road between nodes" in hint_of(lesson04.ex04_milliseconds, 5.0, run)
+
+
+def test_the_expected_factor_holds_against_all_kinds_of_answers(timed, ring):
+    run = timed()
+    hold(
+        "expected_factor",
+        lambda answer: lesson04.ex04_hierarchical(run, ring, answer),
+        1.5,
+        [1, 2, 3, 2 / 3, 15, -1.5],
+    )
+
+
+def test_milliseconds_hold_against_all_kinds_of_answers(roads):
+    right = 6 * (0.1 + STEP_MS)
+    hold(
+        "lab_model_ms",
+        lambda answer: lesson04.ex04_milliseconds(answer, roads),
+        right,
+        [
+            right / 1e3,
+            right * 1e3,
+            right / 6e4,
+            right / 3.6e6,
+            right / 4,
+            right / 1.5,
+            right * 4 / 3,
+            right * 4,
+            right / 2,
+        ],
+    )

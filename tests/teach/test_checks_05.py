@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from course_lib.lab.recipes import gpt
 from course_lib.teach.checks import lesson05
 
+from .answers_to_try import hold
 from .finished_runs import hint_of
 
 STEP_US = 10_000
@@ -146,3 +150,53 @@ def test_a_wrong_share_of_waiting_is_met_by_its_hint(recorded, answer, words):
 def test_one_record_cannot_tell_waiting_from_transfer(recorded):
     alone = recorded("ill", FEW, ranks=(0,), planted_bottleneck=1)
     assert "cannot tell waiting from transfer" in hint_of(lesson05.ex05_waiting, 15, alone)
+
+
+def test_calls_and_waiting_hold_against_all_kinds_of_answers(recorded, healthy):
+    second, ill = recorded(), recorded("ill", FEW, planted_bottleneck=1)
+    hold(
+        "calls_per_step",
+        lambda answer: lesson05.ex05_operator("aten::item", answer, second, healthy),
+        42,
+        [84, 168, 336, 21, 10.5, 420, -42],
+    )
+    hold(
+        "waiting_percent",
+        lambda answer: lesson05.ex05_waiting(answer, ill),
+        15,
+        [0.15, 20, 45, 60, 3.75, 30, 7.5, 1500],
+    )
+
+
+@pytest.mark.parametrize("many", [list, tuple, np.array, pd.Index, pd.Series])
+def test_an_operator_may_come_as_the_only_one_of_a_table(recorded, healthy, many):
+    second = recorded()
+    lesson05.ex05_operator(many(["aten::item"]), 42, second, healthy)
+    for name in (many(["aten::item", "aten::sum"]), many([]), many([5])):
+        said = hint_of(lesson05.ex05_operator, name, 42, second, healthy)
+        assert "✗ operator is a text" in said
+
+
+@pytest.mark.parametrize("name", [None, 5, True, float("nan"), {"a": 1}, object(), [[1], [2, 3]]])
+def test_what_is_no_name_is_told_so(recorded, healthy, name):
+    assert "operator is a text" in hint_of(lesson05.ex05_operator, name, 42, recorded(), healthy)
+
+
+def test_runs_without_a_profile_or_without_rank_0_are_told_what_is_missing(recorded, healthy):
+    second, ill = recorded(), recorded("ill", FEW, planted_bottleneck=1)
+    second_alone = recorded(ranks=(1, 2))
+    assert "rank 0 of `second` was recorded" in hint_of(
+        lesson05.ex05_operator, "aten::item", 42, second_alone, healthy
+    )
+    for run in (second, healthy, ill):
+        shutil.rmtree(run.folder / "profile")
+    for check, *given in (
+        (lesson05.ex05_second, second),
+        (lesson05.ex05_operator, "aten::item", 42, second, healthy),
+        (lesson05.ex05_waiting, 15, ill),
+    ):
+        assert "left its profile" in hint_of(check, *given)
+    for run in (second, healthy, ill):
+        (run.folder / "profile").mkdir()
+    assert "There are records of no rank" in hint_of(lesson05.ex05_second, second)
+    assert "cannot tell waiting" in hint_of(lesson05.ex05_waiting, 15, ill)

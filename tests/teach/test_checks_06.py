@@ -7,6 +7,7 @@ import pytest
 from course_lib.lab.recipes import gpt, shell
 from course_lib.teach.checks import lesson06
 
+from .answers_to_try import hold
 from .finished_runs import MEMORY_LINE, hint_of
 
 LONGER = {"seq_length": 256, "max_position_embeddings": 256}
@@ -100,3 +101,7 @@ def test_the_published_line_was_printed_with_micro_batch_4(finished, capsys):
 )
 def test_a_wrong_micro_batch_gets_the_hint_for_its_mistake(finished, answer, words):
     assert words in hint_of(lesson06.ex06_published, answer)
+
+
+def test_the_published_micro_batch_holds_against_all_kinds_of_answers(lab):
+    hold("published_micro_batch", lesson06.ex06_published, 4, [32, 16, 8, 1, 128, 3, 5, 0.25])

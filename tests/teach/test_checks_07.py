@@ -9,6 +9,7 @@ from course_lib.lab.recipes import gpt, shell
 from course_lib.plan import Model
 from course_lib.teach.checks import lesson07
 
+from .answers_to_try import hold
 from .finished_runs import hint_of
 
 WORLD = (
@@ -206,4 +207,14 @@ def test_the_crossing_is_checked_on_the_run_with_data_parallelism_only(finished)
     tensor = gpt.recipe("tensor", nodes=2, gpus_per_node=2, tensor=2, pipeline=2, micro_batch=2)
     assert "has data-parallel size 1 on 4 devices" in hint_of(
         lesson07.ex07_crossing, 76, finished(log(), tensor)
+    )
+
+
+def test_numbers_of_micro_batches_and_samples_hold_against_all_kinds_of_answers(data_only):
+    hold("micro_batches_needed", lesson07.ex07_bubble, 63, [70, 72, 80, 62, 64, 32, 0, -63, 630])
+    hold(
+        "crossing_batch",
+        lambda answer: lesson07.ex07_crossing(answer, data_only),
+        76,
+        [148, 36, 48, 100, 300, 19, 72, 80, 75, 73.2, -76],
     )

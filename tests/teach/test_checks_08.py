@@ -7,6 +7,7 @@ import pytest
 from course_lib.lab.recipes import gpt
 from course_lib.teach.checks import lesson08
 
+from .answers_to_try import hold
 from .finished_runs import MEMORY_LINE, hint_of
 
 ITERATION = (
@@ -84,3 +85,8 @@ def test_nine_halvings_lead_from_2_to_the_32_to_what_was_printed(finished, capsy
 )
 def test_a_wrong_scale_gets_the_hint_for_its_mistake(finished, answer, words):
     assert words in hint_of(lesson08.ex08_started_at, answer)
+
+
+def test_the_scale_holds_against_all_kinds_of_answers(lab):
+    wrong = [2**23, 2**33, 2**31, 2**28, 32, 9, 10, 2**14, 2**23 * 10, 10 * 2**32]
+    hold("started_at", lesson08.ex08_started_at, 2**32, wrong)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 
 import pytest
 
 from course_lib.lab.recipes import gpt
 from course_lib.teach.checks import lesson14
 
+from .answers_to_try import hold
 from .finished_runs import hint_of
 
 PARAMETERS_M, TFLOPS, DAYS = 124.44, 3.2586, 7.587
@@ -166,3 +168,53 @@ def test_another_run_than_the_one_asked_for_is_seen(finished, target):
 def test_a_run_that_failed_shows_why(finished, target):
     failed = finished(recipe("sharded", zero=1), SHARDED_MIB, exit_code=1)
     assert "out of memory" in hint_of(lesson14.ex14_sharded, AFTER_MIB, failed, target)
+
+
+def test_the_estimate_of_the_lab_holds_against_all_kinds_of_answers():
+    def own(**changes):
+        given = {"parameters": PARAMETERS_M, "tflops": TFLOPS, "days": DAYS} | changes
+        lesson14.ex14_own(given["parameters"], given["tflops"], given["days"])
+
+    millions = [124.44e6, 0.12444, 124440, 84.9, 163, 123.65, 118.67]
+    hold("parameters_millions", lambda answer: own(parameters=answer), PARAMETERS_M, millions,
+         accepted=[124])  # fmt: skip
+    rates = [TFLOPS * 1e12, TFLOPS * 1e3, TFLOPS * 4, TFLOPS / 3, TFLOPS * 2 / 3, TFLOPS / 8, 4.06,
+             15.7]  # fmt: skip
+    hold("tflops_per_device", lambda answer: own(tflops=answer), TFLOPS, rates)
+    days = [DAYS * 24, DAYS * 86400, DAYS / 7, DAYS * 4, DAYS / 4, DAYS * 8, DAYS * 1024, 8.84]
+    hold("training_days", lambda answer: own(days=answer), DAYS, days, accepted=[7, 6.63])
+
+
+def test_the_repaired_estimate_holds_against_all_kinds_of_answers():
+    def repaired(**changes):
+        given = {"tokens": TOKENS, "rate": RATE, "days": BIG_DAYS, "factor": 6} | changes
+        lesson14.ex14_repaired(given["tokens"], given["rate"], given["days"], given["factor"])
+
+    tokens = [3e12, 300, 300e6, 3e10]
+    hold("right_tokens", lambda answer: repaired(tokens=answer), TOKENS, tokens)
+    rates = [RATE * 10, RATE / 1e12, RATE / 1e9, RATE * 16, RATE / 3, 312e12, 157.73e12, 115.99e12]
+    hold("right_flops_per_s", lambda answer: repaired(rate=answer), RATE, rates)
+    days = [BIG_DAYS * 0.75, 202.5, BIG_DAYS * 16, BIG_DAYS * 24, BIG_DAYS * 10, BIG_DAYS / 365.25]
+    hold("right_days", lambda answer: repaired(days=answer), BIG_DAYS, days,
+         accepted=[207, 212.5, 213])  # fmt: skip
+    hold("factor_without_recomputation", lambda answer: repaired(factor=answer), 6, [8, 5, 7])
+
+
+def test_the_predicted_peak_holds_against_all_kinds_of_answers(finished, target):
+    run = finished(recipe("sharded", zero=1), SHARDED_MIB)
+    wrong = [AFTER_MIB * factor for factor in (2**20 / 1e6, 2**10, 2**20, 1 / 2**10)]
+    hold(
+        "predicted_mib",
+        lambda answer: lesson14.ex14_sharded(answer, run, target),
+        AFTER_MIB,
+        [*wrong, BEFORE_MIB, BEFORE_MIB - 34.14 / 2, BEFORE_MIB - 34.14, BEFORE_MIB - 25.6],
+    )
+
+
+def test_a_run_without_a_memory_trace_is_asked_for_one(finished, target):
+    run = finished(recipe("sharded", zero=1), SHARDED_MIB)
+    (run.folder / "memory" / "rank0.jsonl.gz").unlink()
+    for _ in range(2):
+        said = hint_of(lesson14.ex14_sharded, AFTER_MIB, run, target)
+        assert "Give the recipe memory=(7, 8)" in said
+        shutil.rmtree(run.folder / "memory", ignore_errors=True)

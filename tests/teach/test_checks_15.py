@@ -10,6 +10,8 @@ from course_lib.read import training_log
 from course_lib.teach import check
 from course_lib.teach.checklist import NotYet
 
+from .answers_to_try import hold
+
 LARGE = bench.case("175")
 RIGHT_S = 20e6 / (96 * 2048 / 5.2)
 
@@ -139,3 +141,9 @@ def test_a_run_that_failed_shows_its_error(tmp_path):
     with pytest.raises(NotYet, match="node2 went away"):
         result = Result(bench.case("box"), "measured", "box", 1.0, run=failed)
         check.ex15_other(result, with_pipeline(tmp_path), result)
+
+
+def test_the_time_to_report_holds_against_all_kinds_of_answers():
+    factors = (1 / 60, 1e3, 1 / 3600, 2, 2048, 1 / 16, 1 / 6, 1 / 96, 96, 1 / 5.2, 1.048576)
+    wrong = [RIGHT_S * factor for factor in factors]
+    hold("report_s", check.ex15_report, RIGHT_S, wrong, accepted=[529])
