@@ -22,13 +22,12 @@ def whole_flag(run: Any, name: str, otherwise: int = 0) -> int:
     return int(value) if isinstance(value, str) and value.isdecimal() else otherwise
 
 
-def gradient_bytes(check: Checklist, run: Any, what: str = "the run") -> int:
+def gradient_bytes(check: Checklist, run: Any) -> int:
     """Of one copy of the model that this run trained."""
-    check.trained(run, what)
-    count = run.log.parameter_count
+    count = check.left(run, "log").parameter_count
     check.unless(
         not count,
-        f"the log of {what} says how many parameters there are",
+        "its log says how many parameters there are",
         hint=f"{run.log_file} has no such line. Is it the run that the exercise asks for?",
     )
     return int(BYTES_PER_GRADIENT * count)

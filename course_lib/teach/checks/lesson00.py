@@ -28,32 +28,40 @@ def ex00_local(run: Any) -> None:
             f"the job had {NODES} nodes",
             hint=f"It asked for {run.recipe.nodes}. Which line of lab.script(local) says so?",
         )
-        lines = [PRINTED.fullmatch(line.rstrip()) for line in run.text.splitlines()]
-        printed = Counter((line[1] or "").strip() for line in lines if line)
+        printed = _printed(run.text)
         check.that(
             bool(printed),
             "its tasks printed lines such as 'local 0'",
             hint="No line of the log begins so. Is the echo behind srun?\n" + run.tail(5),
         )
-        expected = NODES * TASKS_PER_NODE
-        check.that(
-            printed.total() == expected,
-            f"{expected} lines were printed",
-            hint=f"The log has {printed.total()}. There are {NODES} nodes, and `ntasks-per-node` "
-            "counts on each of them.",
-        )
-        started = _tasks_per_node(run.recipe)
-        check.that(
-            started == TASKS_PER_NODE,
-            f"by {TASKS_PER_NODE} tasks on each node",
-            hint=f"srun started {started:g} on each. A loop prints as many lines, but all of them "
-            "from one process: ask for tasks with `ntasks-per-node`.",
-        )
+        _three_on_each(check, run.recipe, printed.total())
         check.that(
             printed == dict.fromkeys(map(str, range(TASKS_PER_NODE)), NODES),
             "each node printed 'local 0', 'local 1' and 'local 2'",
             hint=_other_numbers(printed),
         )
+
+
+def _three_on_each(check: Checklist, recipe: Any, lines: int) -> None:
+    expected, started = NODES * TASKS_PER_NODE, _tasks_per_node(recipe)
+    check.that(
+        lines == expected,
+        f"{expected} lines were printed",
+        hint=f"The log has {lines}. There are {NODES} nodes, and `ntasks-per-node` counts on each "
+        "of them.",
+    )
+    check.that(
+        started == TASKS_PER_NODE,
+        f"by {TASKS_PER_NODE} tasks on each node",
+        hint=f"srun started {started:g} on each. A loop prints as many lines, but all of them from "
+        "one process: ask for tasks with `ntasks-per-node`.",
+    )
+
+
+def _printed(text: str) -> Counter[str]:
+    """What stands behind each `local`."""
+    lines = [PRINTED.fullmatch(line.rstrip()) for line in text.splitlines()]
+    return Counter((line[1] or "").strip() for line in lines if line)
 
 
 def _tasks_per_node(recipe: Any) -> float:

@@ -47,6 +47,7 @@ def ex03_megabytes(answer: object, run: Any) -> None:
     """Bytes that each device sends in a ring all-reduce, over a whole run."""
     with Checklist("03.2") as check:
         given = check.number(answer, "megabytes_sent")
+        check.trained(run)
         gradients_mb = gradient_bytes(check, run) / 1e6
         devices, iterations = copies(check, run), run.log.last_iteration
         once = 2 * (devices - 1) / devices * gradients_mb

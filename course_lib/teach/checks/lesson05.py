@@ -67,25 +67,7 @@ def ex05_operator(name: object, calls: object, second: Any, healthy: Any) -> Non
         check.succeeded(second, "the run `second`")
         check.succeeded(healthy, "the run `healthy`")
         before, after = _calls(check, healthy, "`healthy`"), _calls(check, second, "`second`")
-        check.that(
-            operator in after,
-            "the operator was called in the run `second`",
-            hint=f"No operator is called {operator!r}. Names stand in second.profile.operators, "
-            "with `aten::` in front.",
-        )
-        check.that(
-            after[operator] > 2 * before.get(operator, 0) + 10,
-            "it is called far more often than in the healthy run",
-            hint=f"{operator} is called {after[operator]:g} times per step of a rank here, and "
-            f"{before.get(operator, 0):g} times in the healthy run. Sort by the difference of "
-            "`calls`, not by the time.",
-        )
-        check.that(
-            operator in TINY,
-            "it is the cause, or goes with it",
-            hint=f"{operator} is called more often only because something else is. Which operator "
-            "asks for a value?",
-        )
+        _cause(check, operator, before.get(operator, 0), after.get(operator, 0))
         check.amount(
             given,
             _of_one_step(after[operator], second),
@@ -93,6 +75,27 @@ def ex05_operator(name: object, calls: object, second: Any, healthy: Any) -> Non
             hint="The table has one row for each rank and operator; its column `calls` counts over "
             "the recorded steps.",
         )
+
+
+def _cause(check: Checklist, operator: str, before: float, after: float) -> None:
+    check.that(
+        after > 0,
+        "the operator was called in the run `second`",
+        hint=f"No operator is called {operator!r}. Names stand in second.profile.operators, with "
+        "`aten::` in front.",
+    )
+    check.that(
+        after > 2 * before + 10,
+        "it is called far more often than in the healthy run",
+        hint=f"{operator} is called {after:g} times per step of a rank here, and {before:g} times "
+        "in the healthy run. Sort by the difference of `calls`, not by the time.",
+    )
+    check.that(
+        operator in TINY,
+        "it is the cause, or goes with it",
+        hint=f"{operator} is called more often only because something else is. Which operator asks "
+        "for a value?",
+    )
 
 
 def _of_one_step(calls: float, run: Any) -> Quantity:

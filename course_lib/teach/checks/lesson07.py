@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import copies, global_batch, gradient_bytes, whole_flag
+from course_lib.teach.checks.common import global_batch, gradient_bytes, whole_flag
 from course_lib.teach.slips import Quantity, Slip
 
 NAME, NODES, DEVICES, MICRO_BATCHES, GLOBAL_BATCH = "hybrid", 2, 4, 4, 8
@@ -182,32 +182,29 @@ def ex07_crossing(answer: object, run: Any) -> None:
     """The batch from which on sending gradients is cheaper than sending activations."""
     with Checklist("07.3") as check:
         given = check.number(answer, "crossing_batch")
-        check.started(run, "pretrain_gpt.py", "the run of data only")
+        check.started(run, "pretrain_gpt.py")
         data = check.left(run, "log").world.data
         check.that(
-            data == run.devices,
+            data == run.devices > 1,
             "the run handed in is the one with data parallelism only",
             hint=f"{run.name} has data-parallel size {data} on {run.devices} devices.",
         )
-        gradients = gradient_bytes(check, run, "the run of data only")
-        data = copies(check, run)
-        numbers = whole_flag(run, "--seq-length") * whole_flag(run, "--hidden-size")
-        per_sample = BYTES_PER_NUMBER * numbers
-        ring = 2 * (data - 1) / data
-        exact = ring * gradients / (2 * per_sample)
-        first = data * math.ceil(exact / data)
-        check.no_slip(given, _crossing_slips(exact, first, data), "it counts what each sends")
+        gradients = gradient_bytes(check, run)
+        tokens, width = whole_flag(run, "--seq-length", 1), whole_flag(run, "--hidden-size", 1)
+        sent, per_sample = 2 * (data - 1) / data * gradients, 2 * BYTES_PER_NUMBER * tokens * width
+        first = data * math.ceil(sent / per_sample / data)
+        slips = _crossing_slips(sent / per_sample, first, data)
+        check.no_slip(given, slips, "it counts what each sends")
         check.that(
             given > 0 and given % data == 0,
             f"{data} copies can share it evenly",
-            hint=f"{given:g} samples cannot be dealt out to {data} copies. Which multiple of "
-            f"{data} comes next?",
+            hint=f"{given:g} samples cannot be shared so. Which multiple of {data} comes next?",
         )
         check.that(
             given == first,
             "it is the first batch with which data parallelism sends no more",
-            hint=f"With {given:g} samples the pipeline sends {2 * per_sample * given / 1e6:.2f} "
-            f"MB, data parallelism {ring * gradients / 1e6:.2f} MB. "
+            hint=f"With {given:g} samples the pipeline sends {per_sample * given / 1e6:.2f} MB, "
+            f"data parallelism {sent / 1e6:.2f} MB. "
             + ("There is a smaller one." if given > first else "The pipeline still sends less."),
         )
 

@@ -20,40 +20,39 @@ def ex08_settled(run: Any) -> None:
         check.that(
             "--fp16" in flags and log.world.precision == "float16",
             "it computed in float16",
-            hint=f"Its log says {log.world.precision or 'nothing of the precision'}. bfloat16 "
-            "needs no scale, which is true and no answer: some devices have only float16.",
+            hint=f"Its log says {log.world.precision or 'nothing of it'}. bfloat16 needs no scale, "
+            "which is true and no answer: some devices have only float16.",
         )
-        started = float(flags.get("--initial-loss-scale", 2**32))
-        _moves_by_itself(check, flags, started)
+        started = _moves_by_itself(check, flags)
         check.that(
             log.last_iteration >= ITERATIONS,
             f"it made at least {ITERATIONS} iterations",
-            hint=f"It made {log.last_iteration}. Few steps prove little: take small(…) as it "
-            "stands.",
+            hint=f"It made {log.last_iteration}. Few steps prove little: take small(…) as it is.",
         )
         check.that(
             log.skipped == 0,
             "no iteration was skipped",
-            hint=f"{log.skipped} were, beginning with a scale of {started:,.0f}. Where did the "
-            "scale of `half` come to rest? Begin below that.",
+            hint=f"{log.skipped} were, beginning with a scale of {started:,.0f}. Where did that of "
+            "`half` come to rest? Begin below.",
         )
-        scales = log.iterations["loss_scale"].dropna().tolist()
-        scale = float(scales[-1]) if scales else 0.0
+        scale = float([0.0, *log.iterations["loss_scale"].dropna()][-1])
         check.that(
             scale >= LEAST_SCALE,
-            "the scale is large enough to save small gradients",
+            f"its scale of at least {LEAST_SCALE:g} saves small gradients",
             hint=f"With a scale of {scale:g} nearly all that vanishes without scaling vanishes "
             "still. Look at the moving picture again: how far to the right may the bars go?",
         )
 
 
-def _moves_by_itself(check: Checklist, flags: dict[str, Any], started: float) -> None:
+def _moves_by_itself(check: Checklist, flags: dict[str, Any]) -> float:
+    """Where the search for the scale begins."""
     check.unless(
         "--loss-scale" in flags,
         "its loss scale can move by itself",
         hint="--loss-scale sets a fixed one, which nobody raises or lowers when the gradients "
         "change. Choose where the search begins instead: initial_loss_scale.",
     )
+    started = float(flags.get("--initial-loss-scale", 2**32))
     floor = float(flags.get("--min-loss-scale", 0))
     check.that(
         floor < started,
@@ -61,6 +60,7 @@ def _moves_by_itself(check: Checklist, flags: dict[str, Any], started: float) ->
         hint=f"It begins with {started:,.0f} and may not fall below {floor:,.0f}, so the first "
         "overflow would find it unable to move. Leave --min-loss-scale out.",
     )
+    return started
 
 
 def ex08_started_at(answer: object) -> None:

@@ -71,6 +71,7 @@ def ex10_needless(answer: object, run: Any) -> None:
     """What a loop without `no_sync` sends beyond what it must."""
     with Checklist("10.2") as check:
         given = check.number(answer, "needless_mb")
+        check.trained(run)
         gradients_mb = gradient_bytes(check, run) / 1e6
         check.amount(
             given,

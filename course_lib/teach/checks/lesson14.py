@@ -70,13 +70,12 @@ def _rate(check: Checklist, given: float) -> None:
     each = LAB_SECONDS * LAB_DEVICES * 1e12
     right, recomputed = flops.model / each, flops.hardware / each
     per_parameter = parameters(model).total * LAB_SAMPLES * model.sequence / each
-    recomputation = (
-        "You counted a recomputation (96, or 8 per parameter and token). This run did none."
-    )
+    counts = {"devices": LAB_DEVICES, "samples": LAB_SAMPLES}
+    twice = "You counted a recomputation (96, or 8 per parameter and token). This run did none."
     own = (
         (right * LAB_DEVICES, f"{given:.1f} TFLOP/s is what the four devices achieved together."),
-        (recomputed, recomputation),
-        (WITH_RECOMPUTATION * per_parameter, recomputation),
+        (recomputed, twice),
+        (WITH_RECOMPUTATION * per_parameter, twice),
         (
             WITHOUT * per_parameter,
             "6 per parameter and token leaves out the products of queries and keys, which matter "
@@ -87,12 +86,7 @@ def _rate(check: Checklist, given: float) -> None:
     check.amount(
         given,
         Quantity(
-            right=right,
-            unit="TFLOP/s",
-            share=CLOSE_ENOUGH,
-            own=own,
-            counts={"devices": LAB_DEVICES, "samples": LAB_SAMPLES},
-            is_work=True,
+            right=right, unit="TFLOP/s", share=CLOSE_ENOUGH, own=own, counts=counts, is_work=True
         ),
         "each device achieved so many TFLOP/s",
         hint="FLOPs of one iteration of 8 samples without recomputation, divided by "
@@ -134,24 +128,12 @@ def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
         given = check.number(predicted_mib, "predicted_mib")
         for each, name in ((run, "the run `sharded`"), (target, "the run `target`")):
             check.started(each, "pretrain_gpt.py", name)
-        layout, plain = gpt.layout(run.recipe), gpt.layout(target.recipe)
-        check.that(
-            layout.zero == 1,
-            "it shards the state of the optimizer",
-            hint=f"Its zero is {layout.zero}. Which value keeps parameters and gradients whole?",
-        )
-        same_shape(check, run, target.recipe.nodes, target.recipe.gpus_per_node, "as `target`")
-        check.that(
-            layout.but(zero=plain.zero) == plain
-            and gpt.model(run.recipe).but(name="") == gpt.model(target.recipe).but(name=""),
-            "nothing else differs from `target`",
-            hint=f"Compare them: sharded.compare(target)\n{layout}\n{plain}",
-        )
+        _only_the_optimizer(check, run, target)
         how = "Give the recipe memory=(7, 8), as the one of the exercise has it."
         measured = memory_of_rank_0(check, run, "the run `sharded`", how)
         before = memory_of_rank_0(check, target, "the run `target`", how)
         state_mib = before.peak_composition.get("optimizer", 0) / MIB
-        gone_mib = state_mib * (1 - 1 / layout.data)
+        gone_mib = state_mib * (1 - 1 / gpt.layout(run.recipe).data)
         measured_mib, before_mib = measured.peak_bytes / MIB, before.peak_bytes / MIB
         check.amount(
             given,
@@ -161,6 +143,22 @@ def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
             "gone, but another part has grown: compare target.memory[0].peak_composition with that "
             "of the new run.",
         )
+
+
+def _only_the_optimizer(check: Checklist, run: Any, target: Any) -> None:
+    layout, plain = gpt.layout(run.recipe), gpt.layout(target.recipe)
+    check.that(
+        layout.zero == 1,
+        "it shards the state of the optimizer",
+        hint=f"Its zero is {layout.zero}. Which value keeps parameters and gradients whole?",
+    )
+    same_shape(check, run, target.recipe.nodes, target.recipe.gpus_per_node, "as `target`")
+    check.that(
+        layout.but(zero=plain.zero) == plain
+        and gpt.model(run.recipe).but(name="") == gpt.model(target.recipe).but(name=""),
+        "nothing else differs from `target`",
+        hint=f"Compare them: sharded.compare(target)\n{layout}\n{plain}",
+    )
 
 
 def _peak(measured_mib: float, before_mib: float, state_mib: float, gone_mib: float) -> Quantity:

@@ -47,7 +47,7 @@ def _rate(sequence: int = 1024, kind: str = "hardware") -> float:
 
 
 def _achieved(check: Checklist, given: float) -> None:
-    right, mistyped = _rate(), _rate(1048)
+    right, mistyped, counts = _rate(), _rate(1048), {"devices": DEVICES}
     tenfold = "10e12 is ten times a tera. Here is the mistake that hid the one in the tokens."
     own = (
         (10 * right, tenfold),
@@ -65,12 +65,7 @@ def _achieved(check: Checklist, given: float) -> None:
     check.amount(
         given,
         Quantity(
-            right=right,
-            unit="FLOP/s",
-            share=CLOSE_ENOUGH,
-            own=own,
-            counts={"devices": DEVICES},
-            is_work=True,
+            right=right, unit="FLOP/s", share=CLOSE_ENOUGH, own=own, counts=counts, is_work=True
         ),
         "each device achieved so many FLOP/s",
         hint=f"FLOPs of one iteration, fully recomputed, divided by {SECONDS} s and by "
