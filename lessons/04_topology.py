@@ -425,14 +425,17 @@ check.ex04_describe(colleague)
 # > **Exercise 04.2** — The ring crosses the slow road 1.5 times with everything. A cleverer order would be:
 # > add up inside each node first, then exchange between one device of each node, then hand the result back.
 # > `measure_links.py` has that too: `algorithm="hierarchical"`. If the slow road were all that counts, by which
-# > factor would this be faster? Time ten such all-reduces of exactly the gradients' size, on both nodes, and
-# > compare `hierarchical.links.all_reduce_ms` with `ring.links.all_reduce_ms`.
+# > factor would this be faster? Write it down as `expected_factor`. Then time ten such all-reduces of exactly the
+# > gradients' size, on both nodes, and compare `hierarchical.links.all_reduce_ms` with
+# > `ring.links.all_reduce_ms`.
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
+### GAP expected_factor = ...
 ### GAP steps_recipe = links.recipe(
 ### GAP     "hierarchical", nodes=2, gpus_per_node=2, bytes=..., repeat=..., algorithm=...
 ### GAP )
+expected_factor = 1.5 / 1  # everything crosses once instead of 1.5 times
 steps_recipe = links.recipe(
     "hierarchical",
     nodes=2,
@@ -446,7 +449,7 @@ hierarchical = lab.submit(steps_recipe)
 hierarchical.wait()
 
 # %% id="ex2-check" tags=["check"]
-check.ex04_hierarchical(hierarchical, ring)
+check.ex04_hierarchical(hierarchical, ring, expected_factor)
 
 # %% id="ex2-see" tags=["solution"]
 ratio = (

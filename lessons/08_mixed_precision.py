@@ -307,9 +307,9 @@ show.memory_compare({name: run.memory for name, run in runs.items()})
 # ## Exercises
 #
 # > **Exercise 08.1** — Every step of the search was a batch thrown away. Repeat the fp16 run so that **no**
-# > iteration is skipped, with a loss scale that can still move by itself and is large enough to save small
-# > gradients. Fill the gap. (The scale at which `half` ended is in its log. A lower one is safe against
-# > overflow; but with every power of two less, more small gradients vanish.)
+# > iteration is skipped, with a loss scale that can still move by itself, up and down, and is large enough to save
+# > small gradients: at least 2⁸ = 256. Fill the gap. (The scale at which `half` ended is in its log. A lower one is
+# > safe against overflow; but with every power of two less, more small gradients vanish.)
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION

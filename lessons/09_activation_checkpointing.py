@@ -434,15 +434,20 @@ check.ex09_inputs(kept_mib, forget)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
 # 16 layers, 2 × 256 tokens, 64 numbers of 4 bytes. The traces say the same in another way: one group of 16
-# keeps one input instead of sixteen, and the peak of its forward pass is lower by the other fifteen:
+# keeps one input instead of sixteen, and the peak of its forward pass is lower by the other fifteen, and by what is
+# kept beside each of them: on a processor 5056 bytes, the state of the random numbers, so that dropout would fall
+# on the same places when the layer is computed again.
 
 # %% id="ex2-look" tags=["solution"]
-forward_mib = {
-    run.name: run.memory[0].phases.query("phase == 'forward'")["peak_bytes"].max() / 2**20
+forward_bytes = {
+    run.name: run.memory[0].phases.query("phase == 'forward'")["peak_bytes"].max()
     for run in (forget, groups16)
 }
-fifteen_mib = forward_mib["forget"] - forward_mib["groups16"]
-print(f"fifteen inputs: {fifteen_mib:.2f} MiB, sixteen: {fifteen_mib / 15 * 16:.2f} MiB")
+each_bytes = (forward_bytes["forget"] - forward_bytes["groups16"]) / 15
+print(
+    f"a group keeps its input, {width_bytes:,} bytes, and {each_bytes - width_bytes:,.0f} beside it"
+)
+print(f"sixteen inputs: {16 * width_bytes / 2**20:.2f} MiB")
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **For the quick** — Run `keep` and `forget` once more on two nodes with one device each, once with

@@ -330,6 +330,10 @@ check.ex14_repaired(right_tokens, right_flops_per_s, right_days, factor_without_
 # The sequence is typed 1048 for 1024, which makes the rate 157.7 in the place of 154.0 TFLOP/s, and the time
 # 203 days instead of 207. The rate is called a theoretical peak, but it was measured: the peak of the device
 # is 312. And the factor 8 stands there without a word about recomputation; without it, it would have to be 6.
+#
+# As in exercise 14.1 the days can also be counted: tokens, divided by the 512 × 1024 of an iteration, times
+# 32.09 s. That makes 212.5 days, and it is the better number. The 5 days between the two are the products of
+# attention, which the formula 8 *T P* leaves out while the rate contains them.
 
 # %% [markdown] id="site-idea"
 # ## Your cluster, predicted

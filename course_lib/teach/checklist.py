@@ -5,7 +5,8 @@
 
 Each requirement is printed as met or not; the first that is not met prints its hint, and those
 after it are not looked at, since they rest on it. A mistake that only some make is named with
-`check.unless(given == 2**33, …)`, which prints nothing for the others. An unmet requirement raises
+`check.unless(given == 2**33, …)`, which prints nothing for the others; `check.amount(…)` looks for
+the mistakes that a number shows by itself. An unmet requirement raises
 `NotYet`, so that the cell fails in a run without people, and a person sees the list instead of a
 traceback.
 """
@@ -15,11 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from course_lib.lab.recipe import Recipe
 from course_lib.lab.workspace import find
+from course_lib.teach.answers import in_figures, number_in, text_in, what_it_is, why_no_number
 from course_lib.teach.progress import record
+from course_lib.teach.slips import Quantity
 
 MET, UNMET = "✓", "✗"
 
@@ -44,16 +47,20 @@ class Checklist:
 
     def that(self, is_met: bool, requirement: str, *, hint: str) -> None:
         """States a requirement; ends the check at the first that is not met."""
-        self.lines.append(f"{MET if is_met else UNMET} {requirement}")
         if not is_met:
-            self.unmet = requirement
-            self.lines += [f"  {line}" for line in hint.splitlines()]
-            raise _Stop
+            self.refuse(requirement, hint)
+        self.lines.append(f"{MET} {requirement}")
 
     def unless(self, is_wrong: bool, requirement: str, *, hint: str) -> None:
         """Names a mistake where it was made; where it was not, there is nothing to say."""
         if is_wrong:
-            self.that(False, requirement, hint=hint)
+            self.refuse(requirement, hint)
+
+    def refuse(self, requirement: str, hint: str) -> NoReturn:
+        """Ends the check with what is not met."""
+        self.unmet = requirement
+        self.lines += [f"{UNMET} {requirement}", *(f"  {line}" for line in hint.splitlines())]
+        raise _Stop
 
     def answered(self, answer: object, what: str) -> None:
         """The learner has replaced the `...` of a gap."""
@@ -65,26 +72,35 @@ class Checklist:
         )
 
     def number(self, answer: object, what: str) -> float:
-        """A filled gap that holds a number."""
+        """A filled gap that holds a number, in whatever form a notebook's arithmetic gave it."""
         self.answered(answer, what)
-        is_number = isinstance(answer, int | float) and not isinstance(answer, bool)
-        self.unless(not is_number, f"{what} is a number", hint=f"It is {answer!r} now.")
-        return float(answer)  # type: ignore[arg-type]
+        found = number_in(answer)
+        if found is None:
+            self.refuse(f"{what} is a number", why_no_number(answer))
+        return found
 
-    def succeeded(self, run: Any, what: str = "the run") -> None:
-        """A run that was submitted, is over, and went well; else says which of these it is not."""
-        self.ended(run, what)
-        self.that(run.ok, f"{what} ended well", hint=run.error)
+    def text(self, answer: object, what: str) -> str:
+        """A filled gap that holds one text, also as the only one of a list or a table."""
+        self.answered(answer, what)
+        found = text_in(answer)
+        if found is None:
+            self.refuse(f"{what} is a text", what_it_is(answer, "one name in quotation marks"))
+        return found
 
-    def trained(self, run: Any, what: str = "the run") -> None:
-        """A run that succeeded in training a model, and not one of another kind."""
-        self.succeeded(run, what)
-        self.unless(
-            not run.log.last_iteration,
-            f"{what} trained a model",
-            hint=f"This is {run.name} (job {run.job_id}), which started something else: its log "
-            "has no iteration line. Is it the run that the exercise asks for?",
+    def amount(self, given: float, wanted: Quantity, requirement: str, *, hint: str) -> None:
+        """The number is right; if it is not, the slip that explains it is told, else the hint."""
+        self.no_slip(given, wanted, requirement)
+        unit = f" {wanted.unit}" if wanted.unit else ""
+        self.that(
+            wanted.is_met_by(given),
+            requirement,
+            hint=f"You answered {in_figures(given)}{unit}. {hint}",
         )
+
+    def no_slip(self, given: float, wanted: Quantity, requirement: str) -> None:
+        """The number is right, or at least none of the slips explains it."""
+        said = "" if wanted.is_met_by(given) else wanted.explain(given)
+        self.unless(bool(said), requirement, hint=said)
 
     def ended(self, run: Any, what: str = "the run") -> None:
         """A run that was submitted and is over, well or not."""
@@ -102,6 +118,40 @@ class Checklist:
             f"{what} is over",
             hint=f"It is {run.state} now. Wait for it with run.wait() or run.watch().",
         )
+
+    def succeeded(self, run: Any, what: str = "the run") -> None:
+        """A run that was submitted, is over, and went well; else says which of these it is not."""
+        self.ended(run, what)
+        self.that(run.ok, f"{what} ended well", hint=run.error)
+
+    def trained(self, run: Any, what: str = "the run") -> None:
+        """A run that succeeded in training a model, and not one of another kind."""
+        self.succeeded(run, what)
+        self.unless(
+            not self.left(run, "log", what).last_iteration,
+            f"{what} trained a model",
+            hint=f"This is {run.name} (job {run.job_id}), which started something else: its log "
+            "has no iteration line. Is it the run that the exercise asks for?",
+        )
+
+    def started(self, run: Any, program: str, what: str = "the run") -> None:
+        """A run of this program of the course that succeeded."""
+        self.succeeded(run, what)
+        self.unless(
+            not run.recipe.program.endswith(program),
+            f"{what} started {program}",
+            hint=f"This is the run {run.name!r}, which started something else. Is it the run that "
+            "the exercise asks for?",
+        )
+
+    def left(self, run: Any, part: str, what: str = "the run", *, how: str = "") -> Any:
+        """What a run left behind under this name: its log, links, profile or memory."""
+        try:
+            return getattr(run, part)
+        except FileNotFoundError:
+            where = f"There is no {part} in {run.folder}. "
+            again = "Was it deleted? Submit the run under another name."
+            self.refuse(f"{what} left its {part}", where + (how or again))
 
     def __enter__(self) -> Checklist:
         return self
@@ -123,23 +173,15 @@ class Checklist:
         return True
 
 
-def close(value: float, right: float, share: float) -> bool:
-    """Whether a number worked out by hand is right, up to this share of it."""
-    return abs(value - right) <= share * abs(right)
-
-
 def _not_a_run(given: object) -> str:
     if isinstance(given, Recipe):
         return (
             f"This is the recipe {given.name!r}: it says what to run, and nothing has run yet. "
             "Submit it with lab.submit(…) and give the check what that returns."
         )
+    missing = getattr(given, "missing", ())
+    gaps = f" Still to fill in: {', '.join(missing)}." if missing else ""
     return (
         f"This is {type(given).__name__}, not a run: give the check what lab.submit(…) returned."
-        + _unfinished(given)
+        + gaps
     )
-
-
-def _unfinished(run: object) -> str:
-    missing = getattr(run, "missing", ())
-    return f" Still to fill in: {', '.join(missing)}." if missing else ""

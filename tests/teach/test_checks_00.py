@@ -10,21 +10,40 @@ import pytest
 from course_lib.lab.recipes import shell
 from course_lib.teach.checks import lesson00
 
+from .answers_to_try import hold
 from .finished_runs import hint_of
 
 RIGHT = "local 0\nlocal 2\nlocal 1\n" * 2
 NOT_FOUND = "bash: pyhton: command not found\n"
 
 
-def local(nodes=2):
+def local(nodes=2, command="srun bash -c 'echo …'", **directives):
     return shell.recipe(
-        "local", "srun bash -c 'echo …'", nodes=nodes, directives={"ntasks-per-node": 3}
+        "local", command, nodes=nodes, directives=directives or {"ntasks-per-node": 3}
     )
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        local(ntasks=6),
+        local(command="srun --ntasks-per-node=3 bash -c 'echo …'", exclusive=""),
+        local(command="srun -n 6 bash -c 'echo …'", exclusive=""),
+    ],
+)
+def test_tasks_may_be_asked_for_in_other_ways(finished, recipe):
+    lesson00.ex00_local(finished(recipe, RIGHT))
+
+
+def test_a_loop_in_one_task_of_each_node_is_seen(finished):
+    loop = local(command="srun bash -c 'for n in 0 1 2; do echo local $n; done'", exclusive="")
+    said = hint_of(lesson00.ex00_local, finished(loop, RIGHT))
+    assert "srun started 1 on each. A loop prints as many lines" in said
 
 
 def test_three_tasks_on_each_node_pass(finished, capsys):
     lesson00.ex00_local(finished(local(), RIGHT))
-    assert "✓ 6 tasks printed a line" in capsys.readouterr().out
+    assert "✓ by 3 tasks on each node" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -34,6 +53,11 @@ def test_three_tasks_on_each_node_pass(finished, capsys):
         (2, "3\n4\n", 0, "Is the echo behind srun?"),
         (2, "local 0\nlocal 1\n" * 2, 0, "The log has 4"),
         (2, "".join(f"local {n}\n" for n in range(6)), 0, "count over the whole job"),
+        (2, "local 0\nlocal 1\n" * 3, 0, "that is the number of the node"),
+        (2, "local 1\nlocal 2\nlocal 3\n" * 2, 0, "you count from 1"),
+        (2, "local $SLURM_LOCALID\n" * 6, 0, "the name, not the value"),
+        (2, "local\n" * 6, 0, "a variable that does not exist is empty"),
+        (2, "local 2\n" * 6, 0, "Which variable counts the tasks within the node?"),
         (2, NOT_FOUND, 127, "A command was not found"),
         (2, "local 0\n", None, "Wait for it"),
     ],
@@ -66,7 +90,13 @@ def sleepers(finished):
 
 @pytest.mark.parametrize(
     ("elapsed_s", "answer"),
-    [((3.0, 3.0, 3.0), 36), ((3.0, 4.0, 5.0), 48), ((3.0, 4.0, 5.0), 44), ((None,) * 3, 36)],
+    [
+        ((3.0, 3.0, 3.0), 36),
+        ((3.0, 3.0, 3.0), 44),
+        ((3.0, 4.0, 5.0), 48),
+        ((3.0, 4.0, 5.0), 44),
+        ((None,) * 3, 36),
+    ],
 )
 def test_the_cost_of_the_sleeping_jobs_passes(sleepers, capsys, elapsed_s, answer):
     lesson00.ex00_device_seconds(answer, sleepers(*elapsed_s))
@@ -81,8 +111,11 @@ def test_the_cost_of_the_sleeping_jobs_passes(sleepers, capsys, elapsed_s, answe
         (10, "how long the jobs ran. Each held 4 devices"),
         (20, "one node, or one device on each"),
         (12, "That is one job. There were 3"),
-        (40 / 3600, "in device-hours"),
-        (120, "You answered 120. For each job"),
+        (40 / 3600, "these are device-hours; device-seconds are asked for"),
+        (24, "One job is missing"),
+        (28, "One job is missing"),
+        (35, "You answered 35 device-seconds. For each job"),
+        (120, "You are off by 3"),
     ],
 )
 def test_a_wrong_cost_gets_the_hint_for_its_mistake(sleepers, answer, words):
@@ -93,3 +126,14 @@ def test_a_cost_of_jobs_that_were_cleaned_away_cannot_be_checked(sleepers):
     runs = sleepers(3.0, 3.0, 3.0)
     shutil.rmtree(runs[1].folder)
     assert "This run was deleted" in hint_of(lesson00.ex00_device_seconds, 36, runs)
+
+
+def test_device_seconds_hold_against_all_kinds_of_answers(sleepers):
+    runs = sleepers(3.0, 4.0, 5.0)
+    hold(
+        "device_seconds",
+        lambda answer: lesson00.ex00_device_seconds(answer, runs),
+        48,
+        [12, 24, 36, 32, 28, 20, 16, 48 / 3600, 48 / 60, 48 * 3, 48 * 4],
+        accepted=[44, 50],
+    )

@@ -7,6 +7,7 @@ import pytest
 from course_lib.lab.recipes import gpt, shell
 from course_lib.teach.checks import lesson03
 
+from .answers_to_try import hold, sizes
 from .finished_runs import MEMORY_LINE, hint_of
 
 LOG = (
@@ -71,11 +72,29 @@ def test_what_the_ring_sends_in_all_iterations_passes(dp4, capsys):
     ("answer", "words"),
     [
         (..., "Replace the ..."),
-        (RIGHT_MB / 100, "in one iteration. The run had 100"),
-        (RIGHT_MB / 1.5, "every piece of them travels more than once"),
-        (RIGHT_MB * 1e6, "The digits are right, the unit is not"),
-        (RIGHT_MB / 4, "One gradient is 4 bytes"),
+        (RIGHT_MB / 100, "sent in one iteration. The run had 100"),
+        (RIGHT_MB / 1.5, "every piece of it travels more than once"),
+        (RIGHT_MB * 1e6, "these are bytes; MB (10⁶ bytes) are asked for"),
+        (RIGHT_MB / 1.048576, "these are MiB (2²⁰ bytes)"),
+        (RIGHT_MB / 1e3, "these are GB"),
+        (RIGHT_MB / 2, "The ring goes round twice"),
+        (RIGHT_MB * 4, "what all 4 devices send together"),
+        (RIGHT_MB / 4, "each number has 4 bytes"),
+        (RIGHT_MB * 0.39, "One gradient is 4 bytes"),
     ],
 )
 def test_a_wrong_amount_gets_the_hint_for_its_mistake(dp4, answer, words):
     assert words in hint_of(lesson03.ex03_megabytes, answer, dp4)
+
+
+def test_megabytes_hold_against_all_kinds_of_answers(dp4):
+    hold(
+        "megabytes_sent",
+        lambda answer: lesson03.ex03_megabytes(answer, dp4),
+        RIGHT_MB,
+        [
+            *sizes(RIGHT_MB, "MB"), RIGHT_MB / 1.5, RIGHT_MB * 4 / 3, RIGHT_MB * 4,
+            RIGHT_MB / 100, RIGHT_MB * 100, -RIGHT_MB,
+        ],
+        accepted=[round(RIGHT_MB)],
+    )  # fmt: skip

@@ -12,6 +12,7 @@ from course_lib import plan
 from course_lib.lab.recipes import links, shell
 from course_lib.teach.checks import lesson04
 
+from .answers_to_try import hold
 from .finished_runs import hint_of
 
 LESSON = Path(__file__).resolve().parents[2] / "lessons" / "04_topology.py"
@@ -102,7 +103,7 @@ def test_a_text_instead_of_a_description_is_refused(finished):
 
 
 def test_the_right_timing_is_solved(timed, ring, capsys):
-    lesson04.ex04_hierarchical(timed(), ring)
+    lesson04.ex04_hierarchical(timed(), ring, 1.5)
     assert "✗" not in capsys.readouterr().out
 
 
@@ -110,26 +111,40 @@ def test_the_right_timing_is_solved(timed, ring, capsys):
     ("wrong", "words"),
     [
         ({"algorithm": "ring"}, "Its algorithm was 'ring'"),
-        ({"size": GRADIENT_BYTES // 4}, "That is the number of parameters. Each gradient has 4"),
+        ({"size": GRADIENT_BYTES // 4}, "That is the number of parameters. Each has 4 bytes"),
         ({"size": 1_000_000}, "the size that the lesson worked out"),
         ({"repeat": 1}, "It was timed 1 times, too few"),
-        ({"nodes": 1, "gpus_per_node": 4}, "It had 1 × 4, the ring 2 × 2"),
+        ({"nodes": 1, "gpus_per_node": 4}, "It had 1 × 4"),
     ],
 )
 def test_a_wrong_timing_is_told_apart(timed, ring, wrong, words):
-    assert words in hint_of(lesson04.ex04_hierarchical, timed(**wrong), ring)
+    assert words in hint_of(lesson04.ex04_hierarchical, timed(**wrong), ring, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (..., "expected_factor is filled in"),
+        (2, "how often the ring goes round"),
+        (1, "That would be no gain"),
+        (2 / 3, "upside down"),
+        (1.2, "You answered 1.2. How often does everything cross"),
+    ],
+)
+def test_a_wrong_expectation_is_told_apart(timed, ring, factor, words):
+    assert words in hint_of(lesson04.ex04_hierarchical, timed(), ring, factor)
 
 
 def test_a_sweep_or_another_program_is_not_a_timing(finished, ring, roads):
-    sweep = hint_of(lesson04.ex04_hierarchical, roads, ring)
+    sweep = hint_of(lesson04.ex04_hierarchical, roads, ring, 1.5)
     assert "It measured all sizes between all pairs" in sweep
     other = finished(shell.recipe("hello", "echo", nodes=2, gpus_per_node=2))
-    assert "started something else" in hint_of(lesson04.ex04_hierarchical, other, ring)
+    assert "started something else" in hint_of(lesson04.ex04_hierarchical, other, ring, 1.5)
 
 
 def test_a_gap_that_was_left_is_named(ring):
     unfinished = links.recipe("hierarchical", bytes=..., repeat=10, algorithm="hierarchical")
-    assert "Still to fill in: bytes" in hint_of(lesson04.ex04_hierarchical, unfinished, ring)
+    assert "Still to fill in: bytes" in hint_of(lesson04.ex04_hierarchical, unfinished, ring, 1.5)
 
 
 LAB_BYTES = 4 * 124_439_808
@@ -146,11 +161,14 @@ def test_the_right_time_is_solved(roads, capsys):
     [
         (..., "lab_model_ms is filled in"),
         ("12", "is a number"),
-        (6 * STEP_MS / 4, "That is for one byte per gradient"),
+        (6 * STEP_MS / 4, "each number has 4 bytes"),
+        (6 * STEP_MS / 1.048576, "a power of two has slipped in"),
+        (6 * STEP_MS * 163.04 / 124.44, "the table of words twice"),
+        (6 * STEP_MS * 85.06 / 124.44, "You left out the two tables"),
         (6 * (0.05 + LAB_BYTES / 4 / 2e6), "the road inside a node"),
-        (4 * STEP_MS, "That is the size divided by the bandwidth"),
-        (8 * STEP_MS, "the factor is 2 (4 − 1) / 4"),
-        (6 * STEP_MS / 1e3, "those of seconds"),
+        (4 * STEP_MS, "every piece of it travels more than once"),
+        (8 * STEP_MS, "The factor of a ring of d is 2 (d − 1) / d; d is 4"),
+        (6 * STEP_MS / 1e3, "these are s; ms are asked for"),
         (1.0, "The model has 124,439,808 parameters"),
     ],
 )
@@ -164,3 +182,33 @@ def test_roads_of_one_node_know_no_road_between_nodes(finished, roads):
         rank["node"] = "node1"
     run = finished(links.recipe("roads", nodes=1, gpus_per_node=4), alone)
     assert "knows no road between nodes" in hint_of(lesson04.ex04_milliseconds, 5.0, run)
+
+
+def test_the_expected_factor_holds_against_all_kinds_of_answers(timed, ring):
+    run = timed()
+    hold(
+        "expected_factor",
+        lambda answer: lesson04.ex04_hierarchical(run, ring, answer),
+        1.5,
+        [1, 2, 3, 2 / 3, 15, -1.5],
+    )
+
+
+def test_milliseconds_hold_against_all_kinds_of_answers(roads):
+    right = 6 * (0.1 + STEP_MS)
+    hold(
+        "lab_model_ms",
+        lambda answer: lesson04.ex04_milliseconds(answer, roads),
+        right,
+        [
+            right / 1e3,
+            right * 1e3,
+            right / 6e4,
+            right / 3.6e6,
+            right / 4,
+            right / 1.5,
+            right * 4 / 3,
+            right * 4,
+            right / 2,
+        ],
+    )

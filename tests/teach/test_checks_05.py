@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from course_lib.lab.recipes import gpt
 from course_lib.teach.checks import lesson05
 
+from .answers_to_try import hold
 from .finished_runs import hint_of
 
 STEP_US = 10_000
@@ -79,6 +83,7 @@ def test_the_right_run_is_solved(recorded, capsys):
         ({"nodes": 1, "gpus_per_node": 4}, "It had 1 × 4"),
         ({"profile": False}, "No step was recorded"),
         ({"profile": (8, 9)}, "The second number is the first step that is *not* recorded"),
+        ({"iterations": 9}, "Steps count from 0, so step 9 is the tenth"),
         ({"profile": (2, 4)}, "It recorded the steps from 2 up to, not with, 4"),
         ({"ranks": (0,)}, "There are records of rank 0. `profile_ranks` takes a list"),
     ],
@@ -108,7 +113,7 @@ def test_the_right_operator_is_solved(recorded, healthy, capsys, name, calls):
         (("aten::mm", 6), "6 times per step of a rank here, and 6 times in the healthy run"),
         (("aten::as_strided", 40), "only because something else is"),
         (("aten::item", 84), "all 2 recorded steps of one rank"),
-        (("aten::item", 42 * 8), "all 2 recorded steps of all 4 ranks"),
+        (("aten::item", 42 * 8), "for all 2 recorded steps of all 4 ranks"),
         (("aten::item", 42 * 4), "That is the number for all 4 ranks"),
         (("aten::item", 7), "You answered 7. The table has one row for each rank"),
     ],
@@ -145,3 +150,53 @@ def test_a_wrong_share_of_waiting_is_met_by_its_hint(recorded, answer, words):
 def test_one_record_cannot_tell_waiting_from_transfer(recorded):
     alone = recorded("ill", FEW, ranks=(0,), planted_bottleneck=1)
     assert "cannot tell waiting from transfer" in hint_of(lesson05.ex05_waiting, 15, alone)
+
+
+def test_calls_and_waiting_hold_against_all_kinds_of_answers(recorded, healthy):
+    second, ill = recorded(), recorded("ill", FEW, planted_bottleneck=1)
+    hold(
+        "calls_per_step",
+        lambda answer: lesson05.ex05_operator("aten::item", answer, second, healthy),
+        42,
+        [84, 168, 336, 21, 10.5, 420, -42],
+    )
+    hold(
+        "waiting_percent",
+        lambda answer: lesson05.ex05_waiting(answer, ill),
+        15,
+        [0.15, 20, 45, 60, 3.75, 30, 7.5, 1500],
+    )
+
+
+@pytest.mark.parametrize("many", [list, tuple, np.array, pd.Index, pd.Series])
+def test_an_operator_may_come_as_the_only_one_of_a_table(recorded, healthy, many):
+    second = recorded()
+    lesson05.ex05_operator(many(["aten::item"]), 42, second, healthy)
+    for name in (many(["aten::item", "aten::sum"]), many([]), many([5])):
+        said = hint_of(lesson05.ex05_operator, name, 42, second, healthy)
+        assert "✗ operator is a text" in said
+
+
+@pytest.mark.parametrize("name", [None, 5, True, float("nan"), {"a": 1}, object(), [[1], [2, 3]]])
+def test_what_is_no_name_is_told_so(recorded, healthy, name):
+    assert "operator is a text" in hint_of(lesson05.ex05_operator, name, 42, recorded(), healthy)
+
+
+def test_runs_without_a_profile_or_without_rank_0_are_told_what_is_missing(recorded, healthy):
+    second, ill = recorded(), recorded("ill", FEW, planted_bottleneck=1)
+    second_alone = recorded(ranks=(1, 2))
+    assert "rank 0 of `second` was recorded" in hint_of(
+        lesson05.ex05_operator, "aten::item", 42, second_alone, healthy
+    )
+    for run in (second, healthy, ill):
+        shutil.rmtree(run.folder / "profile")
+    for check, *given in (
+        (lesson05.ex05_second, second),
+        (lesson05.ex05_operator, "aten::item", 42, second, healthy),
+        (lesson05.ex05_waiting, 15, ill),
+    ):
+        assert "left its profile" in hint_of(check, *given)
+    for run in (second, healthy, ill):
+        (run.folder / "profile").mkdir()
+    assert "There are records of no rank" in hint_of(lesson05.ex05_second, second)
+    assert "cannot tell waiting" in hint_of(lesson05.ex05_waiting, 15, ill)

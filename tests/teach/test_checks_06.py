@@ -7,6 +7,7 @@ import pytest
 from course_lib.lab.recipes import gpt, shell
 from course_lib.teach.checks import lesson06
 
+from .answers_to_try import hold
 from .finished_runs import MEMORY_LINE, hint_of
 
 LONGER = {"seq_length": 256, "max_position_embeddings": 256}
@@ -43,6 +44,11 @@ def test_one_run_below_the_wall_and_one_behind_it_pass(pair, capsys):
         ({"breaks_log": ""}, "Micro-batch 6 fits too"),
         ({"fits": 6, "breaks": 4, "fits_log": OUT_OF_MEMORY, "breaks_log": ""}, "swap 6 and 4"),
         ({"fits": 2}, "They are 2 and 6"),
+        ({"fits": 6, "breaks": 5}, "6 fits and 5 does not, although it is not larger"),
+        ({"precision": "bf16"}, "These differ: --bf16"),
+        ({"recompute": "full"}, "These differ: --recompute-granularity"),
+        ({"model": gpt.model("tiny").but(layers=2)}, "These differ: --num-layers"),
+        ({"zero": 1}, "These differ: --use-distributed-optimizer"),
         ({"breaks_log": "srun: error: no such program\n"}, "It failed for another reason"),
         ({"seq_length": 128, "max_position_embeddings": 128}, "It had 128. Take tried"),
         ({"device_memory_gib": 0}, "It had no limit"),
@@ -95,3 +101,7 @@ def test_the_published_line_was_printed_with_micro_batch_4(finished, capsys):
 )
 def test_a_wrong_micro_batch_gets_the_hint_for_its_mistake(finished, answer, words):
     assert words in hint_of(lesson06.ex06_published, answer)
+
+
+def test_the_published_micro_batch_holds_against_all_kinds_of_answers(lab):
+    hold("published_micro_batch", lesson06.ex06_published, 4, [32, 16, 8, 1, 128, 3, 5, 0.25])

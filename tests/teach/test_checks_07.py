@@ -9,6 +9,7 @@ from course_lib.lab.recipes import gpt, shell
 from course_lib.plan import Model
 from course_lib.teach.checks import lesson07
 
+from .answers_to_try import hold
 from .finished_runs import hint_of
 
 WORLD = (
@@ -140,8 +141,9 @@ def test_a_job_that_still_runs_is_waited_for(lab):
         run.wait(30)
 
 
-def test_the_bubble_of_eight_stages(capsys):
-    lesson07.ex07_bubble(63)
+@pytest.mark.parametrize("answer", [63, 7 * 0.9 / 0.1])
+def test_the_bubble_of_eight_stages(capsys, answer):
+    lesson07.ex07_bubble(answer)
     assert "no smaller number" in capsys.readouterr().out
 
 
@@ -152,6 +154,7 @@ def test_the_bubble_of_eight_stages(capsys):
         (70, "a tenth of the *work*"),
         (72, "all stages into the numerator"),
         (80, "all stages into the numerator"),
+        (32, "for two chunks on each stage"),
         (62.5, "cannot be sent"),
         (0, "cannot be sent"),
         (62, "With 62 micro-batches it is 10.1 %"),
@@ -183,6 +186,9 @@ def test_the_batch_from_which_gradients_are_cheaper(data_only):
     ("answer", "words"),
     [
         ("76", "is a number"),
+        (36, "R four times per sample"),
+        (100, "The factor of a ring of 4 is 2 (4 − 1) / 4, not 2"),
+        (300, "Gradients have 4 bytes each"),
         (74, "Which multiple of 4 comes next?"),
         (80, "There is a smaller one."),
         (72, "The pipeline still sends less."),
@@ -195,6 +201,20 @@ def test_a_wrong_batch_meets_its_hint(data_only, answer, words):
 
 
 def test_the_crossing_is_checked_on_the_run_with_data_parallelism_only(finished):
-    assert "has data-parallel size 1 on 4 devices" in hint_of(
+    assert "'hybrid', which started something else" in hint_of(
         lesson07.ex07_crossing, 76, finished(log())
+    )
+    tensor = gpt.recipe("tensor", nodes=2, gpus_per_node=2, tensor=2, pipeline=2, micro_batch=2)
+    assert "has data-parallel size 1 on 4 devices" in hint_of(
+        lesson07.ex07_crossing, 76, finished(log(), tensor)
+    )
+
+
+def test_numbers_of_micro_batches_and_samples_hold_against_all_kinds_of_answers(data_only):
+    hold("micro_batches_needed", lesson07.ex07_bubble, 63, [70, 72, 80, 62, 64, 32, 0, -63, 630])
+    hold(
+        "crossing_batch",
+        lambda answer: lesson07.ex07_crossing(answer, data_only),
+        76,
+        [148, 36, 48, 100, 300, 19, 72, 80, 75, 73.2, -76],
     )

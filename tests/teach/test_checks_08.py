@@ -7,6 +7,7 @@ import pytest
 from course_lib.lab.recipes import gpt
 from course_lib.teach.checks import lesson08
 
+from .answers_to_try import hold
 from .finished_runs import MEMORY_LINE, hint_of
 
 ITERATION = (
@@ -40,6 +41,11 @@ def test_a_search_that_begins_low_enough_passes(finished, capsys):
         (settled(), log(skipped=7), "7 were, beginning with a scale of 4,294,967,296"),
         (settled(initial_loss_scale=2**20), log(skipped=3), "scale of 1,048,576"),
         (settled(initial_loss_scale=1), log(scale=1.0), "With a scale of 1 nearly all"),
+        (
+            settled(initial_loss_scale=2**14, min_loss_scale=2**14),
+            log(),
+            "may not fall below 16,384",
+        ),
         (settled(loss_scale=1024), log(scale=1024), "--loss-scale sets a fixed one"),
         (settled("bf16"), log("bfloat16", 1.0), "some devices have only float16"),
         (settled("fp32"), log("float32", 1.0), "Its log says float32"),
@@ -71,8 +77,16 @@ def test_nine_halvings_lead_from_2_to_the_32_to_what_was_printed(finished, capsy
         (2**33, "not every skipped step halves"),
         (32, "not its power of two"),
         (16384, "So at the beginning it was"),
-        (2**31, "You answered 2,147,483,648"),
+        (2**31, "one halving too few"),
+        (2**28, "does not mean that every second overflow halves"),
+        (2**23 * 9, "it does not add to it"),
+        (2**30, "You answered 1,073,741,824"),
     ],
 )
 def test_a_wrong_scale_gets_the_hint_for_its_mistake(finished, answer, words):
     assert words in hint_of(lesson08.ex08_started_at, answer)
+
+
+def test_the_scale_holds_against_all_kinds_of_answers(lab):
+    wrong = [2**23, 2**33, 2**31, 2**28, 32, 9, 10, 2**14, 2**23 * 10, 10 * 2**32]
+    hold("started_at", lesson08.ex08_started_at, 2**32, wrong)

@@ -10,6 +10,7 @@ import pytest
 from course_lib.lab.recipes import gpt
 from course_lib.teach.checks import lesson09
 
+from .answers_to_try import hold, sizes
 from .finished_runs import hint_of
 
 LAYERS = 16
@@ -120,10 +121,12 @@ def test_the_inputs_of_all_layers_pass(forget, capsys):
     [
         (RIGHT_MIB / 16, "This is one input. The run keeps 16"),
         (RIGHT_MIB / 2, "The micro batch is 2."),
-        (RIGHT_MIB / 4, "You counted numbers."),
+        (RIGHT_MIB / 4, "You counted numbers, not bytes"),
         (RIGHT_MIB * 2**20 / 1e6, "these are MB"),
         (RIGHT_MIB * 16, "what `keep` keeps"),
-        (97.0, "You answered 97 MiB. One input holds 96 numbers"),
+        (RIGHT_MIB * 17 / 16, "That is for 17 inputs"),
+        (RIGHT_MIB * (1 + 5056 / (2 * 256 * 96 * 4)), "5,056 bytes are kept"),
+        (77.0, "You answered 77 MiB. One input holds 96 numbers"),
         (..., "Replace the ..."),
     ],
 )
@@ -134,3 +137,20 @@ def test_what_an_answer_left_out_is_told_from_its_number(forget, answer, words):
 def test_the_inputs_of_a_run_that_keeps_more_are_not_asked_for(finished):
     said = hint_of(lesson09.ex09_inputs, RIGHT_MIB, finished(recipe("keep")))
     assert "The question is about `forget`" in said
+
+
+def test_mebibytes_hold_against_all_kinds_of_answers(finished, forget):
+    wrong = [*sizes(RIGHT_MIB, "MiB"), RIGHT_MIB / 16, RIGHT_MIB * 17 / 16, RIGHT_MIB * 15 / 16]
+    hold("kept_mib", lambda answer: lesson09.ex09_inputs(answer, forget), RIGHT_MIB, wrong)
+    keep, fits = finished(recipe("keep")), finished(block(4))
+    hold(
+        "room_mib",
+        lambda room: lesson09.ex09_fits(fits, keep, room),
+        ROOM_MIB,
+        [ROOM_MIB / 2, ROOM_MIB * 2, ROOM_MIB - 5],
+    )
+
+
+def test_another_recorded_step_is_as_good(finished):
+    at_five = recipe(recompute="full", recompute_method="block", recompute_layers=4, memory=(5, 6))
+    lesson09.ex09_fits(finished(at_five), finished(recipe("keep", memory=(6, 7))), ROOM_MIB)

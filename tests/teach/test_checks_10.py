@@ -7,6 +7,7 @@ import pytest
 from course_lib.lab.recipes import gpt, program
 from course_lib.teach.checks import lesson10
 
+from .answers_to_try import hold, sizes
 from .finished_runs import hint_of
 
 LOG = """using world size: {world}, data-parallel-size: {world}, tensor-model-parallel size: 1, \
@@ -86,7 +87,11 @@ def test_seven_exchanges_of_eight_are_needless(finished):
     ("answer", "words"),
     [
         (..., "Replace the ..."),
-        (105e6, "the unit is not"),
+        (105e6, "these are bytes; MB (10⁶ bytes) are asked for"),
+        (105 / 1.048576, "these are MiB"),
+        (105 / 2, "The ring goes round twice"),
+        (105 * 16, "what all 16 devices send together"),
+        (105 * 8 / 7 / 1.875, "You answered 64 MB"),
         (120, "One of the eight exchanges is needed"),
         (56, "travels more than once"),
         (84, "1.5 is the factor of a ring of four"),
@@ -96,3 +101,14 @@ def test_seven_exchanges_of_eight_are_needless(finished):
 )
 def test_a_wrong_number_of_megabytes_meets_its_hint(finished, answer, words):
     assert words in hint_of(lesson10.ex10_needless, answer, finished(fits("all-at-once")))
+
+
+def test_needless_megabytes_hold_against_all_kinds_of_answers(finished):
+    run = finished(fits("all-at-once"))
+    wrong = [*sizes(105, "MB"), 120, 56, 84, 15, 105 * 16, 90, 105 * 8 / 7 / 7, 105e3]
+    hold(
+        "needless_mb",
+        lambda answer: lesson10.ex10_needless(answer, run),
+        105,
+        [value for value in wrong if value != 105 * 8 / 7 / 7],
+    )

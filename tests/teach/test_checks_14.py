@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 
 import pytest
 
 from course_lib.lab.recipes import gpt
 from course_lib.teach.checks import lesson14
 
+from .answers_to_try import hold
 from .finished_runs import hint_of
 
 PARAMETERS_M, TFLOPS, DAYS = 124.44, 3.2586, 7.587
@@ -33,21 +35,34 @@ def test_days_by_the_short_formula_are_taken_too(capsys):
     ("given", "words"),
     [
         ((..., TFLOPS, DAYS), "Replace the ..."),
-        ((PARAMETERS_M * 1e6, TFLOPS, DAYS), "divide by 1e6"),
+        ((PARAMETERS_M * 1e6, TFLOPS, DAYS), "these are single ones; millions are asked for"),
         ((84.9, TFLOPS, DAYS), "85 million are in the layers"),
         ((163.0, TFLOPS, DAYS), "a second table for the logits"),
-        ((100.0, TFLOPS, DAYS), "You answered 100 million. Put l = 12"),
+        ((123.65, TFLOPS, DAYS), "You left out the table of positions"),
+        ((100.0, TFLOPS, DAYS), "You answered 100 millions. Put l = 12"),
         ((PARAMETERS_M, 4 * TFLOPS, DAYS), "the four devices achieved together"),
         ((PARAMETERS_M, 4.06, DAYS), "This run did none."),
         ((PARAMETERS_M, 2.847, DAYS), "leaves out the products of queries and keys"),
-        ((PARAMETERS_M, 15.7, DAYS), "You answered 15.7. FLOPs of one iteration"),
+        ((PARAMETERS_M, 15.7, DAYS), "the peak on the data sheet of a V100"),
+        ((PARAMETERS_M, TFLOPS / 3, DAYS), "That is the forward pass alone"),
+        ((PARAMETERS_M, TFLOPS * 1e3, DAYS), "these are GFLOP/s"),
+        ((PARAMETERS_M, 2.0, DAYS), "You answered 2 TFLOP/s. FLOPs of one iteration"),
         ((PARAMETERS_M, TFLOPS, DAYS / 4), "You are off by 4."),
-        ((PARAMETERS_M, TFLOPS, DAYS * 24), "a day has 86 400 s"),
-        ((PARAMETERS_M, TFLOPS, 8.84), "How many iterations are 10 billion tokens?"),
+        ((PARAMETERS_M, TFLOPS, DAYS * 24), "these are hours; days are asked for"),
+        ((PARAMETERS_M, TFLOPS, 8.84), "The factor 8 counts a recomputation"),
+        ((PARAMETERS_M, TFLOPS, 12), "How many iterations are 10 billion tokens?"),
     ],
 )
 def test_a_wrong_estimate_of_the_lab_is_told_from_its_number(given, words):
     assert words in hint_of(lesson14.ex14_own, *given)
+
+
+@pytest.mark.parametrize(
+    ("days", "words"), [(207, ""), (213, ", some more than by the formula"), (212.5, ", some more")]
+)
+def test_the_days_may_be_counted_as_in_the_exercise_before(capsys, days, words):
+    lesson14.ex14_repaired(TOKENS, RATE, days, 6)
+    assert f"✓ the days follow from them{words}" in capsys.readouterr().out
 
 
 def test_the_repaired_estimate_passes(capsys):
@@ -67,9 +82,10 @@ def test_the_repaired_estimate_passes(capsys):
         ((TOKENS, 312e12, BIG_DAYS, 6), "which no training reaches"),
         ((TOKENS, 16 * RATE, BIG_DAYS, 6), "the 16 devices achieved together"),
         ((TOKENS, 115.99e12, BIG_DAYS, 6), "These are model FLOPs."),
-        ((TOKENS, 2e14, BIG_DAYS, 6), "You gave 2e+14."),
+        ((TOKENS, 2e14, BIG_DAYS, 6), "You answered 2e+14 FLOP/s."),
         ((TOKENS, RATE, BIG_DAYS * 6 / 8, 6), "the factor 6 with a rate of hardware FLOPs"),
-        ((TOKENS, RATE, 203, 6), "Use days_of with your tokens"),
+        ((TOKENS, RATE, 202.5, 6), "the mistyped sequence"),
+        ((TOKENS, RATE, 218, 6), "Use days_of with your tokens"),
         ((TOKENS, RATE, BIG_DAYS, 8), "2 forward and 4 backward"),
         ((TOKENS, RATE, BIG_DAYS, ...), "Replace the ..."),
     ],
@@ -122,7 +138,10 @@ def test_a_peak_that_was_foreseen_passes(finished, target, capsys):
     [
         (BEFORE_MIB, "Of its 34.1 MiB of optimizer state, a device now keeps a part"),
         (AFTER_MIB - 4.27, "25.6 MiB of optimizer state are gone, but another part has grown"),
+        (BEFORE_MIB - 34.14 / 2, "half of the optimizer state"),
         (AFTER_MIB * 2**20 / 1e6, "these are MB"),
+        (float("nan"), "which is not finite"),
+        (60, "You answered 60 MiB. Measured were 75.0 MiB"),
         (..., "Replace the ..."),
     ],
 )
@@ -140,6 +159,8 @@ def test_another_run_than_the_one_asked_for_is_seen(finished, target):
     assert "keeps parameters and gradients whole" in hint_of(
         lesson14.ex14_sharded, AFTER_MIB, fsdp, target
     )
+    alone = finished(recipe("alone", zero=1).but(nodes=1, gpus_per_node=4), SHARDED_MIB)
+    assert "It had 1 × 4" in hint_of(lesson14.ex14_sharded, AFTER_MIB, alone, target)
     bigger = finished(recipe("bigger", micro_batch=4, zero=1), SHARDED_MIB)
     assert "sharded.compare(target)" in hint_of(lesson14.ex14_sharded, AFTER_MIB, bigger, target)
 
@@ -147,3 +168,53 @@ def test_another_run_than_the_one_asked_for_is_seen(finished, target):
 def test_a_run_that_failed_shows_why(finished, target):
     failed = finished(recipe("sharded", zero=1), SHARDED_MIB, exit_code=1)
     assert "out of memory" in hint_of(lesson14.ex14_sharded, AFTER_MIB, failed, target)
+
+
+def test_the_estimate_of_the_lab_holds_against_all_kinds_of_answers():
+    def own(**changes):
+        given = {"parameters": PARAMETERS_M, "tflops": TFLOPS, "days": DAYS} | changes
+        lesson14.ex14_own(given["parameters"], given["tflops"], given["days"])
+
+    millions = [124.44e6, 0.12444, 124440, 84.9, 163, 123.65, 118.67]
+    hold("parameters_millions", lambda answer: own(parameters=answer), PARAMETERS_M, millions,
+         accepted=[124])  # fmt: skip
+    rates = [TFLOPS * 1e12, TFLOPS * 1e3, TFLOPS * 4, TFLOPS / 3, TFLOPS * 2 / 3, TFLOPS / 8, 4.06,
+             15.7]  # fmt: skip
+    hold("tflops_per_device", lambda answer: own(tflops=answer), TFLOPS, rates)
+    days = [DAYS * 24, DAYS * 86400, DAYS / 7, DAYS * 4, DAYS / 4, DAYS * 8, DAYS * 1024, 8.84]
+    hold("training_days", lambda answer: own(days=answer), DAYS, days, accepted=[7, 6.63])
+
+
+def test_the_repaired_estimate_holds_against_all_kinds_of_answers():
+    def repaired(**changes):
+        given = {"tokens": TOKENS, "rate": RATE, "days": BIG_DAYS, "factor": 6} | changes
+        lesson14.ex14_repaired(given["tokens"], given["rate"], given["days"], given["factor"])
+
+    tokens = [3e12, 300, 300e6, 3e10]
+    hold("right_tokens", lambda answer: repaired(tokens=answer), TOKENS, tokens)
+    rates = [RATE * 10, RATE / 1e12, RATE / 1e9, RATE * 16, RATE / 3, 312e12, 157.73e12, 115.99e12]
+    hold("right_flops_per_s", lambda answer: repaired(rate=answer), RATE, rates)
+    days = [BIG_DAYS * 0.75, 202.5, BIG_DAYS * 16, BIG_DAYS * 24, BIG_DAYS * 10, BIG_DAYS / 365.25]
+    hold("right_days", lambda answer: repaired(days=answer), BIG_DAYS, days,
+         accepted=[207, 212.5, 213])  # fmt: skip
+    hold("factor_without_recomputation", lambda answer: repaired(factor=answer), 6, [8, 5, 7])
+
+
+def test_the_predicted_peak_holds_against_all_kinds_of_answers(finished, target):
+    run = finished(recipe("sharded", zero=1), SHARDED_MIB)
+    wrong = [AFTER_MIB * factor for factor in (2**20 / 1e6, 2**10, 2**20, 1 / 2**10)]
+    hold(
+        "predicted_mib",
+        lambda answer: lesson14.ex14_sharded(answer, run, target),
+        AFTER_MIB,
+        [*wrong, BEFORE_MIB, BEFORE_MIB - 34.14 / 2, BEFORE_MIB - 34.14, BEFORE_MIB - 25.6],
+    )
+
+
+def test_a_run_without_a_memory_trace_is_asked_for_one(finished, target):
+    run = finished(recipe("sharded", zero=1), SHARDED_MIB)
+    (run.folder / "memory" / "rank0.jsonl.gz").unlink()
+    for _ in range(2):
+        said = hint_of(lesson14.ex14_sharded, AFTER_MIB, run, target)
+        assert "Give the recipe memory=(7, 8)" in said
+        shutil.rmtree(run.folder / "memory", ignore_errors=True)

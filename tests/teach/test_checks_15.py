@@ -10,6 +10,8 @@ from course_lib.read import training_log
 from course_lib.teach import check
 from course_lib.teach.checklist import NotYet
 
+from .answers_to_try import hold
+
 LARGE = bench.case("175")
 RIGHT_S = 20e6 / (96 * 2048 / 5.2)
 
@@ -53,12 +55,16 @@ def test_the_right_time_to_report_passes():
     ("answer", "hint"),
     [
         (..., "Replace the ..."),
-        ("529 s", "It is '529 s' now"),
+        ("529 s", "It is the text '529 s' now"),
         (20e6 / (96 / 5.2), "a sequence of 2048 tokens"),
         (RIGHT_S / 16, "has the 16 micro-batches and the 6 data ranks in it"),
         (RIGHT_S / 96, "has the 16 micro-batches"),
         (96 * 2048 / 5.2, "are the tokens per second"),
-        (560, "You answered 560 s"),
+        (RIGHT_S / 60, "these are minutes; s are asked for"),
+        (RIGHT_S * 1.048576, "20 × 10⁶, not 20 × 2²⁰"),
+        (RIGHT_S / 5.2, "These are iterations"),
+        (RIGHT_S * 2, "A sequence of this model has 2048 tokens"),
+        (575, "You answered 575 s"),
     ],
 )
 def test_a_wrong_time_to_report_is_told_its_mistake(answer, hint):
@@ -73,10 +79,10 @@ class Finished:
     recipe, ended, ok, state, error = object(), True, True, "COMPLETED", ""
     site = {"name": "box"}  # noqa: RUF012
 
-    def __init__(self, folder, tensor=4, pipeline=1, batch=4):
+    def __init__(self, folder, tensor=4, pipeline=1, batch=4, base_ms=50):
         self.name, self.log_file = "gpt-box", folder / "out.log"
         lines = [
-            f" iteration {n}/ 10 | elapsed time per iteration (ms): {50 + n} | "
+            f" iteration {n}/ 10 | elapsed time per iteration (ms): {base_ms + n} | "
             f"global batch size: {batch} | lm loss: 9.0 |"
             for n in range(1, 13)
         ]
@@ -92,8 +98,26 @@ class Finished:
         return self
 
 
-def test_a_measured_run_of_pure_tensor_parallelism_passes(tmp_path):
-    check.ex15_other(measured("box", Finished(tmp_path)))
+def with_pipeline(tmp_path, per_iteration_ms=90):
+    folder = tmp_path / "mine"
+    folder.mkdir(exist_ok=True)
+    return measured("box", Finished(folder, tensor=2, pipeline=2, base_ms=per_iteration_ms))
+
+
+def test_a_measured_run_of_pure_tensor_parallelism_passes(tmp_path, capsys):
+    mine, other = with_pipeline(tmp_path), measured("box", Finished(tmp_path))
+    check.ex15_other(other, mine, other)
+    slower = with_pipeline(tmp_path, 20)
+    check.ex15_other(other, slower, slower)
+    assert capsys.readouterr().out.count("✓ it reports the shorter time") == 2
+
+
+def test_the_slower_of_the_two_is_not_the_shorter_one(tmp_path):
+    mine, other = with_pipeline(tmp_path), measured("box", Finished(tmp_path))
+    for shorter, hint in ((mine, "and the other"), (..., "Replace the ..."), (5, "This is int")):
+        with pytest.raises(NotYet) as unmet:
+            check.ex15_other(other, mine, shorter)
+        assert hint in str(unmet.value)
 
 
 def test_what_is_not_that_run_is_told_why(tmp_path):
@@ -107,7 +131,7 @@ def test_what_is_not_that_run_is_told_why(tmp_path):
     }
     for hint, result in wrong.items():
         with pytest.raises(NotYet) as unmet:
-            check.ex15_other(result)
+            check.ex15_other(result, with_pipeline(tmp_path), result)
         assert hint in str(unmet.value)
 
 
@@ -115,4 +139,11 @@ def test_a_run_that_failed_shows_its_error(tmp_path):
     failed = Finished(tmp_path)
     failed.ok, failed.error = False, "node2 went away"
     with pytest.raises(NotYet, match="node2 went away"):
-        check.ex15_other(Result(bench.case("box"), "measured", "box", 1.0, run=failed))
+        result = Result(bench.case("box"), "measured", "box", 1.0, run=failed)
+        check.ex15_other(result, with_pipeline(tmp_path), result)
+
+
+def test_the_time_to_report_holds_against_all_kinds_of_answers():
+    factors = (1 / 60, 1e3, 1 / 3600, 2, 2048, 1 / 16, 1 / 6, 1 / 96, 96, 1 / 5.2, 1.048576)
+    wrong = [RIGHT_S * factor for factor in factors]
+    hold("report_s", check.ex15_report, RIGHT_S, wrong, accepted=[529])

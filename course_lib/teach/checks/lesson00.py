@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
-from course_lib.teach.checklist import Checklist, close
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.slips import Quantity, Slip
 
 NODES = 2
 TASKS_PER_NODE = 3
 SLEEP_S = 3.0
 CLOCK_S = 1.0
 """Slurm counts whole seconds, and its commands may round them differently."""
+PRINTED = re.compile(r"local(?: (.*))?")
+TASKS_OF_SRUN = re.compile(r"srun\b.*?\s(-n|--ntasks|--ntasks-per-node)[\s=]*(\d+)")
 
 
 def ex00_local(run: Any) -> None:
@@ -23,53 +28,111 @@ def ex00_local(run: Any) -> None:
             f"the job had {NODES} nodes",
             hint=f"It asked for {run.recipe.nodes}. Which line of lab.script(local) says so?",
         )
-        printed = Counter(line for line in run.text.splitlines() if line.startswith("local "))
+        printed = _printed(run.text)
         check.that(
             bool(printed),
             "its tasks printed lines such as 'local 0'",
             hint="No line of the log begins so. Is the echo behind srun?\n" + run.tail(5),
         )
-        expected = NODES * TASKS_PER_NODE
+        _three_on_each(check, run.recipe, printed.total())
         check.that(
-            sum(printed.values()) == expected,
-            f"{expected} tasks printed a line",
-            hint=f"The log has {sum(printed.values())}. There are {NODES} nodes, and "
-            "`ntasks-per-node` counts on each of them.",
-        )
-        check.that(
-            printed == {f"local {slot}": NODES for slot in range(TASKS_PER_NODE)},
+            printed == dict.fromkeys(map(str, range(TASKS_PER_NODE)), NODES),
             "each node printed 'local 0', 'local 1' and 'local 2'",
-            hint=f"The log has {', '.join(sorted(printed))}: numbers that count over the whole job."
-            " Which variable counts within the node?",
+            hint=_other_numbers(printed),
         )
+
+
+def _three_on_each(check: Checklist, recipe: Any, lines: int) -> None:
+    expected, started = NODES * TASKS_PER_NODE, _tasks_per_node(recipe)
+    check.that(
+        lines == expected,
+        f"{expected} lines were printed",
+        hint=f"The log has {lines}. There are {NODES} nodes, and `ntasks-per-node` counts on each "
+        "of them.",
+    )
+    check.that(
+        started == TASKS_PER_NODE,
+        f"by {TASKS_PER_NODE} tasks on each node",
+        hint=f"srun started {started:g} on each. A loop prints as many lines, but all of them from "
+        "one process: ask for tasks with `ntasks-per-node`.",
+    )
+
+
+def _printed(text: str) -> Counter[str]:
+    """What stands behind each `local`."""
+    lines = [PRINTED.fullmatch(line.rstrip()) for line in text.splitlines()]
+    return Counter((line[1] or "").strip() for line in lines if line)
+
+
+def _tasks_per_node(recipe: Any) -> float:
+    """As srun or the heading asks for; srun takes one task per node otherwise."""
+    asked = dict(recipe.directives)
+    if found := TASKS_OF_SRUN.search(recipe.commands):
+        asked = {"ntasks" if found[1] == "-n" else found[1].lstrip("-"): found[2]}
+    each, all_of_them = asked.get("ntasks-per-node", ""), asked.get("ntasks", "")
+    if each.isdecimal():
+        return int(each)
+    return int(all_of_them) / recipe.nodes if all_of_them.isdecimal() else 1
+
+
+def _other_numbers(printed: Counter[str]) -> str:
+    said = ", ".join(f"'local {value}'" for value in sorted(printed))
+    if "" in printed:
+        return "Nothing stands behind `local`: a variable that does not exist is empty. Is its name"
+        " spelt as in the list of SLURM_ variables?"
+    if any(value.startswith("$") for value in printed):
+        return f"The log has {said}: the name, not the value. Nobody replaces a `$` behind a "
+        "backslash or inside single quotes that the task's own shell does not take away."
+    if printed == dict.fromkeys(map(str, range(NODES)), TASKS_PER_NODE):
+        return f"The log has {said}, each {TASKS_PER_NODE} times: that is the number of the node. "
+        "Which variable tells the tasks of one node apart?"
+    if printed == dict.fromkeys(map(str, range(1, TASKS_PER_NODE + 1)), NODES):
+        return f"The log has {said}: you count from 1. Slurm counts from 0, and so do the devices."
+    if len(printed) == NODES * TASKS_PER_NODE:
+        return f"The log has {said}: numbers that count over the whole job. Which variable counts "
+        "within the node?"
+    return f"The log has {said}. Which variable counts the tasks within the node?"
 
 
 def ex00_device_seconds(answer: object, runs: Any) -> None:
     """What jobs cost that only held their devices."""
     with Checklist("00.2") as check:
         given = check.number(answer, "device_seconds")
-        for run in runs:
-            check.succeeded(run, f"the run `{run.name}`")
+        jobs = list(runs) if isinstance(runs, Iterable) else []
+        check.unless(not jobs, "the jobs were handed in", hint="Give the check `sleepers`.")
+        for run in jobs:
+            check.succeeded(run, f"the run `{getattr(run, 'name', run)}`")
         # Where Slurm keeps no accounts there is only the sleep itself to count.
-        spent_s = [SLEEP_S if run.elapsed_s is None else run.elapsed_s for run in runs]
-        costs = [run.devices * each_s for run, each_s in zip(runs, spent_s, strict=True)]
-        right, devices = sum(costs), runs[0].devices
-        for wrong, hint in (
-            (
-                sum(spent_s),
-                f"That is how long the jobs ran. Each held {devices} devices meanwhile.",
-            ),
-            (
-                right / NODES,
-                "You counted one node, or one device on each. How many devices is that?",
-            ),
-            (costs[0], f"That is one job. There were {len(costs)}."),
-            (right / 3600, "That is in device-hours; device-seconds are asked for."),
-        ):
-            check.unless(close(given, wrong, 0.02), "it counts all that was held", hint=hint)
-        check.that(
-            abs(given - right) <= sum(run.devices for run in runs) * CLOCK_S,
+        spent_s = [SLEEP_S if run.elapsed_s is None else run.elapsed_s for run in jobs]
+        check.amount(
+            given,
+            _held([run.devices for run in jobs], spent_s),
             "it is what the three jobs held",
-            hint=f"You answered {given:g}. For each job: devices × seconds that it ran (`Elapsed`; "
-            "the time in the queue does not count). Then add up.",
+            hint="For each job: devices × seconds that it ran (`Elapsed`; the time in the queue "
+            "does not count). Then add up.",
         )
+
+
+def _held(devices: list[int], spent_s: list[float]) -> Quantity:
+    """No job can be shorter than its sleep; how much longer it was, clocks may see differently."""
+    costs = [count * each_s for count, each_s in zip(devices, spent_s, strict=True)]
+    shortest_s = [max(each_s - CLOCK_S, min(SLEEP_S, each_s)) for each_s in spent_s]
+    low = sum(count * each_s for count, each_s in zip(devices, shortest_s, strict=True))
+    right = sum(costs)
+    own: list[Slip] = [
+        (
+            sum(spent_s),
+            f"That is how long the jobs ran. Each held {devices[0]} devices meanwhile.",
+        ),
+        (right / NODES, "You counted one node, or one device on each. How many devices is that?"),
+    ]
+    for cost in costs:
+        own.append((cost, f"That is one job. There were {len(costs)}."))
+        own.append((right - cost, f"One job is missing. There were {len(costs)}."))
+    return Quantity(
+        right=right,
+        unit="device-seconds",
+        within=(low, right + sum(devices) * CLOCK_S * 0.99),
+        own=tuple(own),
+        counts={"devices": devices[0], "jobs": len(costs)},
+    )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from typing import Any
 
-from course_lib import plan
-from course_lib.teach.checklist import Checklist, close
+import numpy as np
 
-BYTES_PER_GRADIENT = 4
-CLOSE_ENOUGH = 0.05
-DEVICES = 4
+from course_lib import plan
+from course_lib.teach.answers import in_short, plain
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.checks.common import BYTES_PER_GRADIENT, same_shape
+from course_lib.teach.slips import EXACT, Quantity
+
+NODES, DEVICES = 2, 4
+RING = 2 * (DEVICES - 1) / DEVICES
 COLLEAGUE: Mapping[str, object] = {
     "devices_per_node": 8,
     "nodes": 4,
@@ -36,43 +39,40 @@ WHERE_TO_LOOK = {
 def ex04_describe(answer: object) -> None:
     """The description of a cluster, from four lines of its log."""
     with Checklist("04.1") as check:
-        check.that(
-            isinstance(answer, Mapping),
-            "it is a description of a cluster",
-            hint=f"It is {type(answer).__name__}. Keep the dict(…) and fill its gaps.",
-        )
-        assert isinstance(answer, Mapping)
+        if not isinstance(answer, Mapping):
+            hint = f"It is {type(answer).__name__}. Keep the dict(…) and fill its gaps."
+            check.refuse("it is a description of a cluster", hint)
         for name in COLLEAGUE:
             check.answered(answer.get(name, ...), name)
+        given: dict[str, Any] = {name: plain(value) for name, value in answer.items()}
         try:
-            plan.nccl_log(**answer)
+            plan.nccl_log(**given)
         except (plan.PlanError, TypeError) as error:
-            check.that(False, "there can be such a cluster", hint=str(error))
+            check.refuse("there can be such a cluster", str(error))
         for name, right in COLLEAGUE.items():
             check.that(
-                answer[name] == right,
+                _is(given[name], right),
                 f"{name} is that of the log",
-                hint=f"You wrote {answer[name]!r}. {WHERE_TO_LOOK[name]}",
+                hint=f"You wrote {in_short(given[name])}. {WHERE_TO_LOOK[name]}",
             )
 
 
-def ex04_hierarchical(run: Any, ring: Any) -> None:
-    """Ten hierarchical all-reduces of the size that the ring was timed with."""
+def _is(given: object, right: object) -> bool:
+    """Numpy has truth values of its own."""
+    known = isinstance(given, str | int | float | np.bool_)
+    return known and bool(given == right)
+
+
+def ex04_hierarchical(run: Any, ring: Any, factor: object) -> None:
+    """Ten hierarchical all-reduces of the size that the ring was timed with, and by how much they
+    would be faster if the road between the nodes were all that counts."""
     with Checklist("04.2") as check:
-        check.succeeded(run)
-        check.succeeded(ring, "the run `ring`")
-        check.that(
-            run.recipe.program.endswith("measure_links.py"),
-            "the run measured links",
-            hint=f"This is the run {run.name}, which started something else.",
-        )
-        check.that(
-            run.recipe.nodes == ring.recipe.nodes and run.recipe.devices == ring.recipe.devices,
-            "it had the same nodes and devices as the ring",
-            hint=f"It had {run.recipe.nodes} × {run.recipe.gpus_per_node}, the ring "
-            f"{ring.recipe.nodes} × {ring.recipe.gpus_per_node}.",
-        )
-        measured, other = run.links, ring.links
+        given = check.number(factor, "expected_factor")
+        for each, name in ((run, "the run"), (ring, "the run `ring`")):
+            check.started(each, "measure_links.py", name)
+        same_shape(check, run, ring.recipe.nodes, ring.recipe.gpus_per_node, "as the ring")
+        measured = check.left(run, "links")
+        other = check.left(ring, "links", "the run `ring`")
         check.that(
             bool(measured.all_reduce_ms),
             "it timed all-reduces of one size",
@@ -84,26 +84,41 @@ def ex04_hierarchical(run: Any, ring: Any) -> None:
             hint=f"Its algorithm was {measured.algorithm!r}; the name of the other one stands in "
             "the exercise.",
         )
-        _same_size(check, measured.all_reduce_bytes, other.all_reduce_bytes)
+        _same_size(check, measured.all_reduce_bytes or 0, other.all_reduce_bytes or 0)
         check.that(
             len(measured.all_reduce_ms) >= len(other.all_reduce_ms),
             f"it was timed {len(other.all_reduce_ms)} times",
             hint=f"It was timed {len(measured.all_reduce_ms)} times, too few to see how much the "
             "values scatter. `repeat` says how often.",
         )
+        _expected(check, given)
 
 
 def _same_size(check: Checklist, given: int, wanted: int) -> None:
-    if given * BYTES_PER_GRADIENT == wanted:
-        hint = "That is the number of parameters. Each gradient has 4 bytes."
-    elif given * DEVICES == wanted:
-        hint = "That is one device's piece. The program cuts the whole by itself."
-    else:
-        hint = "Use the size that the lesson worked out for the ring, `gradient_bytes`."
-    check.that(
-        given == wanted,
+    piece = (wanted / DEVICES, "That is one device's piece. The program cuts the whole by itself.")
+    numbers = (wanted / BYTES_PER_GRADIENT, "That is the number of parameters. Each has 4 bytes.")
+    check.amount(
+        given,
+        Quantity(right=wanted, unit="bytes", share=EXACT, own=(numbers, piece)),
         "its size was that of the gradients",
-        hint=f"It reduced {given:,} bytes, the ring {wanted:,}. {hint}",
+        hint=f"The ring reduced {wanted:,}. Use the size that the lesson worked out for it, "
+        "`gradient_bytes`.",
+    )
+
+
+def _expected(check: Checklist, given: float) -> None:
+    hierarchical = 2 * (NODES - 1) / NODES
+    own = (
+        (2, "That is how many devices share the road, or how often the ring goes round."),
+        (RING * 2, "In the ring only one device of each node sends over the slow road at a time."),
+        (1, "That would be no gain. How often does everything cross in the ring of four?"),
+    )
+    check.amount(
+        given,
+        Quantity(right=RING / hierarchical, own=own),
+        "it was expected to be faster by so much",
+        hint="How often does everything cross the slow road in a ring of 4 devices, and how often "
+        "in a ring of 2, one of each node?",
     )
 
 
@@ -111,49 +126,46 @@ def ex04_milliseconds(answer: object, roads: Any) -> None:
     """The ring formula for the gradients of the original lab's model on the measured roads."""
     with Checklist("04.3") as check:
         given = check.number(answer, "lab_model_ms")
-        check.succeeded(roads, "the run `roads`")
-        parameters = plan.parameters(plan.preset("lab")).total
-        size_bytes = BYTES_PER_GRADIENT * parameters
-        times = {road.road: _ring_ms(size_bytes, road) for road in roads.links.roads.itertuples()}
-        right = times.get("between the nodes", 0.0)
+        check.started(roads, "measure_links.py", "the run `roads`")
+        table = check.left(roads, "links", "the run `roads`").roads.set_index("road")
         check.that(
-            right > 0,
+            "between the nodes" in table.index,
             "the run `roads` had two nodes",
             hint="Its ranks were all on one node, so it knows no road between nodes.",
         )
-        whole_ms = size_bytes / _bytes_per_ms(roads)
-        wrong = {
-            times.get("inside a node", -1.0): "That is the time over the road inside a node. Which "
-            "link does every step wait for?",
-            right / BYTES_PER_GRADIENT: "That is for one byte per gradient; there are 4.",
-            right / 1e3: "The digits are those of seconds; milliseconds are asked for.",
-            right * 1e3: "The digits are those of microseconds; milliseconds are asked for.",
-            whole_ms: "That is the size divided by the bandwidth. In a ring every piece crosses "
-            "each link more than once.",
-            2 * whole_ms: "That is twice the size divided by the bandwidth. In a ring of 4 the "
-            "factor is 2 (4 − 1) / 4.",
-        }
-        found = [hint for value, hint in wrong.items() if _close(given, value)]
-        check.that(
-            _close(given, right),
+        model = plan.preset("lab")
+        parameters = plan.parameters(model).total
+        check.amount(
+            given,
+            _ring_time(parameters, model, table),
             "it is what the formula gives for your road between the nodes",
-            hint=found[0]
-            if found
-            else f"You answered {given:g}. The model has {parameters:,} parameters. How many bytes "
-            "are its gradients, and which road does every step of the ring wait for?",
+            hint=f"The model has {parameters:,} parameters. How many bytes are its gradients, and "
+            "which road does every step of the ring wait for?",
         )
 
 
-def _ring_ms(size_bytes: int, road: Any) -> float:
-    piece_ms = size_bytes / DEVICES / (road.bandwidth_gb_s * 1e6)
-    return float(2 * (DEVICES - 1) * (road.latency_ms + piece_ms))
+def _ring_time(parameters: int, model: plan.Model, roads: Any) -> Quantity:
+    def ring_ms(numbers: float, road: str = "between the nodes") -> float:
+        latency_ms, bandwidth_gb_s = roads.loc[road, ["latency_ms", "bandwidth_gb_s"]]
+        piece_ms = BYTES_PER_GRADIENT * numbers / DEVICES / (bandwidth_gb_s * 1e6)
+        return float(2 * (DEVICES - 1) * (latency_ms + piece_ms))
 
-
-def _bytes_per_ms(roads: Any) -> float:
-    table = roads.links.roads
-    found = table.loc[table["road"] == "between the nodes", "bandwidth_gb_s"].tolist()
-    return float(statistics.median(found) * 1e6)
-
-
-def _close(value: float, right: float) -> bool:
-    return right > 0 and close(value, right, CLOSE_ENOUGH)
+    words = model.hidden * model.vocabulary
+    positions = model.hidden * model.sequence
+    own = [
+        (ring_ms(parameters + words), "You counted the table of words twice; here it is tied."),
+        (ring_ms(parameters - words - positions), "You left out the two tables of embeddings."),
+        (ring_ms(parameters - words), "You left out the table of words."),
+    ]  # fmt: skip
+    binary = "Here 1 MB is 10⁶ bytes, and 1 GB 10⁹: a power of two has slipped in."
+    own += [(ring_ms(parameters * 1000**n / 1024**n), binary) for n in (2, 3)]
+    if "inside a node" in roads.index:
+        hint = "That is the time over the road inside a node. Which link does every step wait for?"
+        own.append((ring_ms(parameters, "inside a node"), hint))
+    return Quantity(
+        right=ring_ms(parameters),
+        unit="ms",
+        own=tuple(own),
+        bytes_each=BYTES_PER_GRADIENT,
+        ring=DEVICES,
+    )

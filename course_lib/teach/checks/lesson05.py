@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.teach.checklist import Checklist, close
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.checks.common import same_shape, whole_flag
+from course_lib.teach.slips import Quantity, Slip
 
 CLOSE_ENOUGH = 0.05
-STEPS = (8, 10)
+ITERATIONS, STEPS = 12, (8, 10)
 RANKS = {0, 1, 2, 3}
 PLANT = "--planted-bottleneck"
 TINY = ("aten::item", "aten::_local_scalar_dense", "aten::sum")
@@ -26,20 +28,15 @@ def ex05_second(run: Any) -> None:
             if PLANT not in flags
             else f"It has the plant {flags[PLANT]}, which you know already.",
         )
-        check.that(
-            (run.recipe.nodes, run.recipe.gpus_per_node) == (2, 2),
-            "it ran on two devices of each of two nodes",
-            hint=f"It had {run.recipe.nodes} × {run.recipe.gpus_per_node}. Look at the first lines "
-            "of lab.script(second_recipe).",
-        )
+        same_shape(check, run, 2, 2, "as the ill run")
         check.that(
             "--profile" in flags,
             "it was recorded",
             hint="No step was recorded. `profile` takes the first step to record and the first not "
             "to.",
         )
-        _window(check, flags)
-        found = set(run.profile.ranks)
+        _window(check, run)
+        found = set(check.left(run, "profile").ranks)
         check.that(
             found >= RANKS,
             "all four ranks were recorded",
@@ -48,69 +45,84 @@ def ex05_second(run: Any) -> None:
         )
 
 
-def _window(check: Checklist, flags: dict[str, Any]) -> None:
-    first, end = (int(flags.get(f"--profile-step-{name}", 0)) for name in ("start", "end"))
+def _window(check: Checklist, run: Any) -> None:
+    first, end = (whole_flag(run, f"--profile-step-{name}") for name in ("start", "end"))
     hint = f"It recorded the steps from {first} up to, not with, {end}."
     if (first, end) == (STEPS[0], STEPS[1] - 1):
         hint += " The second number is the first step that is *not* recorded."
     check.that((first, end) == STEPS, "steps 8 and 9 were recorded", hint=hint)
+    count = whole_flag(run, "--train-iters")
+    check.that(
+        count == ITERATIONS,
+        f"it made {ITERATIONS} iterations",
+        hint=f"It was to make {count}. Steps count from 0, so step {STEPS[1] - 1} is the tenth.",
+    )
 
 
 def ex05_operator(name: object, calls: object, second: Any, healthy: Any) -> None:
     """Which operator the second plant calls, and how often one rank does in one step."""
     with Checklist("05.2") as check:
-        check.answered(name, "operator")
+        operator = check.text(name, "operator")
         given = check.number(calls, "calls_per_step")
         check.succeeded(second, "the run `second`")
         check.succeeded(healthy, "the run `healthy`")
-        before, after = _calls(healthy), _calls(second)
-        known = name in after
-        check.that(
-            known,
-            "the operator was called in the run `second`",
-            hint=f"No operator is called {name!r}. Names stand in second.profile.operators, with "
-            "`aten::` in front.",
-        )
-        check.that(
-            after[str(name)] > 2 * before.get(str(name), 0) + 10,
-            "it is called far more often than in the healthy run",
-            hint=f"{name} is called {after[str(name)]:g} times per step of a rank here, and "
-            f"{before.get(str(name), 0):g} times in the healthy run. Sort by the difference of "
-            "`calls`, not by the time.",
-        )
-        check.that(
-            name in TINY,
-            "it is the cause, or goes with it",
-            hint=f"{name} is called more often only because something else is. Which operator asks "
-            "for a value?",
-        )
-        right = after[str(name)]
-        check.that(
-            _close(given, right),
+        before, after = _calls(check, healthy, "`healthy`"), _calls(check, second, "`second`")
+        _cause(check, operator, before.get(operator, 0), after.get(operator, 0))
+        check.amount(
+            given,
+            _of_one_step(after[operator], second),
             "the number is that of one rank and one step",
-            hint=_which_calls(given, right, second),
+            hint="The table has one row for each rank and operator; its column `calls` counts over "
+            "the recorded steps.",
         )
 
 
-def _which_calls(given: float, right: float, run: Any) -> str:
-    ranks, steps = len(run.profile.ranks), STEPS[1] - STEPS[0]
-    if _close(given, right * steps):
-        return f"That is the number for all {steps} recorded steps of one rank."
-    if _close(given, right * steps * ranks):
-        return f"That is the number for all {steps} recorded steps of all {ranks} ranks."
-    if _close(given, right * ranks):
-        return f"That is the number for all {ranks} ranks."
-    return (
-        f"You answered {given:g}. The table has one row for each rank and operator; its column "
-        "`calls` counts over the recorded steps."
+def _cause(check: Checklist, operator: str, before: float, after: float) -> None:
+    check.that(
+        after > 0,
+        "the operator was called in the run `second`",
+        hint=f"No operator is called {operator!r}. Names stand in second.profile.operators, with "
+        "`aten::` in front.",
+    )
+    check.that(
+        after > 2 * before + 10,
+        "it is called far more often than in the healthy run",
+        hint=f"{operator} is called {after:g} times per step of a rank here, and {before:g} times "
+        "in the healthy run. Sort by the difference of `calls`, not by the time.",
+    )
+    check.that(
+        operator in TINY,
+        "it is the cause, or goes with it",
+        hint=f"{operator} is called more often only because something else is. Which operator asks "
+        "for a value?",
     )
 
 
-def _calls(run: Any) -> dict[str, float]:
+def _of_one_step(calls: float, run: Any) -> Quantity:
+    ranks, steps = len(run.profile.ranks), _steps(run)
+    own = (
+        (calls * steps, f"That is the number for all {steps} recorded steps of one rank."),
+        (calls * steps * ranks, f"That is for all {steps} recorded steps of all {ranks} ranks."),
+        (calls * ranks, f"That is the number for all {ranks} ranks."),
+    )
+    counts = {"recorded steps": steps, "ranks": ranks}
+    return Quantity(right=calls, share=CLOSE_ENOUGH, own=own, counts=counts)
+
+
+def _steps(run: Any) -> int:
+    return max(int(run.profile.overlap["step"].nunique()), 1)
+
+
+def _calls(check: Checklist, run: Any, name: str) -> dict[str, float]:
     """Of rank 0 in one step."""
-    table = run.profile.operators
-    steps = max(run.profile.overlap["step"].nunique(), 1)
+    table = check.left(run, "profile", f"the run {name}").operators
     mine = table[table["rank"] == 0]
+    check.unless(
+        mine.empty,
+        f"rank 0 of {name} was recorded",
+        hint=f"There is no record of it in {run.folder}. Is it the run of the lesson?",
+    )
+    steps = _steps(run)
     return {str(n): c / steps for n, c in zip(mine["name"], mine["calls"], strict=True)}
 
 
@@ -119,42 +131,42 @@ def ex05_waiting(answer: object, ill: Any) -> None:
     with Checklist("05.3") as check:
         given = check.number(answer, "waiting_percent")
         check.succeeded(ill, "the run `ill`")
-        table = ill.profile.communication.groupby("rank")
+        profile = check.left(ill, "profile", "the run `ill`")
+        table = profile.communication.groupby("rank")
         waits_us, spent_us = table["synchronising_us"].sum(), table["total_us"].sum()
         check.that(
             len(waits_us) > 1,
             "its ranks can be compared",
             hint="There is a record of one rank only, and it cannot tell waiting from transfer.",
         )
-        whole_us = ill.profile.overlap.groupby("rank")["total_us"].sum()
-        steps = max(ill.profile.overlap["step"].nunique(), 1)
-        right = 100 * float(waits_us.sum() / whole_us.sum())
+        whole_us = profile.overlap.groupby("rank")["total_us"].sum()
         last = waits_us.idxmin()
         others = 100 * float(waits_us.drop(last).sum() / whole_us.drop(last).sum())
         spent = 100 * float(spent_us.sum() / whole_us.sum())
-        hints = [
-            hint
-            for wrong, hint in _other_shares(right, others, spent, len(waits_us), steps)
-            if _close(given, wrong)
-        ]
-        check.that(
-            _close(given, right),
+        right = 100 * float(waits_us.sum() / whole_us.sum())
+        check.amount(
+            given,
+            Quantity(
+                right=right,
+                unit="%",
+                share=CLOSE_ENOUGH,
+                own=_other_shares(right, others, spent, len(waits_us), _steps(ill)),
+            ),
             "it is the share of all device time that went into waiting",
-            hint=hints[0]
-            if hints
-            else f"You answered {given:g} %. Add up what waiting_ms(ill) says of all ranks for one "
-            "step, and divide by how long one step takes all of them together.",
+            hint="Add up what waiting_ms(ill) says of all ranks for one step, and divide by how "
+            "long one step takes all of them together.",
         )
 
 
 def _other_shares(
     right: float, others: float, spent: float, ranks: int, steps: int
-) -> list[tuple[float, str]]:
-    """Answers that show what was taken for what: (answer, hint)."""
-    return [
+) -> tuple[Slip, ...]:
+    """Answers that show what was taken for what."""
+    return (
         (right / 100, "The digits are those of a fraction; percent are asked for."),
         (others, "You left the straggler out. Its device is paid for as well."),
         (spent, "That is the share of all communication. Part of it is the transfer."),
+        (spent - right, "That is the transfer. How much of the rest is waiting?"),
         (right * ranks, f"You divided by the time of one device; {ranks} are paid for."),
         (right / ranks, "You took the waiting of a mean rank, and the device time of all."),
         (
@@ -162,12 +174,8 @@ def _other_shares(
             f"The waiting is for all {steps} recorded steps, the time for one of them.",
         ),
         (right / steps, f"The waiting is for one step, the time for all {steps} recorded ones."),
-    ]
+    )
 
 
 def _listed(ranks: set[int]) -> str:
     return f"rank {', '.join(map(str, sorted(ranks)))}" if ranks else "no rank"
-
-
-def _close(value: float, right: float) -> bool:
-    return right > 0 and close(value, right, CLOSE_ENOUGH)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
-from course_lib.teach.checklist import Checklist, close
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.checks.common import global_batch, gradient_bytes, whole_flag
+from course_lib.teach.slips import Quantity, Slip
 
 NAME, NODES, DEVICES, MICRO_BATCHES, GLOBAL_BATCH = "hybrid", 2, 4, 4, 8
 STAGES, MOST_BUBBLE = 8, 0.1
 BYTES_PER_NUMBER = 4
 REFUSALS = ("bad_layout", "bad_argument")
-_close = partial(close, share=0.03)
 
 
 def ex07_hybrid(run: Any) -> None:
@@ -20,9 +20,9 @@ def ex07_hybrid(run: Any) -> None:
     with Checklist("07.1") as check:
         _not_refused(check, run)
         check.succeeded(run)
-        world = run.log.world
-        check.that(
-            world.world_size is not None,
+        world = check.left(run, "log").world
+        check.unless(
+            world.world_size is None,
             "it trained a model",
             hint=f"The log of {run.name} has no world line: this run started something else. "
             "Give the check what lab.submit(hybrid) returned.",
@@ -57,9 +57,7 @@ def _not_refused(check: Checklist, run: Any) -> None:
         )
     else:
         look = "Its sentence names the numbers and some that would work."
-    check.that(
-        False, "the layout fits the devices and the batch", hint=f"The program said: {said}\n{look}"
-    )
+    check.refuse("the layout fits the devices and the batch", f"The program said: {said}\n{look}")
 
 
 def _on_both_nodes(check: Checklist, run: Any) -> None:
@@ -99,8 +97,8 @@ def _inside_a_node(check: Checklist, run: Any) -> None:
     larger than 1; Megatron-LM's own orders all begin with it."""
     order = str(run.log.arguments.get("rank_order", "tp"))
     axes = [axis for axis in order.split("-") if axis in ("tp", "pp")]
-    check.that(
-        axes[:1] != ["pp"],
+    check.unless(
+        axes[:1] == ["pp"],
         "ranks that share every matrix sit on the same node",
         hint=f"The order was {order}: tensor and pipeline are swapped. The axis named first varies "
         "fastest, so ranks 0 and 1, neighbours on the first node, are now two stages, and every "
@@ -109,9 +107,7 @@ def _inside_a_node(check: Checklist, run: Any) -> None:
 
 
 def _batch(check: Checklist, run: Any) -> None:
-    count = run.log.world.micro_batches
-    iterations = run.log.iterations
-    batch = int(iterations["global_batch_size"].iloc[-1]) if len(iterations) else None
+    count, batch = run.log.world.micro_batches, global_batch(run)
     found = f"{_which(run)}The log says: global batch size {batch}, number of micro-batches {count}"
     if batch == GLOBAL_BATCH * DEVICES:
         look = "You counted four devices as four copies of the model. What does the world line say "
@@ -140,28 +136,17 @@ def ex07_bubble(answer: object) -> None:
     """Micro-batches that a pipeline of eight stages needs for a bubble of a tenth of the time."""
     with Checklist("07.2") as check:
         given = check.number(answer, "micro_batches_needed")
-        least = math.ceil((STAGES - 1) * (1 - MOST_BUBBLE) / MOST_BUBBLE - 1e-9)
-        relative = math.ceil((STAGES - 1) / MOST_BUBBLE - 1e-9)
-        all_stages = least + round((1 - MOST_BUBBLE) / MOST_BUBBLE)
-        check.that(
-            given == int(given) and given >= 1,
+        waiting = STAGES - 1
+        least = round(waiting * (1 - MOST_BUBBLE) / MOST_BUBBLE)
+        check.unless(
+            not given.is_integer() or given < 1,
             "it is a number of micro-batches",
             hint=f"{given:g} micro-batches cannot be sent. Round to a whole number, and think of "
             "which way.",
         )
-        check.that(
-            given != relative,
-            "it is a share of the whole time",
-            hint=f"With {relative} the idle time is a tenth of the *work*. The question asks for a "
-            "tenth of the whole time, waiting included: fewer are enough.",
-        )
-        check.that(
-            given not in (all_stages, STAGES / MOST_BUBBLE),
-            "it counts the stages that wait",
-            hint="You seem to have put all stages into the numerator. A step lasts m + p - 1 units:"
-            " how many of them does one stage wait?",
-        )
-        share = 100 * (STAGES - 1) / (given + STAGES - 1)
+        slips = _bubble_slips(waiting, least)
+        check.no_slip(given, slips, "it is a share of the whole time that is spent waiting")
+        share = 100 * waiting / (given + waiting)
         check.that(
             given >= least,
             "the bubble is at most 10 % of the time",
@@ -174,50 +159,84 @@ def ex07_bubble(answer: object) -> None:
         )
 
 
+def _bubble_slips(waiting: int, least: int) -> Quantity:
+    of_the_work = round(waiting / MOST_BUBBLE)
+    all_stages = (
+        "You seem to have put all stages into the numerator. A step lasts m + p - 1 units: how many"
+        " of them does one stage wait?"
+    )
+    own = (
+        (
+            of_the_work,
+            f"With {of_the_work} the idle time is a tenth of the *work*. The question asks for a "
+            "tenth of the whole time, waiting included: fewer are enough.",
+        ),
+        (STAGES / MOST_BUBBLE, all_stages),
+        (STAGES * (1 - MOST_BUBBLE) / MOST_BUBBLE, all_stages),
+        (math.ceil(least / 2), "That is for two chunks on each stage. This pipeline has one."),
+    )
+    return Quantity(right=least, own=own)
+
+
 def ex07_crossing(answer: object, run: Any) -> None:
     """The batch from which on sending gradients is cheaper than sending activations."""
     with Checklist("07.3") as check:
         given = check.number(answer, "crossing_batch")
-        check.succeeded(run, "the run of data only")
-        data, flags = run.log.world.data, run.recipe.flags
+        check.started(run, "pretrain_gpt.py")
+        data = check.left(run, "log").world.data
         check.that(
-            data == run.devices,
+            data == run.devices > 1,
             "the run handed in is the one with data parallelism only",
             hint=f"{run.name} has data-parallel size {data} on {run.devices} devices.",
         )
-        gradients = BYTES_PER_NUMBER * run.log.parameter_count
-        per_sample = BYTES_PER_NUMBER * int(flags["--seq-length"]) * int(flags["--hidden-size"])
-        ring = 2 * (data - 1) / data
-        exact = ring * gradients / (2 * per_sample)
-        first = data * math.ceil(exact / data)
-        _crossing_slips(check, given, exact, ring)
+        gradients = gradient_bytes(check, run)
+        tokens, width = whole_flag(run, "--seq-length", 1), whole_flag(run, "--hidden-size", 1)
+        sent, per_sample = 2 * (data - 1) / data * gradients, 2 * BYTES_PER_NUMBER * tokens * width
+        first = data * math.ceil(sent / per_sample / data)
+        slips = _crossing_slips(sent / per_sample, first, data)
+        check.no_slip(given, slips, "it counts what each sends")
         check.that(
-            given % data == 0,
+            given > 0 and given % data == 0,
             f"{data} copies can share it evenly",
-            hint=f"{given:g} samples cannot be dealt out to {data} copies. Which multiple of "
-            f"{data} comes next?",
+            hint=f"{given:g} samples cannot be shared so. Which multiple of {data} comes next?",
         )
         check.that(
             given == first,
             "it is the first batch with which data parallelism sends no more",
-            hint=f"With {given:g} samples the pipeline sends {2 * per_sample * given / 1e6:.2f} "
-            f"MB, data parallelism {ring * gradients / 1e6:.2f} MB. "
+            hint=f"With {given:g} samples the pipeline sends {per_sample * given / 1e6:.2f} MB, "
+            f"data parallelism {sent / 1e6:.2f} MB. "
             + ("There is a smaller one." if given > first else "The pipeline still sends less."),
         )
 
 
-def _crossing_slips(check: Checklist, given: float, exact: float, ring: float) -> None:
-    check.that(
-        not _close(given, 2 * exact),
-        "both tensor ranks of a stage are counted",
-        hint="You let the pipeline send R once per sample. How many ranks of stage 0 send it?",
+def _crossing_slips(exact: float, first: int, data: int) -> Quantity:
+    """The batch may have been rounded already, either way."""
+    ring = 2 * (data - 1) / data
+    slips = (
+        (
+            2 * exact,
+            "You let the pipeline send R once per sample. How many ranks of stage 0 send it?",
+        ),
+        (
+            exact / 2,
+            "You let the pipeline send R four times per sample. What comes back in the backward "
+            "pass is sent by the other stage, at the same time.",
+        ),
+        (
+            exact / ring,
+            "You let every device send its gradients once. In the ring they travel further "
+            "(lesson 03).",
+        ),
+        (2 * exact / ring, f"The factor of a ring of {data} is 2 ({data} − 1) / {data}, not 2."),
+        (exact / BYTES_PER_NUMBER, "Gradients have 4 bytes each, and so have activations."),
+        (exact * BYTES_PER_NUMBER, "Gradients have 4 bytes each, and so have activations."),
+        (exact / data, "That is what one of the copies takes. The batch counts over all of them."),
     )
-    check.that(
-        not _close(given, exact / ring),
-        "the ring is counted",
-        hint="You let every device send its gradients once. In the ring they travel further "
-        "(lesson 03).",
-    )
+    own: list[Slip] = []
+    for value, said in slips:
+        down = data * math.floor(value / data)
+        own += [(value, said), (down, said), (down + data, said)]
+    return Quantity(right=first, own=tuple(own))
 
 
 def _count(number: int, what: str) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from course_lib.lab import bench
-from course_lib.teach.checklist import Checklist, close
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.checks.common import global_batch
+from course_lib.teach.slips import Quantity
 
 NODES, BATCH = 64, 96
 ITERATION_S = 5.2
 CLOSE_ENOUGH = 0.005
 """Share by which a number worked out by hand may be off."""
-_close = partial(close, share=CLOSE_ENOUGH)
 
 
 def ex15_week(case: Any) -> None:
@@ -70,58 +70,49 @@ def _fits(check: Checklist, case: bench.Case) -> None:
 def ex15_report(answer: object) -> None:
     """From seconds per iteration to the time to report."""
     with Checklist("15.2") as check:
-        given = check.number(answer, "report_s")
-        layout, sequence = bench.CASES["175"].layout, bench.CASES["175"].model.sequence
-        rate = layout.global_batch * sequence / ITERATION_S
-        right = bench.time_to_report_s(rate)
-        check.that(
-            not _close(given, right * sequence),
-            "it counts tokens, not samples",
-            hint=f"A sample of this model is a sequence of {sequence} tokens.",
-        )
-        steps, ranks = layout.micro_batches, layout.data
-        check.that(
-            not any(_close(given, right / more) for more in (steps, ranks, steps * ranks)),
-            "it counts the batch once",
-            hint=f"The global batch of {layout.global_batch} has the {steps} micro-batches and the "
-            f"{ranks} data ranks in it already.",
-        )
-        check.that(
-            not _close(given, rate),
-            "it is a time, not a rate",
-            hint=f"{given:.0f} are the tokens per second. How long do 20 million take?",
-        )
-        check.that(
-            _close(given, right),
+        check.amount(
+            check.number(answer, "report_s"),
+            _time_to_report(),
             "it is the time that is reported",
-            hint=f"You answered {given:g} s. Tokens per second first: batch × sequence ÷ "
-            f"{ITERATION_S} s; then 20 million tokens at that rate.",
+            hint=f"Tokens per second first: batch × sequence ÷ {ITERATION_S} s; then 20 million "
+            "tokens at that rate.",
         )
 
 
-def ex15_other(result: Any) -> None:
-    """The box's model for real, with tensor parallelism alone."""
+def _time_to_report() -> Quantity:
+    layout, sequence = bench.CASES["175"].layout, bench.CASES["175"].model.sequence
+    rate = layout.global_batch * sequence / ITERATION_S
+    right = bench.time_to_report_s(rate)
+    steps, ranks = layout.micro_batches, layout.data
+    twice = (
+        f"The global batch of {layout.global_batch} has the {steps} micro-batches and the {ranks} "
+        "data ranks in it already."
+    )
+    own = (
+        (right * sequence, f"A sample of this model is a sequence of {sequence} tokens."),
+        *((right / more, twice) for more in (steps, ranks, steps * ranks)),
+        (rate, f"{rate:.0f} are the tokens per second. How long do 20 million take?"),
+        (right / ITERATION_S, f"These are iterations. Each of them takes {ITERATION_S} s."),
+        (right * 2**20 / 1e6, "20 million are 20 × 10⁶, not 20 × 2²⁰."),
+        (right * 2, f"A sequence of this model has {sequence} tokens."),
+        (right * layout.global_batch, "That is with one sample per iteration."),
+    )
+    return Quantity(right=right, unit="s", share=CLOSE_ENOUGH, own=own)
+
+
+def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
+    """The box's model for real, with tensor parallelism alone, and which of two was faster."""
     with Checklist("15.3") as check:
         check.answered(result, "other")
-        check.that(
-            isinstance(result, bench.Result),
-            "it is a result",
-            hint=f"This is {type(result).__name__}: give the check what bench.run(…) returned.",
-        )
-        check.that(
-            result.how == "measured",
-            "it was run, not planned",
-            hint=f"This result is {result.how}. Use bench.run(lab, …).",
-        )
+        _measured(check, result)
         check.succeeded(result.run)
-        world = result.run.log.world
+        world, batch = check.left(result.run, "log").world, global_batch(result.run)
         check.that(
-            world.tensor == world.world_size and world.pipeline == 1,
+            world.tensor is not None and world.tensor == world.world_size and world.pipeline == 1,
             "all devices form one tensor group",
             hint=f"The log of {result.run.name} says: {world}. Tensor × pipeline × data are the "
             f"{world.world_size} devices; which of them are 1?",
         )
-        batch = int(result.run.log.iterations["global_batch_size"].iloc[-1])
         usual = bench.CASES["box"].layout.global_batch
         check.that(
             batch == usual,
@@ -129,3 +120,25 @@ def ex15_other(result: Any) -> None:
             hint=f"The iteration lines say {batch}. With one data rank the batch is micro batch × "
             "accumulation.",
         )
+        check.answered(shorter, "shorter")
+        for each in (mine, shorter):
+            _measured(check, each)
+        fastest_s = min(mine.time_to_report_s, result.time_to_report_s)
+        check.that(
+            shorter.time_to_report_s == fastest_s,
+            "it reports the shorter time",
+            hint=f"It reports {shorter.time_to_report_s:.1f} s, and the other {fastest_s:.1f} s.",
+        )
+
+
+def _measured(check: Checklist, result: Any) -> None:
+    check.unless(
+        not isinstance(result, bench.Result),
+        "it is a result",
+        hint=f"This is {type(result).__name__}: give the check what bench.run(…) returned.",
+    )
+    check.unless(
+        result.how != "measured",
+        "it was run, not planned",
+        hint=f"This result is {result.how}. Use bench.run(lab, …).",
+    )

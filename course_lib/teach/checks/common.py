@@ -1,0 +1,64 @@
+"""What the checks of several lessons ask of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course_lib.teach.checklist import Checklist
+
+BYTES_PER_GRADIENT = 4
+MIB = 2**20
+
+
+def global_batch(run: Any) -> int | None:
+    """As the last iteration line says."""
+    said = run.log.iterations["global_batch_size"].dropna()
+    return int(said.iloc[-1]) if len(said) else None
+
+
+def whole_flag(run: Any, name: str, otherwise: int = 0) -> int:
+    """A flag that is a whole number; `otherwise` where the run was not given one."""
+    value = run.recipe.flags.get(name)
+    return int(value) if isinstance(value, str) and value.isdecimal() else otherwise
+
+
+def gradient_bytes(check: Checklist, run: Any) -> int:
+    """Of one copy of the model that this run trained."""
+    count = check.left(run, "log").parameter_count
+    check.unless(
+        not count,
+        "its log says how many parameters there are",
+        hint=f"{run.log_file} has no such line. Is it the run that the exercise asks for?",
+    )
+    return int(BYTES_PER_GRADIENT * count)
+
+
+def copies(check: Checklist, run: Any) -> int:
+    """Among how many the gradients are averaged: two or more."""
+    data = run.log.world.data or 1
+    check.unless(
+        data < 2,
+        "the run averaged gradients",
+        hint=f"Its log says: {run.log.world}. One copy of the model sends gradients to nobody.",
+    )
+    return int(data)
+
+
+def same_shape(check: Checklist, run: Any, nodes: int, devices: int, name: str) -> None:
+    """The run had as many nodes, with as many devices on each, as another or as the exercise."""
+    recipe = run.recipe
+    check.that(
+        (recipe.nodes, recipe.gpus_per_node) == (nodes, devices),
+        f"it had {nodes} × {devices} devices, {name}",
+        hint=f"It had {recipe.nodes} × {recipe.gpus_per_node}: nodes × devices on each.",
+    )
+
+
+def memory_of_rank_0(check: Checklist, run: Any, what: str, how: str) -> Any:
+    memory = check.left(run, "memory", what, how=how)
+    check.unless(
+        0 not in [timeline.rank for timeline in memory],
+        f"{what} left its memory",
+        hint=f"There is no memory trace of rank 0 in {run.folder}. {how}",
+    )
+    return memory[0]

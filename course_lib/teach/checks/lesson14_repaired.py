@@ -1,0 +1,103 @@
+"""Exercise 14.2: an estimate to repair, of 18.4 billion parameters on 16 A100."""
+
+from __future__ import annotations
+
+from course_lib.plan import Layout, of_iteration, preset, training_days
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.slips import EXACT, Quantity
+
+SAMPLES, SECONDS, DEVICES, TOKENS, PARAMETERS = 512, 32.09, 16, 300e9, 18.4e9
+A100_PEAK = 312e12
+WITH_RECOMPUTATION, WITHOUT = 8, 6
+"""FLOPs for each parameter and token."""
+CLOSE_ENOUGH = 0.015
+"""Share by which a rate may be off; typing 1048 for 1024 is further off."""
+ROUNDED_DAYS = 0.005
+
+
+def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: object) -> None:
+    """Two tenfold mistakes that cancel, a mistyped sequence, an achieved rate called a peak."""
+    with Checklist("14.2") as check:
+        own = (
+            (10 * TOKENS, "300 * 10e9 are 3000 billion: 10e9 is ten times 1e9."),
+            (TOKENS / 1e9, "These are billions of tokens. A billion is 1e9."),
+        )
+        check.amount(
+            check.number(tokens, "right_tokens"),
+            Quantity(right=TOKENS, share=EXACT, own=own),
+            "the tokens are those of the estimate",
+            hint="The estimate is for 300 billion. A billion is 1e9.",
+        )
+        _achieved(check, check.number(flops_per_s, "right_flops_per_s"))
+        _days(check, check.number(days, "right_days"))
+        twice = "2 forward and 4 backward for each parameter and token, and nothing twice."
+        check.amount(
+            check.number(factor, "factor_without_recomputation"),
+            Quantity(right=WITHOUT, share=EXACT, own=((WITH_RECOMPUTATION, twice),)),
+            "without recomputation the factor is another one",
+            hint=twice,
+        )
+
+
+def _rate(sequence: int = 1024, kind: str = "hardware") -> float:
+    """FLOP/s of one device of the worked case."""
+    model = preset("18b").but(sequence=sequence)
+    flops = of_iteration(model, Layout(global_batch=SAMPLES, recompute="full"))
+    return float(getattr(flops, kind)) / SECONDS / DEVICES
+
+
+def _achieved(check: Checklist, given: float) -> None:
+    right, mistyped, counts = _rate(), _rate(1048), {"devices": DEVICES}
+    tenfold = "10e12 is ten times a tera. Here is the mistake that hid the one in the tokens."
+    own = (
+        (10 * right, tenfold),
+        (10 * mistyped, tenfold),
+        (right / 1e12, "You gave TFLOP/s; multiply by 1e12."),
+        (A100_PEAK, "312 TFLOP/s is the peak on the data sheet, which no training reaches."),
+        (right * DEVICES, "This is what the 16 devices achieved together."),
+        (
+            _rate(kind="model"),
+            "These are model FLOPs. The estimate uses the factor 8, so it needs what the devices "
+            "did: everything was recomputed.",
+        ),
+        (mistyped, "Look at their_flops digit by digit: how long is a sequence of this model?"),
+    )
+    check.amount(
+        given,
+        Quantity(
+            right=right, unit="FLOP/s", share=CLOSE_ENOUGH, own=own, counts=counts, is_work=True
+        ),
+        "each device achieved so many FLOP/s",
+        hint=f"FLOPs of one iteration, fully recomputed, divided by {SECONDS} s and by "
+        f"{DEVICES} devices.",
+    )
+
+
+def _days(check: Checklist, given: float) -> None:
+    """By the formula, or by counting iterations, which leaves nothing out."""
+
+    def by_formula(flops_per_s: float, factor: int = WITH_RECOMPUTATION) -> float:
+        tera = flops_per_s / 1e12
+        return training_days(PARAMETERS, TOKENS, DEVICES, tera, factor)
+
+    right, sequence = by_formula(_rate()), preset("18b").sequence
+    counted = TOKENS / (SAMPLES * sequence) * SECONDS / 86400
+    own = (
+        (
+            by_formula(_rate(), WITHOUT),
+            "You took the factor 6 with a rate of hardware FLOPs. Which factor counts what the "
+            "devices did?",
+        ),
+        (by_formula(_rate(1048)), "That still has the mistyped sequence in its rate."),
+        (by_formula(A100_PEAK), "That is at the peak of the data sheet, which nobody reaches."),
+    )
+    counts = {"devices": DEVICES, "samples": SAMPLES, "tokens of a sample": sequence}
+    within = (right * (1 - CLOSE_ENOUGH), counted * (1 + ROUNDED_DAYS))
+    check.amount(
+        given,
+        Quantity(right=right, unit="days", within=within, own=own, counts=counts),
+        "the days follow from them"
+        if given < (right + counted) / 2 or given > within[1]
+        else "the days follow from them, some more than by the formula: it leaves attention out",
+        hint="Use days_of with your tokens and your rate.",
+    )

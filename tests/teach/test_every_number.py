@@ -1,0 +1,63 @@
+"""No check of a number is left untried, and the answers of the solutions are right as printed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from course_lib.teach import check
+from course_lib.teach.build import answered
+from course_lib.teach.source import read_lesson
+
+ROOT = Path(__file__).resolve().parents[2]
+ARITHMETIC = {
+    ("06_the_memory_wall", "ex2"): ["published_micro_batch"],
+    ("07_hybrid_parallelism", "ex2"): ["micro_batches_needed"],
+    ("08_mixed_precision", "ex2"): ["started_at"],
+    ("14_estimating", "ex1"): ["parameters_millions", "tflops_per_device", "training_days"],
+    ("14_estimating", "ex2"): ["right_tokens", "right_flops_per_s", "right_days"],
+    ("15_benchmark_at_scale", "ex2"): ["report_s"],
+}
+"""Exercises whose solutions need no run, and the names that their checks read."""
+FORMULAS = ("parameters_of", "flops_of", "days_of")
+
+
+def test_every_gap_that_asks_for_a_number_is_tried_with_all_kinds_of_answers():
+    checks = (ROOT / "course_lib/teach/checks").glob("*.py")
+    asked = {
+        name
+        for path in checks
+        for name in re.findall(r'check\.number\(\w+, "(\w+)"\)', path.read_text(encoding="utf-8"))
+    }
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*"))
+    tried = set(re.findall(r'\bhold\(\s*"(\w+)"', tests))
+    assert len(asked) >= 18
+    assert asked == tried
+
+
+@pytest.mark.parametrize(("lesson", "exercise"), ARITHMETIC)
+def test_what_a_solution_works_out_is_right_also_as_it_is_printed(
+    lesson, exercise, workspace, capsys
+):
+    cells = read_lesson(ROOT / "lessons" / f"{lesson}.py").cells
+    code = {cell.id: answered(cell.text, cell.id) for cell in cells if cell.kind == "code"}
+    known = {"check": check, "MIB": 2**20}
+    for text in code.values():
+        exec("\n".join(formulas_in(text)), known)
+    exec(code[f"{exercise}-gap"], known)
+    exec(code[f"{exercise}-check"], known)
+    for name in ARITHMETIC[lesson, exercise]:
+        is_float = isinstance(known[name], float)
+        known[name] = float(f"{known[name]:.3g}") if is_float else known[name]
+    exec(code[f"{exercise}-check"], known)
+    assert "✗" not in capsys.readouterr().out
+
+
+def formulas_in(text):
+    if not any(f"def {name}(" in text for name in FORMULAS):
+        return []
+    defined = [part for part in ast.parse(text).body if isinstance(part, ast.FunctionDef)]
+    return [ast.unparse(part) for part in defined if part.name in FORMULAS]
