@@ -9,9 +9,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.lab import sample_text
-from course_lib.lab import site as sites
-from course_lib.lab.site import Site
+from course_lib.lab.job import sample_text
+from course_lib.lab.job import site as sites
+from course_lib.lab.job.site import Site
 from course_lib.lab.workspace import Workspace, programs_folder
 
 

@@ -7,27 +7,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_lib.lab import budget as budgets
-from course_lib.lab import clusters, sample_text, states
-from course_lib.lab.budget import Budget
+from course_lib.lab import clusters
 from course_lib.lab.errors import SiteError, SlurmError, UnknownRunError
-from course_lib.lab.poller import PAUSES_ON_THE_BOX_S, PAUSES_S, Poller
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.records import Record, Registry, recorded
-from course_lib.lab.run import Run
-from course_lib.lab.script import Script, key, render
-from course_lib.lab.site import Site
-from course_lib.lab.slurm import Slurm
-from course_lib.lab.sources import digest
-from course_lib.lab.submission import Desk, check_writable, repair, submit
-from course_lib.lab.tables import QUEUE_COLUMNS, RUN_COLUMNS, queue_row, run_row
-from course_lib.lab.unfinished import Unfinished
+from course_lib.lab.job import sample_text
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.script import Script, key, render
+from course_lib.lab.job.site import Site
+from course_lib.lab.job.sources import digest
+from course_lib.lab.job.unfinished import Unfinished
+from course_lib.lab.queue import states
+from course_lib.lab.queue.poller import PAUSES_ON_THE_BOX_S, PAUSES_S, Poller
+from course_lib.lab.queue.records import Record, Registry, recorded
+from course_lib.lab.queue.slurm import Slurm
+from course_lib.lab.queue.submission import Desk, check_writable, repair, submit
+from course_lib.lab.runs import budget as budgets
+from course_lib.lab.runs.budget import Budget
+from course_lib.lab.runs.run import Run
+from course_lib.lab.runs.tables import QUEUE_COLUMNS, RUN_COLUMNS, queue_row, run_row
 from course_lib.lab.workspace import Workspace, find
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from course_lib.lab.clean import Cleaning
+    from course_lib.lab.runs.clean import Cleaning
     from course_lib.lab.tensorboard import Link
 
 Which = Run | str | int
@@ -179,7 +181,7 @@ class Lab:
         """Shows what would be deleted; deletes it with `yes=True`. A name means all its runs; no
         name means all that have ended. `only` names parts of a run folder, such as "checkpoints".
         """
-        from course_lib.lab.clean import clean, plan, select
+        from course_lib.lab.runs.clean import clean, plan, select
 
         runs, unknown = select(self._all_runs(), which)
         parts = (only,) if isinstance(only, str) and only else tuple(only)

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from course_lib.lab.recipe import Recipe
+from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.workspace import find
 from course_lib.teach.progress import record
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from course_lib.lab.clusters import box_bin
+from course_lib.lab.job.recipes import shell
 from course_lib.lab.lab import Lab
-from course_lib.lab.recipes import shell
 
 PATIENCE_S = 60
 HOSTILE = """we ird'"é$(touch pwned)%j;&"""

@@ -12,9 +12,9 @@ import pytest
 
 from course_lib import bench
 from course_lib.cli import main
-from course_lib.lab import site
 from course_lib.lab.bench.results import measured
 from course_lib.lab.errors import LabError, RecipeError
+from course_lib.lab.job import site
 
 from .conftest import PATIENCE_S
 

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.recipes import gpt, links, program, shell
-from course_lib.lab.recipes.flags import command_line
-from course_lib.lab.sources import closure
-from course_lib.lab.unfinished import Unfinished
+from course_lib.lab.job.recipes import gpt, links, program, shell
+from course_lib.lab.job.recipes.flags import command_line
+from course_lib.lab.job.sources import closure
+from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.workspace import programs_folder
 
 LAYOUTS = [

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
-from course_lib.lab import quote, script, site
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.script import key, render
+from course_lib.lab.job import quote, script, site
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.script import key, render
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
 NASTY = [

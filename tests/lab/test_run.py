@@ -7,11 +7,11 @@ import shutil
 import pytest
 
 from course_lib.lab.errors import RunFailedError, StillRunningError, UnknownRunError
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes import shell
 from course_lib.lab.lab import Lab
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.recipes import shell
-from course_lib.lab.run import Run
-from course_lib.lab.slurm import UNIT
+from course_lib.lab.queue.slurm import UNIT
+from course_lib.lab.runs.run import Run
 
 from .conftest import PATIENCE_S
 
@@ -133,7 +133,7 @@ def forgotten(tmp_path, fake_slurm):
 
 
 def test_a_job_that_nobody_knows_is_unknown_and_no_crash(forgotten, monkeypatch):
-    monkeypatch.setattr("course_lib.lab.run.PATIENCE_WITH_UNKNOWN_S", 0.2)
+    monkeypatch.setattr("course_lib.lab.runs.run.PATIENCE_WITH_UNKNOWN_S", 0.2)
     assert forgotten.wait() == "UNKNOWN"
     assert "not known to Slurm any more" in forgotten.error
     assert not forgotten.ended

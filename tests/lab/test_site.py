@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab import site
 from course_lib.lab.errors import SiteError
+from course_lib.lab.job import site
 
 
 @pytest.mark.parametrize("name", site.presets())

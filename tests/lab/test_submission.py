@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from course_lib.lab import submission
 from course_lib.lab.errors import DeletedRunError, LabError, SlurmError
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes import gpt, shell
 from course_lib.lab.lab import Lab
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.recipes import gpt, shell
+from course_lib.lab.queue import submission
 
 from .conftest import HOSTILE, PATIENCE_S
 
@@ -119,9 +119,9 @@ def test_what_the_cluster_refuses_leaves_nothing_behind(lab):
 
 SUBMIT_IN_ANOTHER_PROCESS = """
 import os, sys
-from course_lib.lab import submission
+from course_lib.lab.queue import submission
 from course_lib.lab.lab import Lab
-from course_lib.lab.recipes import gpt, shell
+from course_lib.lab.job.recipes import gpt, shell
 die_at = sys.argv[3]
 def dying(name):
     real = getattr(submission, name)

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from course_lib.lab.recipes import gpt
+from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checks import lesson14
 
 from .finished_runs import hint_of

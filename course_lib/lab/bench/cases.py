@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.unfinished import Unfinished, gaps
+from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.plan import Layout, Model, PlanError, preset
 
 TOKENS_TO_REPORT = 20e6

@@ -13,8 +13,8 @@ from course_lib.lab.bench.cases import CASES, FREE, Case, case
 from course_lib.lab.bench.results import Result
 from course_lib.lab.commands.common import add_site, parser
 from course_lib.lab.errors import LabError
+from course_lib.lab.job.recipes import gpt
 from course_lib.lab.lab import Lab
-from course_lib.lab.recipes import gpt
 from course_lib.plan import CLUSTERS, PlanError
 
 if TYPE_CHECKING:

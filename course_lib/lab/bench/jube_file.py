@@ -12,7 +12,7 @@ from __future__ import annotations
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from course_lib.lab.bench.cases import Case, case
-from course_lib.lab.recipes import gpt
+from course_lib.lab.job.recipes import gpt
 
 LOG = "job.out"
 COLUMNS = (

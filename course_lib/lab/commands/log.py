@@ -6,8 +6,8 @@ import sys
 
 from course_lib.lab.commands.common import parser, which
 from course_lib.lab.lab import Lab
-from course_lib.lab.run import Run
-from course_lib.lab.states import UNKNOWN
+from course_lib.lab.queue.states import UNKNOWN
+from course_lib.lab.runs.run import Run
 
 GLANCE_S = 0.3
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib.lab.commands.common import parser
 from course_lib.lab.lab import Lab
-from course_lib.lab.tables import RUN_COLUMNS, plain
+from course_lib.lab.runs.tables import RUN_COLUMNS, plain
 
 
 def main(argv: list[str]) -> int:

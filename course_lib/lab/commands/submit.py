@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib.lab.commands.common import WHAT, add_site, parser, recipe_of
 from course_lib.lab.lab import Lab
-from course_lib.lab.run import Run
+from course_lib.lab.runs.run import Run
 
 
 def main(argv: list[str]) -> int:

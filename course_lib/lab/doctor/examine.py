@@ -8,7 +8,7 @@ from course_lib.lab import clusters, workspace
 from course_lib.lab.doctor import cluster, machine, trial
 from course_lib.lab.doctor.findings import Finding, bad, good
 from course_lib.lab.errors import LabError, SiteError
-from course_lib.lab.site import Site
+from course_lib.lab.job.site import Site
 
 Check = Callable[[], Iterator[Finding]]
 

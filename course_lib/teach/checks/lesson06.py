@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.lab.recipe import DEVICE_MEMORY
+from course_lib.lab.job.recipe import DEVICE_MEMORY
 from course_lib.teach.checklist import Checklist
 
 OUT_OF_MEMORY = ("device_limit", "cuda_oom", "cpu_oom")

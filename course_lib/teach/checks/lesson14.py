@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from course_lib.lab.recipes import gpt
+from course_lib.lab.job.recipes import gpt
 from course_lib.plan import Layout, of_iteration, parameters, preset, training_days
 from course_lib.teach.checklist import Checklist, close
 

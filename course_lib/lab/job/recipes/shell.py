@@ -7,9 +7,9 @@ import shlex
 from typing import Any
 
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.script import Script
-from course_lib.lab.unfinished import Unfinished, gaps
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.script import Script
+from course_lib.lab.job.unfinished import Unfinished, gaps
 
 SHORT = {"N": "nodes", "t": "time", "G": "gpus"}
 GAP_ANYWHERE = re.compile(r"(?<![.\w/])\.\.\.(?![.\w/])|____")

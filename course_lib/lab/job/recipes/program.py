@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.recipes.flags import command_line
-from course_lib.lab.recipes.gpt import RECIPE_FIELDS
-from course_lib.lab.unfinished import Unfinished, gaps
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes.flags import command_line
+from course_lib.lab.job.recipes.gpt import RECIPE_FIELDS
+from course_lib.lab.job.unfinished import Unfinished, gaps
 
 
 def recipe(

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.recipe import RUN_FOLDER
+from course_lib.lab.job.recipe import RUN_FOLDER
 
 PLAIN_DIRECTIVE = re.compile(r"[\w@%+=:,./*|&!\[\]-]+")
 RUN_VARIABLE = '"$COURSE_RUN_DIR"'

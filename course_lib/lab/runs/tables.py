@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from course_lib.lab.records import Record
-from course_lib.lab.slurm import QueueRow
-from course_lib.lab.states import Status
+from course_lib.lab.queue.records import Record
+from course_lib.lab.queue.slurm import QueueRow
+from course_lib.lab.queue.states import Status
 
 RUN_COLUMNS = [
     "name", "job_id", "state", "reason", "site", "devices", "submitted", "elapsed_s",

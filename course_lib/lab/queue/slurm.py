@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.lab.errors import SlurmError
-from course_lib.lab.states import Status, normal
+from course_lib.lab.queue.states import Status, normal
 
 UNIT = "\x1f"
 TIMEOUT_S = 60

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from course_lib.lab.errors import LabError
-from course_lib.lab.recipe import DATA_FOLDER, Recipe
+from course_lib.lab.job.recipe import DATA_FOLDER, Recipe
 from course_lib.lab.workspace import Workspace
 
 NAME = "sample_text_document"

@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_lib.lab import quote
 from course_lib.lab.errors import RecipeError, listed
-from course_lib.lab.recipe import DATA_FOLDER, Recipe
-from course_lib.lab.site import Site
+from course_lib.lab.job import quote
+from course_lib.lab.job.recipe import DATA_FOLDER, Recipe
+from course_lib.lab.job.site import Site
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -34,7 +34,7 @@ class Script:
         printer.text(self.text)
 
     def _repr_html_(self) -> str:
-        from course_lib.lab.highlight import html
+        from course_lib.lab.job.highlight import html
 
         return html(self.text)
 

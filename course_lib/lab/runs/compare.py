@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from course_lib.lab.run import Run
+    from course_lib.lab.runs.run import Run
 
 SETTLED_AFTER = 2
 """Iterations left out of the median: the first ones set up what the later ones use."""

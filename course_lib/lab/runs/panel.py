@@ -10,11 +10,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.errors import LabError
-from course_lib.lab.progress import Progress, details
-from course_lib.lab.states import Status
+from course_lib.lab.queue.states import Status
+from course_lib.lab.runs.progress import Progress, details
 
 if TYPE_CHECKING:
-    from course_lib.lab.run import Run
+    from course_lib.lab.runs.run import Run
 
 CELL = "padding: 0 1.5em 0 0"
 LOAD_BYTES = 64 << 10

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import UnknownRunError
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.states import UNKNOWN, Status
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.queue.states import UNKNOWN, Status
 from course_lib.lab.workspace import Workspace, write_json
 
 INTENT = ".intent.json"

@@ -20,14 +20,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from course_lib.lab.errors import LabError, SlurmError
-from course_lib.lab.poller import Poller
-from course_lib.lab.quote import file_pattern
-from course_lib.lab.recipe import DEVICE_MEMORY, Recipe
-from course_lib.lab.records import Record, Registry
-from course_lib.lab.script import key, render
-from course_lib.lab.site import Site
-from course_lib.lab.slurm import QueueRow, Slurm, job_environment
-from course_lib.lab.sources import digest
+from course_lib.lab.job.quote import file_pattern
+from course_lib.lab.job.recipe import DEVICE_MEMORY, Recipe
+from course_lib.lab.job.script import key, render
+from course_lib.lab.job.site import Site
+from course_lib.lab.job.sources import digest
+from course_lib.lab.queue.poller import Poller
+from course_lib.lab.queue.records import Record, Registry
+from course_lib.lab.queue.slurm import QueueRow, Slurm, job_environment
 from course_lib.lab.workspace import Workspace, write_atomically
 
 PATIENCE_WITH_SBATCH_S = 20.0

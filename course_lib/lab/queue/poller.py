@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from course_lib.lab.errors import SlurmError
-from course_lib.lab.records import Record, Registry
-from course_lib.lab.slurm import QueueRow, Slurm
-from course_lib.lab.states import UNKNOWN, Status
+from course_lib.lab.queue.records import Record, Registry
+from course_lib.lab.queue.slurm import QueueRow, Slurm
+from course_lib.lab.queue.states import UNKNOWN, Status
 
 PAUSES_S = (0.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 PAUSES_ON_THE_BOX_S = (0.0, 0.3, 0.5, 1.0, 1.0, 2.0)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.lab.errors import LabError
-from course_lib.lab.records import Record, Registry
-from course_lib.lab.run import Run
-from course_lib.lab.unfinished import Unfinished
+from course_lib.lab.job.unfinished import Unfinished
+from course_lib.lab.queue.records import Record, Registry
+from course_lib.lab.runs.run import Run
 from course_lib.lab.workspace import Workspace
 
 KEPT_PARTS = ("recipe.toml", "job.sbatch", "exit_code")

@@ -6,8 +6,8 @@ import ast
 import hashlib
 from pathlib import Path
 
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.site import Site
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.site import Site
 
 
 def digest(recipe: Recipe, site: Site) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from course_lib.lab.run import Run
-    from course_lib.lab.states import Status
+    from course_lib.lab.queue.states import Status
+    from course_lib.lab.runs.run import Run
 
 NOT_SAID_BY_SLURM = ("FAILED", "OUT_OF_MEMORY", "NODE_FAIL", "UNKNOWN")
 """States whose cause is in the log; a cancel or a time limit is its own cause."""

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from course_lib.lab.errors import SiteError, listed
-from course_lib.lab.recipe import DIRECTIVE, EMPTY, VARIABLE
+from course_lib.lab.job.recipe import DIRECTIVE, EMPTY, VARIABLE
 
 PRESETS = Path(__file__).parent / "sites"
 ASKS = ("gpus-per-node", "gres", "gpus-per-task", "none")

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
-from course_lib.lab.recipe import DATA_FOLDER, DEVICE_MEMORY, Recipe
-from course_lib.lab.recipes.flags import command_line
-from course_lib.lab.recipes.known_flags import check_known
-from course_lib.lab.unfinished import Unfinished, gaps
+from course_lib.lab.job.recipe import DATA_FOLDER, DEVICE_MEMORY, Recipe
+from course_lib.lab.job.recipes.flags import command_line
+from course_lib.lab.job.recipes.known_flags import check_known
+from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.plan import Layout, Model, preset
 
 PROGRAM = "pretrain_gpt.py"

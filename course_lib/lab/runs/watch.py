@@ -8,11 +8,11 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from course_lib.lab.errors import StillRunningError
-from course_lib.lab.progress import Follower, Progress, details, last_line
-from course_lib.lab.states import UNKNOWN, Status
+from course_lib.lab.queue.states import UNKNOWN, Status
+from course_lib.lab.runs.progress import Follower, Progress, details, last_line
 
 if TYPE_CHECKING:
-    from course_lib.lab.run import Run
+    from course_lib.lab.runs.run import Run
 
 REFRESH_S = 0.5
 STEPS_OF_A_BAR = 10
@@ -66,7 +66,7 @@ def choose_view(run: Run) -> View:
     if plain not in ("", "0"):
         return LastLine()
     if in_notebook():
-        from course_lib.lab.panel import Panel
+        from course_lib.lab.runs.panel import Panel
 
         return Panel(run)
     return Lines(run.name)

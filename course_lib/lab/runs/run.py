@@ -8,15 +8,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_lib.lab import states
 from course_lib.lab.errors import DeletedRunError, RunFailedError, StillRunningError
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.records import Record
-from course_lib.lab.script import Script
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.script import Script
+from course_lib.lab.queue import states
+from course_lib.lab.queue.records import Record
 
 if TYPE_CHECKING:
-    from course_lib.lab.compare import Comparison
     from course_lib.lab.lab import Lab
+    from course_lib.lab.runs.compare import Comparison
 
 LAST_LINES = 15
 GLANCE_S = 0.1
@@ -168,7 +168,7 @@ class Run:
 
     def watch(self, timeout_s: float | None = None) -> None:
         """Shows the run until it has ended: a panel in a notebook, lines in a terminal."""
-        from course_lib.lab.watch import watch
+        from course_lib.lab.runs.watch import watch
 
         watch(self, timeout_s)
 
@@ -177,7 +177,7 @@ class Run:
 
     def compare(self, other: Run) -> Comparison:
         """Recipe, script and results, field by field: what differs."""
-        from course_lib.lab.compare import compare
+        from course_lib.lab.runs.compare import compare
 
         return compare(self, other)
 

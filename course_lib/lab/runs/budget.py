@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from course_lib.lab.errors import BudgetError
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.records import Record
-from course_lib.lab.site import Site
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.site import Site
+from course_lib.lab.queue.records import Record
 from course_lib.lab.workspace import Workspace, write_atomically
 
 

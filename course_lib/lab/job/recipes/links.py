@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.recipes import program
-from course_lib.lab.unfinished import Unfinished
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes import program
+from course_lib.lab.job.unfinished import Unfinished
 
 PROGRAM = "measure_links.py"
 
