@@ -45,9 +45,9 @@ def lab(cluster, tmp_path):
     """An empty workspace; jobs that a test leaves behind are ended."""
     lab = Lab(tmp_path / "workspace", site=cluster, quiet=True)
     yield lab
-    left = [record for record in lab.registry.all() if record.status is None]
+    left = [record for record in lab.jobs.registry.all() if record.status is None]
     if left:
-        lab.slurm.cancel([record.job_id for record in left])
+        lab.jobs.slurm.cancel([record.job_id for record in left])
 
 
 @pytest.fixture

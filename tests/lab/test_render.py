@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.job import quote, script, site
+from course_lib.lab.job import quote, site
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.script import key, render
 
@@ -154,18 +154,15 @@ def test_no_text_at_all_reaches_the_shell_unquoted(tmp_path, arguments, environm
     check_nothing_leaks(arguments, environment, tmp_path)
 
 
-def test_the_template_prints_nothing_that_was_not_quoted(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [("echo {{ recipe.name }}", TypeError), ("echo {{ no_such_thing | word }}", UndefinedError)],
+)
+def test_the_template_prints_nothing_that_was_not_quoted(tmp_path, line, error):
     template = tmp_path / "careless.j2"
-    template.write_text("echo {{ recipe.name }}\n")
-    monkeypatch.setattr(script, "TEMPLATE", template)
-    script._template.cache_clear()
-    with pytest.raises(TypeError, match="quoted"):
-        render(training(), placed("box"))
-    template.write_text("echo {{ no_such_thing | word }}\n")
-    script._template.cache_clear()
-    with pytest.raises(UndefinedError):
-        render(training(), placed("box"))
-    script._template.cache_clear()
+    template.write_text(f"{line}\n")
+    with pytest.raises(error, match=r"quoted|no_such_thing"):
+        render(training(), placed("box"), template)
 
 
 def test_the_trap_keeps_the_exit_code_and_a_cancel_is_143(tmp_path):

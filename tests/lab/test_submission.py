@@ -11,6 +11,7 @@ import pytest
 from course_lib.lab.errors import DeletedRunError, LabError, SlurmError
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt, shell
+from course_lib.lab.job.run_paths import RunPaths
 from course_lib.lab.lab import Lab
 from course_lib.lab.queue import submission
 
@@ -113,7 +114,7 @@ def test_a_whole_script_runs_with_the_lab_s_folder(lab):
 def test_what_the_cluster_refuses_leaves_nothing_behind(lab):
     with pytest.raises(SlurmError, match=r"(?s)sbatch exited with 1.*→"):
         lab.submit(shell.recipe("huge", "true", nodes=77))
-    assert lab.registry.intents() == []
+    assert lab.jobs.registry.intents() == []
     assert lab.runs().empty
 
 
@@ -147,15 +148,15 @@ def start_submitting(lab, die_at=""):
 
 
 def jobs_called_hello(lab):
-    marks = {record.mark for record in lab.registry.all()}
-    return [row for row in lab.slurm.queue() if row.comment in marks]
+    marks = {record.mark for record in lab.jobs.registry.all()}
+    return [row for row in lab.jobs.slurm.queue() if row.comment in marks]
 
 
 def test_three_notebooks_at_once_submit_one_job(lab):
     processes = [start_submitting(lab) for _ in range(3)]
     answers = [process.communicate(timeout=PATIENCE_S) for process in processes]
     assert len({out for out, _ in answers}) == 1, answers
-    assert len(lab.registry.all()) == 1
+    assert len(lab.jobs.registry.all()) == 1
     assert len(jobs_called_hello(lab)) == 1
 
 
@@ -175,8 +176,10 @@ def test_a_notebook_killed_while_submitting_leaves_one_job_that_runs(lab, die_at
     assert run.wait(PATIENCE_S) == "COMPLETED", run.error
     assert run.text == f"hello from {run.job_id}\n"
     assert len(jobs_called_hello(lab)) == 1
-    assert [row for row in lab.slurm.queue() if row.name == "hello" and row.status.waiting] == []
-    assert lab.registry.intents() == []
+    assert [
+        row for row in lab.jobs.slurm.queue() if row.name == "hello" and row.status.waiting
+    ] == []
+    assert lab.jobs.registry.intents() == []
     assert again.submit(hello()).job_id == run.job_id
 
 
@@ -191,11 +194,11 @@ def test_a_box_made_anew_may_give_the_same_number_twice(lab, done):
     folder = lab.workspace.runs / "hello-12345678"
     folder.mkdir()
     (folder / "out.log").write_text("of another life\n")
-    record = lab.registry.all()[0]
-    older = lab.registry.update(record, token="older", name="hello", job_id=12345678,
+    record = lab.jobs.registry.all()[0]
+    older = lab.jobs.registry.update(record, token="older", name="hello", job_id=12345678,
                                 folder=folder.name)  # fmt: skip
-    submission._make_room(lab.desk, folder)
-    moved = next(r for r in lab.registry.all() if r.token == older.token)
+    submission._make_room(lab.jobs, RunPaths(folder))
+    moved = next(r for r in lab.jobs.registry.all() if r.token == older.token)
     assert not folder.exists()
     assert (lab.workspace.runs / moved.folder / "out.log").read_text() == "of another life\n"
 

@@ -9,9 +9,12 @@ from pathlib import Path
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipe import DATA_FOLDER, Recipe
+from course_lib.lab.job.site import Site
 from course_lib.lab.workspace import Workspace
 
 NAME = "sample_text_document"
+WANTED = f"{DATA_FOLDER}/{NAME}"
+"""How a recipe names it, wherever it lies."""
 PATIENCE_S = 600
 
 
@@ -21,14 +24,14 @@ def folder(workspace: Workspace, programs: Path) -> Path:
     return next((path for path in candidates if _is_ready(path)), candidates[0])
 
 
-def prepare(recipe: Recipe, data: Path, programs: Path, say: Callable[[str], None]) -> None:
+def prepare(recipe: Recipe, site: Site, say: Callable[[str], None]) -> None:
     """Makes the text if the recipe reads it and it is not there; compute nodes could not fetch
     one, and a job that waited for it would hold its devices meanwhile."""
-    wanted = f"{DATA_FOLDER}/{NAME}"
-    if wanted not in recipe.arguments or _is_ready(data):
+    data = Path(site.data)
+    if WANTED not in recipe.arguments or _is_ready(data):
         return
     say(f"{recipe.name}: preparing the sample text in {data} (once, some seconds)")
-    command = [sys.executable, str(programs / "sample_text.py"), "--out", str(data)]
+    command = [sys.executable, str(Path(site.programs, "sample_text.py")), "--out", str(data)]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )  # fmt: skip

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 from course_lib.lab.errors import RecipeError, listed
 from course_lib.lab.job import quote
 from course_lib.lab.job.recipe import DATA_FOLDER, Recipe
+from course_lib.lab.job.run_paths import RunPaths, folder_name
 from course_lib.lab.job.site import Site
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 TEMPLATE = Path(__file__).parent / "job.sbatch.j2"
+AS_FAR_IN_AS_OUTPUT = "padding-left: 0.6em"
+IN_THE_JOB = RunPaths(Path("$COURSE_RUN_DIR"))
 
 
 @dataclass(frozen=True)
@@ -34,19 +37,24 @@ class Script:
         printer.text(self.text)
 
     def _repr_html_(self) -> str:
-        from course_lib.lab.job.highlight import html
+        from pygments import highlight
+        from pygments.formatters import HtmlFormatter
+        from pygments.lexers import BashLexer
 
-        return html(self.text)
+        formatter = HtmlFormatter(
+            noclasses=True, nobackground=True, style="friendly", cssstyles=AS_FAR_IN_AS_OUTPUT
+        )
+        return str(highlight(self.text, BashLexer(), formatter))
 
 
-def render(recipe: Recipe, site: Site) -> Script:
+def render(recipe: Recipe, site: Site, template: Path = TEMPLATE) -> Script:
     """The script of a recipe at a site, exactly as it will be submitted."""
     if problems := misfits(recipe, site):
         raise RecipeError(f"{recipe.name} on {site.name}: {listed(problems)}")
     if recipe.script:
         return Script(recipe.name, recipe.script)
     cpus = recipe.cpus_per_task or site.cpus_per_device * _processes_per_task(recipe)
-    text = _template().render(
+    text = _template(template).render(
         recipe=recipe,
         site=site,
         directives=_directives(recipe, site, cpus),
@@ -54,7 +62,8 @@ def render(recipe: Recipe, site: Site) -> Script:
         program=_program_path(recipe.program, site),
         monitor=_program_path("monitor.py", site),
         argument_lines=argument_lines(_with_data(recipe.arguments, site)),
-        runs=f"{site.workspace}/runs" if site.workspace else "runs",
+        run_folder=_run_folder(recipe, site),
+        exit_code=quote.Quoted(f'"{IN_THE_JOB.exit_code}"'),
         inside=quote.Quoted(f"{quote.words(site.container)} " if site.container else ""),
     )
     return Script(recipe.name, text)
@@ -106,10 +115,23 @@ def _with_data(arguments: tuple[str, ...], site: Site) -> tuple[str, ...]:
     )
 
 
+def log_pattern(runs: Path, name: str) -> str:
+    """The log of a run for `--output`, where `%j` is the number that the job will have."""
+    return str(RunPaths.of(Path(quote.file_pattern(runs)), name, "%j").log)
+
+
+def _runs(site: Site) -> Path:
+    return Path(site.workspace, "runs")
+
+
+def _run_folder(recipe: Recipe, site: Site) -> quote.Quoted:
+    name = folder_name(quote.word(recipe.name), '"$SLURM_JOB_ID"')
+    return quote.Quoted(f"{quote.word(_runs(site))}/{name}")
+
+
 def _directives(recipe: Recipe, site: Site, cpus: int) -> dict[str, str]:
     """All #SBATCH lines by long name: the lab's, the site's over them, the recipe's over those."""
     hours, minutes = divmod(recipe.time_limit_minutes, 60)
-    output = quote.file_pattern(f"{site.workspace}/runs" if site.workspace else "runs")
     table = {
         "job-name": recipe.name,
         "account": site.account,
@@ -121,7 +143,7 @@ def _directives(recipe: Recipe, site: Site, cpus: int) -> dict[str, str]:
         "cpus-per-task": str(cpus) if cpus else "",
         **_devices(recipe, site),
         "time": f"{hours:02d}:{minutes:02d}:00",
-        "output": f"{output}/{recipe.name}-%j/out.log",
+        "output": log_pattern(_runs(site), recipe.name),
         **site.directives,
         **recipe.directives,
     }
@@ -155,7 +177,7 @@ def _program_path(program: str, site: Site) -> str:
 
 
 @cache
-def _template() -> Template:
+def _template(file: Path) -> Template:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
@@ -167,4 +189,4 @@ def _template() -> Template:
     )
     filters = ("word", "words", "arguments", "number", "directive", "comment", "verbatim")
     environment.filters |= {name: getattr(quote, name) for name in filters}
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return environment.from_string(file.read_text(encoding="utf-8"))

@@ -13,6 +13,7 @@ from typing import Any
 
 from course_lib.lab.errors import UnknownRunError
 from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.run_paths import RunPaths
 from course_lib.lab.queue.states import UNKNOWN, Status
 from course_lib.lab.workspace import Workspace, write_json
 
@@ -48,6 +49,11 @@ class Record:
     def status(self) -> Status | None:
         """The final status, if the job is known to have ended."""
         return Status(**self.final) if self.final else None
+
+    @property
+    def unfinished(self) -> bool:
+        """Submitted, and as far as we know still held: whoever submitted it was killed."""
+        return not self.released and self.status is None
 
     @property
     def device_hours(self) -> float:
@@ -97,6 +103,13 @@ class Registry:
     def settle(self, record: Record, status: Status) -> Record:
         return self.update(record, final=asdict(status))
 
+    def paths(self, record: Record) -> RunPaths:
+        return RunPaths(self.workspace.runs / record.folder)
+
+    def unfinished(self) -> bool:
+        """Whether a submission was begun and not finished."""
+        return bool(self.intents()) or any(record.unfinished for record in self.all())
+
     def owner_of(self, folder: Path) -> Record | None:
         """The record that names this folder, if the course made it."""
         return next((r for r in self.all() if r.folder == folder.name and not r.cleaned), None)
@@ -110,19 +123,17 @@ class Registry:
 
 def recorded(folder: Path) -> Record:
     """For a run folder that no record names: what the folder itself tells."""
-    if not (folder / "recipe.toml").is_file():
-        raise UnknownRunError(f"{folder} is no run folder: it has no recipe.toml")
-    recipe = Recipe.from_toml((folder / "recipe.toml").read_text(encoding="utf-8"))
+    paths = RunPaths(folder.resolve())
+    if not paths.recipe.is_file():
+        raise UnknownRunError(f"{folder} is no run folder: it has no {paths.recipe.name}")
+    recipe = Recipe.from_toml(paths.recipe.read_text(encoding="utf-8"))
     number = folder.name.rpartition("-")[2]
-    try:
-        code = int((folder / "exit_code").read_text())
-    except (OSError, ValueError):
-        code = None
+    code = paths.read_exit_code()
     state = UNKNOWN if code is None else "FAILED" if code else "COMPLETED"
     status = Status(state=state, exit_code=code, source="exit_code")
     return Record(
         token="", name=recipe.name, key="", job_id=int(number) if number.isdecimal() else 0,
-        folder=str(folder.resolve()), devices=recipe.devices, released=True, final=asdict(status),
+        folder=str(paths.folder), devices=recipe.devices, released=True, final=asdict(status),
         time_limit_minutes=recipe.time_limit_minutes,
     )  # fmt: skip
 

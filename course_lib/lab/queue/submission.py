@@ -15,81 +15,83 @@ import getpass
 import os
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from course_lib.lab.errors import LabError, SlurmError
-from course_lib.lab.job.quote import file_pattern
 from course_lib.lab.job.recipe import DEVICE_MEMORY, Recipe
-from course_lib.lab.job.script import key, render
+from course_lib.lab.job.run_paths import RunPaths
+from course_lib.lab.job.script import Script, key, log_pattern, render
 from course_lib.lab.job.site import Site
 from course_lib.lab.job.sources import digest
-from course_lib.lab.queue.poller import Poller
-from course_lib.lab.queue.records import Record, Registry
-from course_lib.lab.queue.slurm import QueueRow, Slurm, job_environment
+from course_lib.lab.queue.jobs import Jobs
+from course_lib.lab.queue.records import Record
+from course_lib.lab.queue.slurm import DEFAULTS_OF_THE_USER, QueueRow, job_environment
 from course_lib.lab.workspace import Workspace, write_atomically
 
 PATIENCE_WITH_SBATCH_S = 20.0
 
 
 @dataclass(frozen=True)
-class Desk:
-    """What a submission needs at hand."""
+class Submission:
+    """A recipe at a site, and what follows from the two, each computed once: the script, the key
+    that names what would be run, and the version of its program."""
 
-    workspace: Workspace
-    registry: Registry
-    slurm: Slurm
-    poller: Poller
+    recipe: Recipe
     site: Site
-    cluster: Callable[[], str]
+    script: Script
+    key: str
+    program_digest: str
+
+    @classmethod
+    def of(cls, recipe: Recipe, site: Site) -> Submission:
+        return cls(recipe, site, render(recipe, site), key(recipe, site), digest(recipe, site))
 
 
-def submit(desk: Desk, recipe: Recipe) -> Record:
+def submit(jobs: Jobs, wanted: Submission) -> Record:
     """Submits in any case; the caller holds the lock and has decided that it shall be."""
-    script = render(recipe, desk.site)
-    toml = recipe_toml(recipe, desk.site)
+    recipe, text = wanted.recipe, wanted.script.text
     intent = Record(
         token=uuid.uuid4().hex[:16],
         name=recipe.name,
-        key=key(recipe, desk.site),
-        program_digest=digest(recipe, desk.site),
-        site=desk.site.name,
-        cluster=desk.cluster(),
+        key=wanted.key,
+        program_digest=wanted.program_digest,
+        site=wanted.site.name,
+        cluster=jobs.cluster,
         submitted_unix_s=time.time(),
         devices=recipe.devices,
         time_limit_minutes=recipe.time_limit_minutes,
     )
-    desk.registry.intend(intent, toml, script.text)
+    jobs.registry.intend(intent, recipe_toml(recipe, wanted.site), text)
     try:
-        job_id = _sbatch(desk, intent, script.text, recipe)
+        job_id = _sbatch(jobs, intent, wanted)
     except SlurmError as error:
         # "Socket timed out" may come after the job was taken: look before giving up.
-        row = _in_queue(desk, intent) if error.exit_code != 127 else None
+        row = _in_queue(jobs, intent) if error.exit_code != 127 else None
         if row is None:
-            desk.registry.drop_intent(intent)
+            jobs.registry.drop_intent(intent)
             raise
         job_id = row.job_id
-    return _finish(desk, intent, job_id)
+    return _finish(jobs, intent, job_id)
 
 
-def repair(desk: Desk) -> list[Record]:
+def repair(jobs: Jobs) -> list[Record]:
     """Finishes what an earlier call, killed in between, left half done; mostly nothing."""
     repaired = []
-    intents = desk.registry.intents()
+    intents = jobs.registry.intents()
     if intents:
-        _await_sbatch(desk.workspace)
+        _await_sbatch(jobs.registry.workspace)
     for intent in intents:
-        done = next((r for r in desk.registry.all() if r.token == intent.token), None)
-        row = None if done else _in_queue(desk, intent)
+        done = next((r for r in jobs.registry.all() if r.token == intent.token), None)
+        row = None if done else _in_queue(jobs, intent)
         if row is not None:
-            repaired.append(_finish(desk, intent, row.job_id))
+            repaired.append(_finish(jobs, intent, row.job_id))
         else:
-            desk.registry.drop_intent(intent)
-    for record in desk.registry.all():
-        if not record.released and record.status is None:
-            is_held = _in_queue(desk, record) is not None
-            released = _release(desk, record)
+            jobs.registry.drop_intent(intent)
+    for record in jobs.registry.all():
+        if record.unfinished:
+            is_held = _in_queue(jobs, record) is not None
+            released = _release(jobs, record)
             repaired += [released] if is_held else []
     return repaired
 
@@ -101,80 +103,80 @@ def recipe_toml(recipe: Recipe, site: Site) -> str:
     return tomli_w.dumps(table, multiline_strings=True)
 
 
-def _sbatch(desk: Desk, intent: Record, text: str, recipe: Recipe) -> int:
+def _sbatch(jobs: Jobs, intent: Record, wanted: Submission) -> int:
     options = ["--hold", f"--comment={intent.mark}"]
-    if recipe.script:
-        output = f"{file_pattern(desk.workspace.runs)}/{recipe.name}-%j/out.log"
-        options += [f"--job-name={recipe.name}", f"--output={output}"]
-    folder = desk.workspace.folder
-    with desk.workspace.submitting() as descriptor:
-        inherited = environment(desk, recipe)
-        return desk.slurm.submit(text, options, inherited, folder, (descriptor,))
+    workspace, name = jobs.registry.workspace, wanted.recipe.name
+    if wanted.recipe.script:
+        options += [f"--job-name={name}", f"--output={log_pattern(workspace.runs, name)}"]
+    with workspace.submitting() as descriptor:
+        inherited = environment(jobs.slurm.environment or os.environ, wanted.recipe, wanted.site)
+        return jobs.slurm.submit(
+            wanted.script.text, options, inherited, workspace.folder, (descriptor,)
+        )
 
 
-def environment(desk: Desk, recipe: Recipe) -> dict[str, str]:
+def environment(here: Mapping[str, str], recipe: Recipe, site: Site) -> dict[str, str]:
     """What the job inherits; a link or device memory chosen for the box goes along. Its nodes
     set the variable of a device's memory themselves, so that of a recipe has to reach them."""
-    here = desk.slurm.environment or os.environ
-    decided = {name: getattr(desk.site, name) for name in ("account", "partition", "qos")}
-    table = job_environment(here, decided | {"reservation": desk.site.reservation})
-    if desk.site.link_gbit:
-        table["COURSE_BOX_LINK_GBIT"] = f"{desk.site.link_gbit:g}"
-    device_memory_gib = desk.site.device_memory_gib
+    decided = {name: getattr(site, name) for name in DEFAULTS_OF_THE_USER.values()}
+    table = job_environment(here, decided)
+    if site.link_gbit:
+        table["COURSE_BOX_LINK_GBIT"] = f"{site.link_gbit:g}"
+    device_memory_gib = site.device_memory_gib
     asked = recipe.environment.get(DEVICE_MEMORY, "")
-    if desk.site.box and asked.isdecimal():
+    if site.box and asked.isdecimal():
         device_memory_gib = int(asked) / 2**30
     if device_memory_gib:
         table["COURSE_BOX_MEMORY_PER_DEVICE_GIB"] = f"{device_memory_gib:.9g}"
     return table
 
 
-def _finish(desk: Desk, intent: Record, job_id: int) -> Record:
+def _finish(jobs: Jobs, intent: Record, job_id: int) -> Record:
     """Folder, record, release, in this order; every step may be done again."""
-    toml, script = desk.registry.recipe_text(intent)
-    folder = desk.workspace.runs / f"{intent.name}-{job_id}"
-    _make_room(desk, folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / "recipe.toml", toml)
-    write_atomically(folder / "job.sbatch", script)
-    record = desk.registry.save(replace(intent, job_id=job_id, folder=folder.name))
-    desk.registry.drop_intent(intent)
-    return _release(desk, record)
+    toml, script = jobs.registry.recipe_text(intent)
+    paths = RunPaths.of(jobs.registry.workspace.runs, intent.name, job_id)
+    _make_room(jobs, paths)
+    paths.folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(paths.recipe, toml)
+    write_atomically(paths.script, script)
+    record = jobs.registry.save(replace(intent, job_id=job_id, folder=paths.folder.name))
+    jobs.registry.drop_intent(intent)
+    return _release(jobs, record)
 
 
-def _make_room(desk: Desk, folder: Path) -> None:
+def _make_room(jobs: Jobs, paths: RunPaths) -> None:
     """A box made anew counts its jobs from 1 again; the older run steps aside."""
-    older = desk.registry.owner_of(folder)
-    if not folder.exists() or (older is None and _is_empty_start(folder)):
+    folder, older = paths.folder, jobs.registry.owner_of(paths.folder)
+    if not folder.exists() or (older is None and _is_empty_start(paths)):
         return
     number = 1
     while (aside := folder.with_name(f"{folder.name}.{number}")).exists():
         number += 1
     folder.rename(aside)
     if older is not None:
-        desk.registry.update(older, folder=aside.name)
+        jobs.registry.update(older, folder=aside.name)
 
 
-def _is_empty_start(folder: Path) -> bool:
+def _is_empty_start(paths: RunPaths) -> bool:
     """What `_finish` itself leaves when it is killed in between."""
-    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    return names <= {"recipe.toml", "job.sbatch"}
+    names = {path.name for path in paths.folder.iterdir() if not path.name.startswith(".")}
+    return names <= {paths.recipe.name, paths.script.name}
 
 
-def _release(desk: Desk, record: Record) -> Record:
+def _release(jobs: Jobs, record: Record) -> Record:
     try:
-        desk.slurm.release(record.job_id)
+        jobs.slurm.release(record.job_id)
     except SlurmError:
         # Released before by the call that was killed, cancelled by hand, or already over.
-        row = _in_queue(desk, record)
+        row = _in_queue(jobs, record)
         if row is not None and row.status.reason.startswith("JobHeld"):
             raise
-    desk.poller.forget()
-    return desk.registry.update(record, released=True)
+    jobs.forget()
+    return jobs.registry.update(record, released=True)
 
 
-def _in_queue(desk: Desk, record: Record) -> QueueRow | None:
-    rows = desk.slurm.queue()
+def _in_queue(jobs: Jobs, record: Record) -> QueueRow | None:
+    rows = jobs.slurm.queue()
     return next((row for row in rows if row.comment == record.mark), None)
 
 

@@ -15,7 +15,6 @@ from course_lib.lab.queue.records import Record, Registry
 from course_lib.lab.runs.run import Run
 from course_lib.lab.workspace import Workspace
 
-KEPT_PARTS = ("recipe.toml", "job.sbatch", "exit_code")
 MIB = 1 << 20
 
 
@@ -111,7 +110,7 @@ def size_bytes(path: Path) -> int:
 
 
 def _not_ours(workspace: Workspace, run: Run) -> str:
-    folder = run.folder
+    folder, recipe = run.folder, run.paths.recipe
     try:
         mode = folder.lstat().st_mode
     except FileNotFoundError:
@@ -120,14 +119,15 @@ def _not_ours(workspace: Workspace, run: Run) -> str:
         return f"it has not ended ({run.reason})"
     if not stat.S_ISDIR(mode) or folder.resolve().parent != workspace.runs.resolve():
         return f"{folder} is a link or lies outside {workspace.runs}"
-    if not (folder / "recipe.toml").is_file():
-        return f"{folder} has no recipe.toml, so the course cannot prove that it made it"
+    if not recipe.is_file():
+        return f"{folder} has no {recipe.name}, so the course cannot prove that it made it"
     return ""
 
 
 def _parts(run: Run, only: Sequence[str]) -> list[Target]:
+    proofs = [path.name for path in run.paths.proofs]
     for name in only:
-        if name in KEPT_PARTS or Path(name).name != name or name in (".", ".."):
+        if name in proofs or Path(name).name != name or name in (".", ".."):
             raise LabError(
                 f"only={name!r} is not a part that can be deleted alone; use names within a run "
                 'folder such as "checkpoints", "profile", "memory", "tensorboard"'

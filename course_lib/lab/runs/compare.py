@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from course_lib.lab.runs.run import Run
+    from course_lib.lab.runs.outputs import RunOutputs
 
 SETTLED_AFTER = 2
 """Iterations left out of the median: the first ones set up what the later ones use."""
@@ -29,7 +29,7 @@ class Comparison:
         return "<p>no difference</p>" if self.table.empty else str(self.table.to_html())
 
 
-def compare(one: Run, other: Run) -> Comparison:
+def compare(one: RunOutputs, other: RunOutputs) -> Comparison:
     import pandas as pd
 
     names = (_label(one, other), _label(other, one))
@@ -47,7 +47,7 @@ def compare(one: Run, other: Run) -> Comparison:
     return Comparison(table, "\n".join(lines))
 
 
-def fields_of(run: Run) -> dict[str, Any]:
+def fields_of(run: RunOutputs) -> dict[str, Any]:
     """Everything about a run that can be set beside another's."""
     recipe = run.recipe.to_dict()
     recipe.pop("name")
@@ -59,7 +59,7 @@ def fields_of(run: Run) -> dict[str, Any]:
     return table | _results(run)
 
 
-def _results(run: Run) -> dict[str, Any]:
+def _results(run: RunOutputs) -> dict[str, Any]:
     """Of a training run; empty for one that trained nothing."""
     iterations = run.log.iterations
     if iterations.empty:
@@ -80,5 +80,5 @@ def _number(value: Any) -> float | None:
     return None if pd.isna(value) else float(value)
 
 
-def _label(run: Run, other: Run) -> str:
+def _label(run: RunOutputs, other: RunOutputs) -> str:
     return run.name if run.name != other.name else f"{run.name} (job {run.job_id})"

@@ -14,7 +14,7 @@ from course_lib.lab.queue.states import Status
 from course_lib.lab.runs.progress import Progress, details
 
 if TYPE_CHECKING:
-    from course_lib.lab.runs.run import Run
+    from course_lib.lab.runs.outputs import RunOutputs
 
 CELL = "padding: 0 1.5em 0 0"
 LOAD_BYTES = 64 << 10
@@ -22,7 +22,7 @@ LOAD_BYTES = 64 << 10
 
 
 class Panel:
-    def __init__(self, run: Run):
+    def __init__(self, run: RunOutputs):
         import ipywidgets as widgets
         from IPython.display import display
 
@@ -59,7 +59,7 @@ class Panel:
 
     def _looks(self) -> str:
         """The load of nodes and ranks, where the job records it."""
-        folder = self._run.folder / "monitor"
+        folder = self._run.paths.monitor
         stamp = [file.stat().st_mtime_ns for file in folder.glob("*.jsonl")]
         if not stamp or stamp == self._stamp:
             return str(self._load.value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from course_lib.lab.queue.states import Status
-    from course_lib.lab.runs.run import Run
+    from course_lib.lab.runs.outputs import RunOutputs
 
 NOT_SAID_BY_SLURM = ("FAILED", "OUT_OF_MEMORY", "NODE_FAIL", "UNKNOWN")
 """States whose cause is in the log; a cancel or a time limit is its own cause."""
@@ -32,7 +32,7 @@ class Progress:
 class Follower:
     """Reads what a log has grown by; the tables are made only when something came."""
 
-    def __init__(self, run: Run):
+    def __init__(self, run: RunOutputs):
         from course_lib.read import TrainingReader
 
         self._run, self._reader = run, TrainingReader()
@@ -75,7 +75,7 @@ def _value(row: Any, name: str) -> float | None:
     return None if value is None or pd.isna(value) else float(value)
 
 
-def last_line(run: Run, status: Status, progress: Progress) -> str:
+def last_line(run: RunOutputs, status: Status, progress: Progress) -> str:
     """One line, the same on every machine: no job id, no seconds."""
     text = f"{run.name}: {status.words}"
     if status.state == "COMPLETED":

@@ -12,7 +12,7 @@ from course_lib.lab.queue.states import UNKNOWN, Status
 from course_lib.lab.runs.progress import Follower, Progress, details, last_line
 
 if TYPE_CHECKING:
-    from course_lib.lab.runs.run import Run
+    from course_lib.lab.runs.outputs import RunOutputs
 
 REFRESH_S = 0.5
 STEPS_OF_A_BAR = 10
@@ -23,7 +23,7 @@ class View(Protocol):
     def close(self, line: str, status: Status, progress: Progress) -> None: ...
 
 
-def watch(run: Run, timeout_s: float | None = None) -> None:
+def watch(run: RunOutputs, timeout_s: float | None = None) -> None:
     follower, view = Follower(run), choose_view(run)
     start_s = time.monotonic()
     try:
@@ -43,10 +43,10 @@ def watch(run: Run, timeout_s: float | None = None) -> None:
     view.close(last_line(run, status, progress), status, progress)
 
 
-def _follow(run: Run, follower: Follower, view: View, timeout_s: float | None) -> Status:
+def _follow(run: RunOutputs, follower: Follower, view: View, timeout_s: float | None) -> Status:
     """Looks at the log twice a second and at Slurm as seldom as the poller says."""
     start_s = asked_s = time.monotonic()
-    looks, status = 0, run._look(0.2)
+    looks, status = 0, run.look(0.2)
     while True:
         view.show(status, follower.look())
         if status.ended or (status.state == UNKNOWN and looks > 3):
@@ -54,13 +54,13 @@ def _follow(run: Run, follower: Follower, view: View, timeout_s: float | None) -
         if timeout_s is not None and time.monotonic() - start_s >= timeout_s:
             return status
         run.pause(REFRESH_S)
-        has_news = (run.folder / "exit_code").exists() or (status.waiting and run.log_file.exists())
+        has_news = run.paths.exit_code.exists() or (status.waiting and run.log_file.exists())
         if has_news or time.monotonic() - asked_s >= run.pause_until_look_s(looks + 1):
             looks, asked_s = looks + 1, time.monotonic()
-            status = run._look(0.0)
+            status = run.look(0.0)
 
 
-def choose_view(run: Run) -> View:
+def choose_view(run: RunOutputs) -> View:
     """Tests compare text, so they get the last line alone: COURSE_PLAIN=1, or pytest around us."""
     plain = os.environ.get("COURSE_PLAIN", "1" if "PYTEST_VERSION" in os.environ else "0")
     if plain not in ("", "0"):

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
+from course_lib.lab.job import sample_text
 from course_lib.lab.job.recipe import DATA_FOLDER, DEVICE_MEMORY, Recipe
 from course_lib.lab.job.recipes.flags import command_line
 from course_lib.lab.job.recipes.known_flags import check_known
@@ -205,7 +206,7 @@ def _data_flags(flags: Mapping[str, Any], shape: Model, program: str) -> dict[st
         found["vocab_size"] = flags.get("vocab_size", shape.vocabulary)
     if flags.get("mock_data") or flags.get("data_path"):
         return found
-    found["data_path"] = f"{DATA_FOLDER}/sample_text_document"
+    found["data_path"] = sample_text.WANTED
     if program != PROGRAM:
         found["vocab_file"] = f"{DATA_FOLDER}/vocab.json"
         found["merge_file"] = f"{DATA_FOLDER}/merges.txt"

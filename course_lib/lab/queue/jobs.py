@@ -1,4 +1,4 @@
-"""One pair of eyes for all runs: asks Slurm once for all jobs, and ever less often.
+"""The jobs of a workspace: Slurm is asked once for all of them, and ever less often.
 
 The state comes from squeue, then from sacct, then from the exit code that the script's trap
 wrote; if none of them knows, the state is UNKNOWN.
@@ -10,8 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from course_lib.lab.errors import SlurmError
+from course_lib.lab.errors import LabError, SlurmError
 from course_lib.lab.queue.records import Record, Registry
 from course_lib.lab.queue.slurm import QueueRow, Slurm
 from course_lib.lab.queue.states import UNKNOWN, Status
@@ -22,27 +23,56 @@ PATIENCE_WITH_SLURM_S = 120.0
 """A controller that is restarted or overloaded does not answer for a while; jobs go on."""
 
 
-def read_exit_code(registry: Registry, record: Record) -> int | None:
-    """None as long as the file is missing, or empty because the disk was full."""
-    try:
-        text = (registry.workspace.runs / record.folder / "exit_code").read_text().strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    return int(text) if text.isdecimal() and record.folder else None
-
-
 @dataclass
-class Poller:
-    """Shared by all runs of a lab and by all its threads."""
+class Jobs:
+    """Shared by all runs of a lab and by all its threads; `say` tells whoever sits there."""
 
     registry: Registry
-    slurm: Slurm
-    cluster: Callable[[], str]
     pauses_s: tuple[float, ...] = PAUSES_S
+    say: Callable[[str], None] = print
+    slurm: Slurm = field(default_factory=Slurm)
     _rows: dict[int, QueueRow] = field(default_factory=dict)
     _asked_at_s: float = -1e9
     _answered_at_s: float = -1e9
     _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    @cached_property
+    def cluster(self) -> str:
+        """Name of the cluster, by which its job ids are told from another's."""
+        return self.slurm.cluster()
+
+    def records(self) -> list[Record]:
+        """All records, after a look at those whose jobs had not ended."""
+        records = self.registry.all()
+        if any(record.status is None for record in records):
+            self.statuses(records)
+            records = self.registry.all()
+        return records
+
+    def look(self, record: Record, max_age_s: float | None = None) -> tuple[Status, Record]:
+        """Status and record of one job as they are now."""
+        if record.status is not None:
+            return record.status, record
+        status = self.statuses([record], max_age_s)[record.token]
+        if status.ended:
+            record = next((r for r in self.registry.all() if r.token == record.token), record)
+        return status, record
+
+    def cancel(self, record: Record) -> None:
+        status, record = self.look(record)
+        job = f"{record.name}: job {record.job_id}"
+        if status.ended:
+            self.say(f"{job} has ended already: {status.words}")
+            return
+        if not record.token or record.cluster != self.cluster:
+            raise LabError(
+                f"{job} was not submitted from here to this cluster, where its number may be "
+                "another's job; cancel it where it runs"
+            )
+        self.registry.update(record, cancel_asked=True)
+        self.slurm.cancel([record.job_id])
+        self.forget()
+        self.say(f"{job} is being cancelled")
 
     def pause_s(self, looks: int) -> float:
         """How long to wait before the look of this number (0, 1, 2 …)."""
@@ -52,9 +82,6 @@ class Poller:
     def fresh_s(self) -> float:
         """How old an answer may be for those who ask in passing: the first pause there is."""
         return self.pause_s(1)
-
-    def status(self, record: Record, max_age_s: float | None = None) -> Status:
-        return self.statuses([record], max_age_s)[record.token]
 
     def statuses(
         self, records: Iterable[Record], max_age_s: float | None = None
@@ -90,7 +117,7 @@ class Poller:
                 raise
 
     def _judge(self, records: list[Record]) -> dict[str, Status]:
-        here = [record for record in records if record.cluster == self.cluster()]
+        here = [record for record in records if record.cluster == self.cluster]
         table = {record.token: self._from_queue(record) for record in here}
         unseen = [record for record in here if table[record.token] is None]
         accounts = self.slurm.accounting([record.job_id for record in unseen]) if unseen else {}
@@ -108,10 +135,10 @@ class Poller:
             return None
         if not row.comment and row.name != record.name:
             return None
-        return replace(row.status, exit_code=read_exit_code(self.registry, record))
+        return replace(row.status, exit_code=self.registry.paths(record).read_exit_code())
 
     def _from_files(self, record: Record) -> Status:
-        code = read_exit_code(self.registry, record)
+        code = self.registry.paths(record).read_exit_code()
         if code is not None:
             state = "COMPLETED" if code == 0 else "FAILED"
             if record.cancel_asked and code:
@@ -126,6 +153,6 @@ class Poller:
         status = status or Status()
         if status.ended:
             if status.exit_code is None:
-                status = replace(status, exit_code=read_exit_code(self.registry, record))
+                status = replace(status, exit_code=self.registry.paths(record).read_exit_code())
             self.registry.settle(record, status)
         return status
