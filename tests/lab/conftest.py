@@ -40,6 +40,12 @@ def cluster(box_home, monkeypatch):
     return "box"
 
 
+@pytest.fixture(autouse=True)
+def plain(monkeypatch):
+    """What is watched ends in one line, as in notebooks under test; 0 gives the other views."""
+    monkeypatch.setenv("COURSE_PLAIN", "1")
+
+
 @pytest.fixture
 def lab(cluster, tmp_path):
     """An empty workspace; jobs that a test leaves behind are ended."""

@@ -61,9 +61,8 @@ def _follow(run: RunOutputs, follower: Follower, view: View, timeout_s: float | 
 
 
 def choose_view(run: RunOutputs) -> View:
-    """Tests compare text, so they get the last line alone: COURSE_PLAIN=1, or pytest around us."""
-    plain = os.environ.get("COURSE_PLAIN", "1" if "PYTEST_VERSION" in os.environ else "0")
-    if plain not in ("", "0"):
+    """Tests compare text, so they ask for the last line alone: COURSE_PLAIN=1."""
+    if os.environ.get("COURSE_PLAIN", "") not in ("", "0"):
         return LastLine()
     if in_notebook():
         from course_lib.lab.runs.panel import Panel
