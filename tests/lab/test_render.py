@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -262,3 +263,16 @@ def test_in_a_notebook_the_script_shows_its_colours_and_in_a_terminal_its_text()
 def test_a_value_in_a_directive_is_quoted_as_sbatch_reads_it():
     assert quote.directive("gpu:2") == "gpu:2"
     assert quote.directive('a "b" \\c') == '"a \\"b\\" \\\\c"'
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(np.int64(4), "4"), (np.float32(0.5), "0.5"), (4, "4"), (1e6, "1e+06")]
+)
+def test_numbers_reach_a_script_as_python_writes_them(value, text):
+    assert quote.number(value) == text
+
+
+@pytest.mark.parametrize("value", ["4", True, None, float("nan")])
+def test_what_is_no_number_cannot_stand_in_for_one(value):
+    with pytest.raises(TypeError, match="no number"):
+        quote.number(value)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_lib.lab.errors import RecipeError
+from course_lib.lab.errors import RecipeError, listed
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.plan import Layout, Model, PlanError, preset
+from course_lib.plan.numbers import whole
 
 TOKENS_TO_REPORT = 20e6
 # By tag and nodes, on JUWELS Booster: results and strong-scaling table on the benchmark's pages.
@@ -71,7 +72,15 @@ class Case:
             )
         if missing := gaps(changes):
             return Unfinished(f"the case of {self.title}", missing)
-        return self._with(**changes)
+        sizes = {name: whole(value) for name, value in changes.items()}
+        known = {name: size for name, size in sizes.items() if size is not None and size >= 0}
+        if wrong := [
+            f"{name} {value!r} is not a whole number of at least 0"
+            for name, value in changes.items()
+            if name not in known
+        ]:
+            raise RecipeError(listed(wrong))
+        return self._with(**known)
 
     def _with(
         self, nodes: int = 0, tensor: int = 0, pipeline: int = 0, micro_batch: int = 0,

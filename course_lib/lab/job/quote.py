@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from pathlib import PurePath
 
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.job.recipe import RUN_FOLDER
+from course_lib.lab.job.recipe import RUN_FOLDER, own_number
+from course_lib.plan.numbers import real
 
 PLAIN_DIRECTIVE = re.compile(r"[\w@%+=:,./*|&!\[\]-]+")
 RUN_VARIABLE = '"$COURSE_RUN_DIR"'
@@ -49,11 +50,12 @@ def arguments(values: Iterable[object]) -> Quoted:
     return Quoted(" ".join(argument(value) for value in values))
 
 
-def number(value: float) -> Quoted:
+def number(value: object) -> Quoted:
     """A number that we computed ourselves; text in its place would be a mistake of ours."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    own = own_number(value)
+    if real(own) is None:
         raise TypeError(f"{value!r} is no number")
-    return Quoted(f"{value:g}" if isinstance(value, float) else str(value))
+    return Quoted(f"{own:g}" if isinstance(own, float) else str(own))
 
 
 def directive(value: object) -> Quoted:

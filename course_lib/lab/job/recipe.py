@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
+from course_lib.plan import Layout, Model
+from course_lib.plan.numbers import real, whole
 
 RUN_FOLDER = "{run}"
 DATA_FOLDER = "{data}"
@@ -21,6 +23,7 @@ NAME = re.compile(r"\w[\w.+-]{0,63}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DIRECTIVE = re.compile(r"[a-z][a-z0-9-]*")
 EMPTY: Mapping[str, str] = MappingProxyType({})
+LEAST = {"nodes": 1, "gpus_per_node": 0, "cpus_per_task": 0, "time_limit_minutes": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,7 @@ class Recipe:
 
     `launcher`: "torchrun" starts one launcher per node, which starts one process per device;
     "srun" starts the processes itself. `directives` are further #SBATCH lines, by long name.
+    `model` and `layout` are what the arguments of a training run were made from.
     """
 
     name: str
@@ -49,14 +53,27 @@ class Recipe:
     environment: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     directives: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     note: str = ""
+    model: Model | None = None
+    layout: Layout | None = None
 
     def __post_init__(self) -> None:
+        for name in LEAST:
+            object.__setattr__(self, name, own_number(getattr(self, name)))
         object.__setattr__(self, "arguments", tuple(str(value) for value in self.arguments))
         for name in ("environment", "directives"):
             values = {str(key): str(value) for key, value in getattr(self, name).items()}
             object.__setattr__(self, name, MappingProxyType(values))
         if problems := [*self._name_problems(), *self._size_problems(), *self._what_problems()]:
             raise RecipeError(listed(problems))
+        if self.layout and self.layout.devices != self.devices:
+            object.__setattr__(self, "layout", self._fitted(self.layout))
+
+    def _fitted(self, layout: Layout) -> Layout:
+        """The data ranks are what the other axes leave of the devices, in a recipe varied too."""
+        try:
+            return layout.but(data=self.devices // (layout.devices // layout.data))
+        except ValueError as error:
+            raise RecipeError(str(error)) from error
 
     def _name_problems(self) -> list[str]:
         problems = []
@@ -80,10 +97,9 @@ class Recipe:
 
     def _size_problems(self) -> list[str]:
         problems = []
-        least = {"nodes": 1, "gpus_per_node": 0, "cpus_per_task": 0, "time_limit_minutes": 1}
-        for name, low in least.items():
+        for name, low in LEAST.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < low:
+            if whole(value) is None or value < low:
                 problems.append(f"{name} {value!r} is not a whole number of at least {low}")
         if self.launcher not in LAUNCHERS:
             problems.append(f"launcher {self.launcher!r} is unknown; use {' or '.join(LAUNCHERS)}")
@@ -141,17 +157,45 @@ class Recipe:
             value = getattr(self, entry.name)
             default = EMPTY if entry.name in ("environment", "directives") else entry.default
             if value != default:
-                plain = list(value) if isinstance(value, tuple) else value
-                table[entry.name] = dict(plain) if isinstance(plain, Mapping) else plain
+                table[entry.name] = plain(value)
         return table
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Recipe:
         """Reads what `to_dict` wrote; values that a later version added are passed over."""
-        known = {entry.name for entry in fields(cls)}
-        return cls(**{key: value for key, value in table.items() if key in known})
+        values = _known(cls, table)
+        for name, kind in (("model", Model), ("layout", Layout)):
+            if name in values:
+                values[name] = kind(**_known(kind, values[name]))
+        return cls(**values)
 
     @classmethod
     def from_toml(cls, text: str) -> Recipe:
         table = tomllib.loads(text)
         return cls.from_dict(table.get("recipe", table))
+
+
+def own_number(value: Any) -> Any:
+    """Python's own number where this is a number in any form (numpy's, a fraction, a Series of
+    one), so that keys, files and scripts do not depend on it; else the value itself."""
+    number: float | None = whole(value)
+    if number is None:
+        number = real(value)
+    return value if number is None else number
+
+
+def plain(value: Any) -> Any:
+    """Values of a recipe or a site as a file of them can hold them."""
+    if is_dataclass(value):
+        return {entry.name: inner for entry in fields(value)
+                if (inner := getattr(value, entry.name)) is not None}  # fmt: skip
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def _known(kind: type, table: Mapping[str, Any]) -> dict[str, Any]:
+    names = {entry.name for entry in fields(kind)}
+    return {key: value for key, value in table.items() if key in names}

@@ -71,8 +71,8 @@ def render(recipe: Recipe, site: Site, template: Path = TEMPLATE) -> Script:
 
 def key(recipe: Recipe, site: Site) -> str:
     """Names what would be run, and where: equal keys are the same run. Comments do not count,
-    nor does the place where the course lies."""
-    what = replace(recipe, note="").to_dict()
+    nor model and layout, which the arguments tell, nor the place where the course lies."""
+    what = replace(recipe, note="", model=None, layout=None).to_dict()
     text = json.dumps([what, site.to_dict(place=False)], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from course_lib.lab.errors import SiteError, listed
-from course_lib.lab.job.recipe import DIRECTIVE, EMPTY, VARIABLE
+from course_lib.lab.job.recipe import DIRECTIVE, EMPTY, VARIABLE, own_number, plain
+from course_lib.plan.numbers import real
 
 PRESETS = Path(__file__).parent / "sites"
 ASKS = ("gpus-per-node", "gres", "gpus-per-task", "none")
@@ -75,6 +76,9 @@ class Site:
         object.__setattr__(self, "fill_in", tuple(self.fill_in))
         object.__setattr__(self, "container", tuple(self.container))
         object.__setattr__(self, "commands", tuple(_command(line) for line in self.commands))
+        for entry in fields(self):
+            if entry.type in ("int", "float"):
+                object.__setattr__(self, entry.name, own_number(getattr(self, entry.name)))
         for name in ("environment", "directives"):
             values = {str(key): str(value) for key, value in getattr(self, name).items()}
             object.__setattr__(self, name, MappingProxyType(values))
@@ -88,8 +92,7 @@ class Site:
                 problems.append(f"{name} {getattr(self, name)!r} is unknown; use {_or(allowed)}")
         for entry in fields(self):
             value = getattr(self, entry.name)
-            wrong = isinstance(value, bool) or not isinstance(value, int | float) or value < 0
-            if entry.type in ("int", "float") and wrong:
+            if entry.type in ("int", "float") and (real(value) is None or value < 0):
                 problems.append(f"{entry.name} {value!r} is not a number of at least 0")
             elif entry.type == "str" and (not isinstance(value, str) or "\0" in value):
                 problems.append(f'{entry.name} {value!r} is no text; write {entry.name} = "…"')
@@ -129,7 +132,7 @@ class Site:
             value = getattr(self, entry.name)
             default = EMPTY if entry.name in ("environment", "directives") else entry.default
             if value != default and (place or entry.name not in PLACE):
-                table[entry.name] = _plain(value)
+                table[entry.name] = plain(value)
         return table
 
 
@@ -217,14 +220,6 @@ def _command(line: Any) -> tuple[str, ...]:
         works = ", ".join(f'"{part}"' for part in line.split())
         raise SiteError(f"commands: {line!r} is one text; write each command as words: [{works}]")
     return tuple(str(part) for part in line)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
 
 
 def _or(values: tuple[str, ...]) -> str:

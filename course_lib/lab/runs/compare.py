@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from course_lib.lab.runs.outputs import RunOutputs
 
+NOT_COMPARED = ("name", "arguments", "model", "layout")
+"""As fields: the arguments are set side by side one by one, and tell model and layout."""
 SETTLED_AFTER = 2
 """Iterations left out of the median: the first ones set up what the later ones use."""
 
@@ -49,11 +51,9 @@ def compare(one: RunOutputs, other: RunOutputs) -> Comparison:
 
 def fields_of(run: RunOutputs) -> dict[str, Any]:
     """Everything about a run that can be set beside another's."""
-    recipe = run.recipe.to_dict()
-    recipe.pop("name")
-    arguments = {f"argument {name}": value for name, value in run.recipe.flags.items()}
-    recipe.pop("arguments", None)
-    table = {f"recipe {name}": value for name, value in recipe.items()} | arguments
+    recipe = run.recipe.to_dict().items()
+    table = {f"recipe {name}": value for name, value in recipe if name not in NOT_COMPARED}
+    table |= {f"argument {name}": value for name, value in run.recipe.flags.items()}
     table |= {f"site {name}": value for name, value in run.site.items()}
     table |= {"state": run.state, "exit code": run.exit_code, "elapsed (s)": run.elapsed_s}
     return table | _results(run)

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from course_lib.lab.job.recipe import own_number
+
+RECIPE_FIELDS = (
+    "cpus_per_task", "time_limit_minutes", "launcher", "tee", "monitor", "environment",
+    "directives", "note", "before",
+)  # fmt: skip
+
 
 def command_line(flags: Mapping[str, Any]) -> tuple[str, ...]:
     """`True` gives the flag alone, `None` and `False` give nothing, a list gives several words."""
@@ -12,15 +19,24 @@ def command_line(flags: Mapping[str, Any]) -> tuple[str, ...]:
     for name, value in flags.items():
         if value is None or value is False:
             continue
-        words.append(f"--{name.replace('_', '-')}")
+        words.append(spelt(name))
         if value is not True:
             several = value if isinstance(value, list | tuple) else [value]
             words += [_text(item) for item in several]
     return tuple(words)
 
 
+def spelt(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def parted(more: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fields of Recipe and flags of the program, which are given side by side."""
+    fields = {name: value for name, value in more.items() if name in RECIPE_FIELDS}
+    return fields, {name: value for name, value in more.items() if name not in RECIPE_FIELDS}
+
+
 def _text(value: Any) -> str:
     """5e6 bytes are 5000000, which a flag for whole numbers takes too."""
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else repr(float(value))
-    return str(value)
+    value = own_number(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.job.recipes.flags import command_line
-from course_lib.lab.job.recipes.gpt import RECIPE_FIELDS
+from course_lib.lab.job.recipes.flags import command_line, parted
 from course_lib.lab.job.unfinished import Unfinished, gaps
 
 
@@ -17,8 +16,7 @@ def recipe(
     Recipe or flags of the program: `program.recipe("a", "accumulate_ddp.py", sync="last")`."""
     if missing := gaps({"nodes": nodes, "gpus_per_node": gpus_per_node, **more}):
         return Unfinished(name, missing)
-    flags = {key: value for key, value in more.items() if key not in RECIPE_FIELDS}
-    fields = {key: value for key, value in more.items() if key in RECIPE_FIELDS}
+    fields, flags = parted(more)
     return Recipe(
         name=name, program=program, arguments=command_line(flags), nodes=nodes,
         gpus_per_node=gpus_per_node, **{"time_limit_minutes": 5} | fields,
