@@ -23,6 +23,7 @@ NAME = re.compile(r"\w[\w.+-]{0,63}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DIRECTIVE = re.compile(r"[a-z][a-z0-9-]*")
 EMPTY: Mapping[str, str] = MappingProxyType({})
+TABLES = ("environment", "directives")
 LEAST = {"nodes": 1, "gpus_per_node": 0, "cpus_per_task": 0, "time_limit_minutes": 1}
 
 
@@ -60,9 +61,7 @@ class Recipe:
         for name in LEAST:
             object.__setattr__(self, name, own_number(getattr(self, name)))
         object.__setattr__(self, "arguments", tuple(str(value) for value in self.arguments))
-        for name in ("environment", "directives"):
-            values = {str(key): str(value) for key, value in getattr(self, name).items()}
-            object.__setattr__(self, name, MappingProxyType(values))
+        freeze_tables(self)
         if problems := [*self._name_problems(), *self._size_problems(), *self._what_problems()]:
             raise RecipeError(listed(problems))
         if self.layout and self.layout.devices != self.devices:
@@ -152,13 +151,7 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, those left at their default omitted."""
-        table: dict[str, Any] = {}
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            default = EMPTY if entry.name in ("environment", "directives") else entry.default
-            if value != default:
-                table[entry.name] = plain(value)
-        return table
+        return table_of(self)
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Recipe:
@@ -184,15 +177,32 @@ def own_number(value: Any) -> Any:
     return value if number is None else number
 
 
-def plain(value: Any) -> Any:
-    """Values of a recipe or a site as a file of them can hold them."""
+def freeze_tables(made: Any) -> None:
+    """The tables of a recipe or a site as text, not to be changed any more."""
+    for name in TABLES:
+        values = {str(key): str(value) for key, value in getattr(made, name).items()}
+        object.__setattr__(made, name, MappingProxyType(values))
+
+
+def table_of(made: Any) -> dict[str, Any]:
+    """Plain values of a recipe or a site, those left at their default omitted."""
+    values = {entry: getattr(made, entry.name) for entry in fields(made)}
+    return {
+        entry.name: _plain(value)
+        for entry, value in values.items()
+        if value != (EMPTY if entry.name in TABLES else entry.default)
+    }
+
+
+def _plain(value: Any) -> Any:
+    """As a file can hold it."""
     if is_dataclass(value):
         return {entry.name: inner for entry in fields(value)
                 if (inner := getattr(value, entry.name)) is not None}  # fmt: skip
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, tuple):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     return value
 
 

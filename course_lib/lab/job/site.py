@@ -9,11 +9,17 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from course_lib.lab.errors import SiteError, listed
-from course_lib.lab.job.recipe import DIRECTIVE, EMPTY, VARIABLE, own_number, plain
+from course_lib.lab.job.recipe import (
+    DIRECTIVE,
+    EMPTY,
+    VARIABLE,
+    freeze_tables,
+    own_number,
+    table_of,
+)
 from course_lib.plan.numbers import real
 
 PRESETS = Path(__file__).parent / "sites"
@@ -72,16 +78,13 @@ class Site:
     path: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "skip", tuple(self.skip))
-        object.__setattr__(self, "fill_in", tuple(self.fill_in))
-        object.__setattr__(self, "container", tuple(self.container))
+        for name in ("skip", "fill_in", "container"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         object.__setattr__(self, "commands", tuple(_command(line) for line in self.commands))
         for entry in fields(self):
             if entry.type in ("int", "float"):
                 object.__setattr__(self, entry.name, own_number(getattr(self, entry.name)))
-        for name in ("environment", "directives"):
-            values = {str(key): str(value) for key, value in getattr(self, name).items()}
-            object.__setattr__(self, name, MappingProxyType(values))
+        freeze_tables(self)
         if problems := [*self._value_problems(), *self._name_problems()]:
             raise SiteError(f"site {self.name!r}: {listed(problems)}")
 
@@ -127,31 +130,18 @@ class Site:
 
     def to_dict(self, *, place: bool = True) -> dict[str, Any]:
         """Plain values, those left at their default omitted; `place`: paths of this machine too."""
-        table: dict[str, Any] = {}
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            default = EMPTY if entry.name in ("environment", "directives") else entry.default
-            if value != default and (place or entry.name not in PLACE):
-                table[entry.name] = plain(value)
-        return table
+        return {name: value for name, value in table_of(self).items() if place or name not in PLACE}
 
 
 SECTIONS = {
     "slurm": ("account", "partition", "reservation", "qos", "directives", "skip", "max_minutes"),
-    "devices": (
-        "ask",
-        "kind",
-        "device",
-        "gres_type",
-        "devices_per_node",
-        "cpus_per_device",
-        "device_memory_gib",
-    ),
+    "devices": ("ask", "kind", "device", "gres_type", "devices_per_node", "cpus_per_device",
+                "device_memory_gib"),
     "nodes": ("max_nodes", "threads_per_process"),
     "setup": ("login_shell", "commands", "container", "environment", "venv", "scratch"),
     "network": ("host_suffix", "interface", "internet", "link_gbit"),
     "price": ("price_per_device_hour", "currency"),
-}
+}  # fmt: skip
 """Order of the sections in a file that we write; in a file that we read any order will do."""
 
 

@@ -6,6 +6,8 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from course_lib.lab.runs.progress import value_of
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -69,15 +71,9 @@ def _results(run: RunOutputs) -> dict[str, Any]:
     return {
         "iterations": int(last["iteration"]),
         "median time per iteration (ms)": float(settled["elapsed_ms"].median()),
-        "last loss": _number(last["lm_loss"]),
+        "last loss": value_of(last, "lm_loss"),
         "skipped iterations": run.log.skipped,
     }
-
-
-def _number(value: Any) -> float | None:
-    import pandas as pd
-
-    return None if pd.isna(value) else float(value)
 
 
 def _label(run: RunOutputs, other: RunOutputs) -> str:

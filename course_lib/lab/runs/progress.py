@@ -52,23 +52,24 @@ def _progress(log: Any) -> Progress:
     if log.iterations.empty:
         return Progress()
     last = log.iterations.iloc[-1]
-    elapsed_ms, batch = _value(last, "elapsed_ms"), _value(last, "global_batch_size")
-    rate = _value(last, "samples_per_second")
+    elapsed_ms, batch = value_of(last, "elapsed_ms"), value_of(last, "global_batch_size")
+    rate = value_of(last, "samples_per_second")
     if rate is None and elapsed_ms and batch:
         rate = 1000 * batch / elapsed_ms
     peak = None if log.memory.empty else log.memory["max_allocated_mib"].max()
-    iteration, total = _value(last, "iteration"), _value(last, "total_iterations")
+    iteration, total = value_of(last, "iteration"), value_of(last, "total_iterations")
     return Progress(
         iteration=None if iteration is None else int(iteration),
         total=None if total is None else int(total),
-        loss=_value(last, "lm_loss"),
+        loss=value_of(last, "lm_loss"),
         elapsed_ms=elapsed_ms,
         samples_per_second=rate,
         peak_mib=None if peak is None or peak != peak else float(peak),  # noqa: PLR0124 - NaN
     )
 
 
-def _value(row: Any, name: str) -> float | None:
+def value_of(row: Any, name: str) -> float | None:
+    """Of a row of a log's table; None where the log does not say it."""
     import pandas as pd
 
     value = row.get(name)

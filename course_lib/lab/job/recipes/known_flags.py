@@ -39,4 +39,5 @@ def check_known(flags: Mapping[str, Any], program: str, ours: str) -> None:
 @cache
 def known_flags() -> dict[str, list[str]]:
     """`shared` with Megatron-LM, `older` spellings, and `ours` alone."""
-    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    groups = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    return {name: [f"--{flag}" for flag in text.split()] for name, text in groups.items()}
