@@ -18,13 +18,13 @@ EXPORTS: dict[str, str] = {
     "Lab": "lab.lab:Lab",
     "bench": "lab.bench",
     "check": "teach.check",
-    "gpt": "lab.recipes.gpt",
-    "links": "lab.recipes.links",
+    "gpt": "lab.job.recipes.gpt",
+    "links": "lab.job.recipes.links",
     "plan": "plan",
-    "program": "lab.recipes.program",
+    "program": "lab.job.recipes.program",
     "progress": "teach.progress:show",
     "read": "read",
-    "shell": "lab.recipes.shell",
+    "shell": "lab.job.recipes.shell",
     "show": "show",
 }
 """Name in a notebook -> module that holds it; `module:name` where the two differ."""

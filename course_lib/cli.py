@@ -1,4 +1,4 @@
-"""The command `course`: one line per subcommand here, each in a module of its own.
+"""The command `course`: one line per subcommand here, with the module that holds it.
 
 Nothing is imported until it is known which is wanted, so that `course --help` is there at once.
 """
@@ -12,15 +12,18 @@ from importlib import import_module
 COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("lab.doctor", "says what is wrong on this machine and cluster, and how to cure it"),
     "site": ("lab.commands.site", "lists, shows, chooses and checks descriptions of clusters"),
-    "render": ("lab.commands.render", "prints the batch script of a recipe"),
-    "submit": ("lab.commands.submit", "submits a recipe or a script; once, however often called"),
-    "runs": ("lab.commands.runs", "lists the runs of this workspace"),
-    "queue": ("lab.commands.queue", "lists your jobs that have not ended"),
-    "log": ("lab.commands.log", "prints the log of a run; -f follows it"),
-    "cancel": ("lab.commands.cancel", "ends runs of this workspace"),
-    "clean": ("lab.commands.clean", "deletes runs of this workspace, after showing which"),
-    "budget": ("lab.commands.budget", "shows or sets how many device-hours may be spent"),
-    "shell": ("lab.commands.shell", "opens a shell in which the cluster's commands are found"),
+    "render": ("lab.commands.jobs:render", "prints the batch script of a recipe"),
+    "submit": (
+        "lab.commands.jobs:submit",
+        "submits a recipe or a script; once, however often called",
+    ),
+    "runs": ("lab.commands.jobs:runs", "lists the runs of this workspace"),
+    "queue": ("lab.commands.jobs:queue", "lists your jobs that have not ended"),
+    "log": ("lab.commands.jobs:log", "prints the log of a run; -f follows it"),
+    "cancel": ("lab.commands.jobs:cancel", "ends runs of this workspace"),
+    "clean": ("lab.commands.jobs:clean", "deletes runs of this workspace, after showing which"),
+    "budget": ("lab.commands.jobs:budget", "shows or sets how many device-hours may be spent"),
+    "shell": ("lab.commands.jobs:shell", "opens a shell in which the cluster's commands are found"),
     "build": ("teach.build", "makes notebooks and solutions from the lessons"),
     "run": ("teach.run", "runs the whole course and prints a table"),
     "progress": ("teach.progress", "shows which exercises are solved"),
@@ -47,11 +50,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def call(command: str, argv: list[str]) -> int:
-    module = import_module(f"course_lib.{COMMANDS[command][0]}")
+    module_name, _, function = COMMANDS[command][0].partition(":")
+    run = getattr(import_module(f"course_lib.{module_name}"), function or "main")
     from course_lib.lab.errors import LabError
 
     try:
-        return int(module.main(argv) or 0)
+        return int(run(argv) or 0)
     except LabError as error:
         print(f"course {command}: {error}", file=sys.stderr)
         return USAGE_ERROR

@@ -9,10 +9,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.lab import sample_text
-from course_lib.lab import site as sites
-from course_lib.lab.site import Site
+from course_lib.lab.job import sample_text
+from course_lib.lab.job import site as sites
+from course_lib.lab.job.site import Site
 from course_lib.lab.workspace import Workspace, programs_folder
+
+BOX = Path(__file__).resolve().parent.parent / "box"
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
         why = f"{chosen.title}, as asked"
     elif workspace.site_file.exists():
         chosen = sites.load(workspace.site_file)
-        why = f"{chosen.title or chosen.name}, as {sites_file_name(workspace)} says"
+        why = f"{chosen.title or chosen.name}, as {workspace.site_file.name} says"
     elif slurm_answers():
         chosen, why = sites.preset("slurm"), "a Slurm cluster answers here"
     else:
@@ -54,24 +56,16 @@ def placed(site: Site, workspace: Workspace) -> Site:
     )
 
 
-def sites_file_name(workspace: Workspace) -> str:
-    return workspace.site_file.name
-
-
 def slurm_answers() -> bool:
     """Slurm's commands may be installed where there is no cluster; the box's own do not count."""
     found = shutil.which("sinfo")
-    if found is None or Path(found).resolve().is_relative_to(box_folder()):
+    if found is None or Path(found).resolve().is_relative_to(BOX):
         return False
     try:
         done = subprocess.run([found, "--noheader"], capture_output=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
-
-
-def box_folder() -> Path:
-    return Path(__file__).resolve().parent.parent / "box"
 
 
 def box_bin() -> Path:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
-from course_lib.lab.recipe import Recipe
+from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.workspace import find
 from course_lib.teach.answers import in_figures, number_in, text_in, what_it_is, why_no_number
 from course_lib.teach.progress import record

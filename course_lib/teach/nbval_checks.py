@@ -3,7 +3,7 @@
 In a learner's notebook the gaps are empty, so the cells tagged `check` must fail, and with the
 list of the exercise's requirements rather than with an accident; every other cell must pass.
 Every notebook has a workspace of its own, as a learner has: one cleans up what another still needs.
-Notebooks that run at the same time have a box each.
+Notebooks that run at the same time have a box each. What moves on a learner's screen is plain text.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def pytest_runtest_setup(item: Any) -> None:
     workspace = folder / f"{item.path.parent.name}-{item.path.stem}"
     workspace.mkdir(parents=True, exist_ok=True)
     os.environ["COURSE_WORKSPACE"] = str(workspace)
+    os.environ["COURSE_PLAIN"] = "1"
     if "COURSE_BOX_HOME" not in os.environ:
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
         os.environ["COURSE_BOX_HOME"] = str(folder / f"box-{worker}")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.lab.records import Registry
+from course_lib.lab.queue.records import Registry
 from course_lib.lab.workspace import Workspace
 
 CELL_TIMEOUT_S = 900

@@ -146,14 +146,14 @@ def test_a_kernel_killed_in_the_middle_costs_nothing(open_lesson):
     assert len(kernels) == 1
     kernels[0].send_signal(signal.SIGKILL)
     lab = Lab(learner.server.folder, quiet=True)
-    before = [record.job_id for record in lab.registry.all() if record.name == "dp4"]
+    before = [record.job_id for record in lab.jobs.registry.all() if record.name == "dp4"]
     assert len(before) == 1
 
     wait_until(lambda: "restart" in page.page.inner_text("body").lower())
     page.page.reload()
     page.open(learner.url())
     work_through(learner, least_looks=5)
-    after = [record.job_id for record in lab.registry.all() if record.name == "dp4"]
+    after = [record.job_id for record in lab.jobs.registry.all() if record.name == "dp4"]
     assert after == before, "submitted twice"
     run = lab.run("dp4")
     assert (run.state, run.log.last_iteration) == ("COMPLETED", 40)

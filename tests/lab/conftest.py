@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from course_lib.lab.clusters import box_bin
+from course_lib.lab.job.recipes import shell
 from course_lib.lab.lab import Lab
-from course_lib.lab.recipes import shell
 
 PATIENCE_S = 60
 HOSTILE = """we ird'"é$(touch pwned)%j;&"""
@@ -40,14 +40,20 @@ def cluster(box_home, monkeypatch):
     return "box"
 
 
+@pytest.fixture(autouse=True)
+def plain(monkeypatch):
+    """What is watched ends in one line, as in notebooks under test; 0 gives the other views."""
+    monkeypatch.setenv("COURSE_PLAIN", "1")
+
+
 @pytest.fixture
 def lab(cluster, tmp_path):
     """An empty workspace; jobs that a test leaves behind are ended."""
     lab = Lab(tmp_path / "workspace", site=cluster, quiet=True)
     yield lab
-    left = [record for record in lab.registry.all() if record.status is None]
+    left = [record for record in lab.jobs.registry.all() if record.status is None]
     if left:
-        lab.slurm.cancel([record.job_id for record in left])
+        lab.jobs.slurm.cancel([record.job_id for record in left])
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from course_lib import cli
-from course_lib.lab import site
-from course_lib.lab.recipes import shell
+from course_lib.lab.job import site
+from course_lib.lab.job.recipes import shell
 
 from .conftest import PATIENCE_S
 

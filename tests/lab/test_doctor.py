@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab import site
 from course_lib.lab.doctor import cluster as checks
 from course_lib.lab.doctor import machine, main
 from course_lib.lab.doctor.findings import bad, fair, good, report
+from course_lib.lab.job import site
 from course_lib.lab.workspace import Workspace
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab.budget import cost
 from course_lib.lab.errors import BudgetError, LabError
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.recipes import shell
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes import shell
+from course_lib.lab.runs.budget import cost
 
 from .conftest import PATIENCE_S
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.recipe import Recipe
+from course_lib.lab.job.recipe import Recipe
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
+import tomli_w
 
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.recipes import gpt, links, program, shell
-from course_lib.lab.recipes.flags import command_line
-from course_lib.lab.sources import closure
-from course_lib.lab.unfinished import Unfinished
+from course_lib.lab.job import site
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes import gpt, links, program, shell
+from course_lib.lab.job.recipes.flags import command_line
+from course_lib.lab.job.recipes.known_flags import known_flags
+from course_lib.lab.job.script import key, render
+from course_lib.lab.job.sources import closure
+from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.workspace import programs_folder
 
 LAYOUTS = [
@@ -27,8 +35,10 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize("given", LAYOUTS)
-def test_a_layout_goes_into_flags_and_comes_back(given):
-    recipe = gpt.recipe("x", **given)
+def test_a_recipe_carries_its_model_and_layout_also_through_its_file(given):
+    made = gpt.recipe("x", **given)
+    recipe = Recipe.from_toml(tomli_w.dumps({"recipe": made.to_dict()}))
+    assert recipe == made
     layout = gpt.layout(recipe)
     for name, value in given.items():
         if hasattr(layout, name):
@@ -38,11 +48,81 @@ def test_a_layout_goes_into_flags_and_comes_back(given):
     assert gpt.model(recipe).hidden == gpt.model("tiny").hidden
 
 
-@pytest.mark.parametrize("given", LAYOUTS)
-def test_the_program_takes_every_flag(given, monkeypatch, repository):
-    monkeypatch.syspath_prepend(str(programs_folder()))
-    from training import arguments
+def test_a_recipe_of_another_program_carries_none():
+    for ask in (gpt.model, gpt.layout):
+        with pytest.raises(RecipeError, match=r"recipe y does not say its .*again=True"):
+            ask(shell.recipe("y", "true"))
 
+
+def test_the_layout_of_a_recipe_that_was_varied_follows_its_devices():
+    recipe = gpt.recipe("x", nodes=2, gpus_per_node=2, tensor=2, global_batch=4)
+    assert gpt.layout(recipe.but(nodes=1)).data == 1
+    assert gpt.model(recipe.but(name="y")).name == "y"
+    with pytest.raises(RecipeError, match="data"):
+        recipe.but(nodes=1, gpus_per_node=1)
+
+
+def test_flags_of_the_model_change_the_model_and_those_of_the_layout_are_refused():
+    recipe = gpt.recipe("x", num_layers=6, seq_length=256, vocab_size=1000)
+    model = gpt.model(recipe)
+    assert (model.layers, model.sequence, model.vocabulary) == (6, 256, 1000)
+    assert recipe.flags["--max-position-embeddings"] == "256"
+    with pytest.raises(RecipeError, match="does not divide layers 5"):
+        gpt.recipe("x", gpus_per_node=2, pipeline=2, num_layers=5)
+    with pytest.raises(RecipeError, match=r"--bf16 belongs to the layout: give it as precision="):
+        gpt.recipe("x", bf16=True)
+
+
+@pytest.fixture
+def arguments(monkeypatch):
+    """The program's own module of flags, wherever it lies among the programs."""
+    folder = programs_folder()
+    (file,) = folder.rglob("arguments.py")
+    monkeypatch.syspath_prepend(str(folder))
+    return importlib.import_module(".".join(file.relative_to(folder).with_suffix("").parts))
+
+
+def test_the_flags_that_recipes_know_are_those_of_the_program(arguments):
+    actions = arguments.make_parser()._actions
+    taken = {flag for action in actions for flag in action.option_strings} - {"-h", "--help"}
+    ours = {row[0] for row in arguments.OURS}
+    older = {*arguments.older_flags.RENAMED, *arguments.older_flags.DROPPED}
+    listed = {name: set(flags) for name, flags in known_flags().items()}
+    assert listed == {"shared": taken - ours, "older": older, "ours": ours}
+
+
+NUMBERS = [
+    (np.int64(2), np.int32(4)), (np.array(2), np.uint8(4)), (pd.Series([2]), pd.Series([4])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("two", "four"), NUMBERS)
+def test_numbers_of_a_notebook_s_arithmetic_make_the_same_recipe(two, four):
+    usual = {"nodes": 2, "gpus_per_node": 2, "micro_batch": 2, "global_batch": 8, "tensor": 2,
+             "iterations": 4, "profile": (2, 4), "device_memory_gib": 0.5, "lr": 0.5,
+             "time_limit_minutes": 4, "seq_length": 256, "eval_iters": 2}  # fmt: skip
+    theirs = usual | {"nodes": two, "gpus_per_node": two, "micro_batch": two, "tensor": two,
+                      "iterations": four, "profile": (two, four), "lr": np.float32(0.5),
+                      "device_memory_gib": np.float64(0.5), "time_limit_minutes": four,
+                      "seq_length": np.int64(256), "eval_iters": two}  # fmt: skip
+    recipe = gpt.recipe("x", **theirs)
+    assert recipe == gpt.recipe("x", **usual)
+    assert tomli_w.dumps(recipe.to_dict()) == tomli_w.dumps(gpt.recipe("x", **usual).to_dict())
+    box = site.preset("box")
+    assert key(recipe, box) == key(gpt.recipe("x", **usual), box)
+    assert render(recipe, box) == render(gpt.recipe("x", **usual), box)
+
+
+@pytest.mark.parametrize("wrong", [np.float64(2), np.bool_(True), np.array([1, 2])])
+def test_what_is_no_whole_number_is_refused_in_every_form(wrong):
+    with pytest.raises(RecipeError, match="nodes"):
+        gpt.recipe("x", nodes=wrong)
+    with pytest.raises(RecipeError, match="nodes"):
+        shell.recipe("x", "true", nodes=wrong)
+
+
+@pytest.mark.parametrize("given", LAYOUTS)
+def test_the_program_takes_every_flag(given, arguments):
     recipe = gpt.recipe("x", profile=True, memory=True, save=True, log_throughput=True, **given)
     parsed = arguments.parse_arguments(list(recipe.arguments))
     assert parsed.micro_batch_size == given.get("micro_batch", 1)
@@ -208,4 +288,4 @@ def test_the_version_of_a_program_covers_what_it_imports():
     names = {path.relative_to(programs).as_posix() for path in found}
     assert {"pretrain_gpt.py", "training/arguments.py", "training/older_flags.py"} <= names
     assert "parallel/schedules.py" in names
-    assert "preprocess_data.py" not in names or "sample_text.py" in names
+    assert "measure_links.py" not in names

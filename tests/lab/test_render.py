@@ -8,15 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
-from course_lib.lab import quote, script, site
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.script import key, render
+from course_lib.lab.job import quote, site
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.script import key, render
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
 NASTY = [
@@ -154,18 +155,15 @@ def test_no_text_at_all_reaches_the_shell_unquoted(tmp_path, arguments, environm
     check_nothing_leaks(arguments, environment, tmp_path)
 
 
-def test_the_template_prints_nothing_that_was_not_quoted(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [("echo {{ recipe.name }}", TypeError), ("echo {{ no_such_thing | word }}", UndefinedError)],
+)
+def test_the_template_prints_nothing_that_was_not_quoted(tmp_path, line, error):
     template = tmp_path / "careless.j2"
-    template.write_text("echo {{ recipe.name }}\n")
-    monkeypatch.setattr(script, "TEMPLATE", template)
-    script._template.cache_clear()
-    with pytest.raises(TypeError, match="quoted"):
-        render(training(), placed("box"))
-    template.write_text("echo {{ no_such_thing | word }}\n")
-    script._template.cache_clear()
-    with pytest.raises(UndefinedError):
-        render(training(), placed("box"))
-    script._template.cache_clear()
+    template.write_text(f"{line}\n")
+    with pytest.raises(error, match=r"quoted|no_such_thing"):
+        render(training(), placed("box"), template)
 
 
 def test_the_trap_keeps_the_exit_code_and_a_cancel_is_143(tmp_path):
@@ -265,3 +263,16 @@ def test_in_a_notebook_the_script_shows_its_colours_and_in_a_terminal_its_text()
 def test_a_value_in_a_directive_is_quoted_as_sbatch_reads_it():
     assert quote.directive("gpu:2") == "gpu:2"
     assert quote.directive('a "b" \\c') == '"a \\"b\\" \\\\c"'
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(np.int64(4), "4"), (np.float32(0.5), "0.5"), (4, "4"), (1e6, "1e+06")]
+)
+def test_numbers_reach_a_script_as_python_writes_them(value, text):
+    assert quote.number(value) == text
+
+
+@pytest.mark.parametrize("value", ["4", True, None, float("nan")])
+def test_what_is_no_number_cannot_stand_in_for_one(value):
+    with pytest.raises(TypeError, match="no number"):
+        quote.number(value)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 
+import numpy as np
 import pytest
 
-from course_lib.lab.errors import RunFailedError, StillRunningError, UnknownRunError
+from course_lib.lab.errors import LabError, RunFailedError, StillRunningError, UnknownRunError
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes import shell
 from course_lib.lab.lab import Lab
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.recipes import shell
-from course_lib.lab.run import Run
-from course_lib.lab.slurm import UNIT
+from course_lib.lab.queue.slurm import UNIT
+from course_lib.lab.runs.run import Run
 
 from .conftest import PATIENCE_S
 
@@ -133,7 +134,7 @@ def forgotten(tmp_path, fake_slurm):
 
 
 def test_a_job_that_nobody_knows_is_unknown_and_no_crash(forgotten, monkeypatch):
-    monkeypatch.setattr("course_lib.lab.run.PATIENCE_WITH_UNKNOWN_S", 0.2)
+    monkeypatch.setattr("course_lib.lab.runs.followed.PATIENCE_WITH_UNKNOWN_S", 0.2)
     assert forgotten.wait() == "UNKNOWN"
     assert "not known to Slurm any more" in forgotten.error
     assert not forgotten.ended
@@ -180,7 +181,7 @@ def test_a_controller_that_is_silent_for_a_moment_ends_no_waiting(forgotten, fak
     fake_slurm(queue=[row(f"7 RUNNING None 0:01 5:00 1 n1 p me {mark} lost")])
     assert forgotten.state == "RUNNING"
     fake("squeue", 'echo "Unable to contact slurm controller" >&2; exit 1')
-    forgotten._lab._poller.forget()
+    forgotten._jobs.forget()
     assert forgotten.state == "RUNNING"
 
 
@@ -195,14 +196,34 @@ def test_a_folder_without_a_record_can_be_read_and_not_cancelled(lab, done, tmp_
         lab.open(tmp_path)
 
 
+def test_a_run_of_another_place_is_never_cancelled_by_its_number(lab, done, tmp_path):
+    """Its number may be that of somebody's job here."""
+    copy = tmp_path / "elsewhere" / "done-77"
+    shutil.copytree(done.folder, copy)
+    (copy / "exit_code").unlink()
+    with pytest.raises(LabError, match=r"job 77 was not submitted from here"):
+        lab.open(copy).cancel()
+    lab.jobs.registry.update(done._record, cluster="another", final=None)
+    (done.folder / "exit_code").unlink()
+    with pytest.raises(LabError, match=r"cancel it where it runs"):
+        lab.cancel("done")
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32])
+def test_a_job_id_out_of_a_table_names_its_run(lab, done, kind):
+    assert lab.run(kind(done.job_id)).job_id == done.job_id
+    lab.cancel(kind(done.job_id))
+    assert f"would delete done-{done.job_id}" in repr(lab.clean(kind(done.job_id)))
+
+
 def test_many_runs_are_asked_for_with_one_question(lab, done, fake_slurm):
     runs = [lab.submit(shell.recipe(f"many{n}", "true")) for n in range(3)]
     for run in runs:
         assert isinstance(run, Run)
         run.wait(PATIENCE_S)
-    lab._poller.forget()
+    lab.jobs.forget()
     calls = fake_slurm()
-    open_records = [lab.registry.update(r._record, final=None) for r in runs]
-    lab._poller.statuses(open_records)
+    open_records = [lab.jobs.registry.update(r._record, final=None) for r in runs]
+    lab.jobs.statuses(open_records)
     text = calls.read_text()
     assert (text.count("squeue "), text.count("sacct ")) == (1, 1)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from course_lib.lab import site
 from course_lib.lab.errors import SiteError
+from course_lib.lab.job import site
 
 
 @pytest.mark.parametrize("name", site.presets())
@@ -81,3 +82,12 @@ def test_a_file_that_is_no_text_is_an_error_of_the_site(tmp_path):
     (tmp_path / "site.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(SiteError, match="cannot be read"):
         site.load(tmp_path / "site.toml")
+
+
+def test_numbers_of_a_site_are_stored_as_python_s_own():
+    box = site.preset("box")
+    one = box.but(link_gbit=np.float64(0.2), max_nodes=np.int64(2))
+    assert one == box.but(link_gbit=0.2, max_nodes=2)
+    assert {type(value) for value in (one.link_gbit, one.max_nodes)} == {float, int}
+    with pytest.raises(SiteError, match="max_nodes"):
+        box.but(max_nodes=np.bool_(True))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.lab import states
 from course_lib.lab.errors import SlurmError
-from course_lib.lab.slurm import (
+from course_lib.lab.queue import states
+from course_lib.lab.queue.slurm import (
     UNIT,
     Slurm,
     hint_for,
@@ -20,7 +20,7 @@ from course_lib.lab.slurm import (
     parse_queue_line,
     seconds,
 )
-from course_lib.lab.states import Status, explain, normal
+from course_lib.lab.queue.states import Status, explain, normal
 
 
 def queue_line(**changes):

@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from course_lib.lab.job.recipe import Recipe
 
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.recipes import gpt
+from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checklist import NotYet
 
 GENERIC = "You answered"

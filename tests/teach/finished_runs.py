@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab.submission import recipe_toml
+from course_lib.lab.queue.submission import recipe_toml
 from course_lib.teach.checklist import NotYet
 
 MEMORY_LINE = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from course_lib.lab.recipe import Recipe
+from course_lib.lab.job.recipe import Recipe
 from course_lib.teach.checklist import Checklist, NotYet
 from course_lib.teach.progress import FILE, standings, table
 

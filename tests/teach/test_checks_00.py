@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from course_lib.lab.recipes import shell
+from course_lib.lab.job.recipes import shell
 from course_lib.teach.checks import lesson00
 
 from .answers_to_try import hold

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from course_lib import plan
-from course_lib.lab.recipes import links, shell
+from course_lib.lab.job.recipes import links, shell
 from course_lib.teach.checks import lesson04
 
 from .answers_to_try import hold

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from course_lib.lab.recipes import gpt
+from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checks import lesson05
 
 from .answers_to_try import hold

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.recipes import gpt, shell
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes import gpt, shell
 from course_lib.plan import Model
 from course_lib.teach.checks import lesson07
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab.recipes import gpt
+from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checks import lesson08
 
 from .answers_to_try import hold

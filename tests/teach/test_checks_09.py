@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from course_lib.lab.recipes import gpt
+from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checks import lesson09
 
 from .answers_to_try import hold, sizes

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from course_lib.lab.recipes import gpt
+from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checks import lesson14
 
 from .answers_to_try import hold

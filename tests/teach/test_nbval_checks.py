@@ -63,3 +63,9 @@ def test_anything_else_fails(tmp_path, folder, cell, why):
     done = run_nbval(tmp_path / folder, [cell])
     assert done.returncode == 1
     assert why in done.stdout
+
+
+def test_a_notebook_under_test_is_told_to_print_plain_text(tmp_path):
+    cell = "import os; assert os.environ['COURSE_PLAIN'] == '1'"
+    done = run_nbval(tmp_path / "solutions", [(cell, [])])
+    assert "2 passed" in done.stdout

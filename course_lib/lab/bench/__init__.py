@@ -6,34 +6,13 @@ bench.script("175", "juwels-booster", partition="booster", account="me")
 bench.run(Lab(), "box")                    # for real, with a model of the box's size
 """
 
-from course_lib.lab.bench.cases import (
-    ACCEPTED_S,
-    CASES,
-    TOKENS_TO_REPORT,
-    Case,
-    case,
-    time_to_report_s,
-)
+from course_lib.lab.bench.cases import ACCEPTED_S, CASES, Case, case, time_to_report_s
 from course_lib.lab.bench.jobs import recipe, script
 from course_lib.lab.bench.jube_file import jube
 from course_lib.lab.bench.results import Result, plan, published, run, table
 from course_lib.lab.bench.rulebook import failures, rules
 
 __all__ = [
-    "ACCEPTED_S",
-    "CASES",
-    "TOKENS_TO_REPORT",
-    "Case",
-    "Result",
-    "case",
-    "failures",
-    "jube",
-    "plan",
-    "published",
-    "recipe",
-    "rules",
-    "run",
-    "script",
-    "table",
-    "time_to_report_s",
-]
+    "ACCEPTED_S", "CASES", "Case", "Result", "case", "failures", "jube", "plan", "published",
+    "recipe", "rules", "run", "script", "table", "time_to_report_s",
+]  # fmt: skip

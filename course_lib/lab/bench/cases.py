@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_lib.lab.errors import RecipeError
-from course_lib.lab.unfinished import Unfinished, gaps
+from course_lib.lab.errors import RecipeError, listed
+from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.plan import Layout, Model, PlanError, preset
+from course_lib.plan.numbers import whole
 
 TOKENS_TO_REPORT = 20e6
 # By tag and nodes, on JUWELS Booster: results and strong-scaling table on the benchmark's pages.
@@ -19,8 +20,6 @@ PUBLISHED_TOKENS_PER_S = {
 }
 ACCEPTED_S = {"175": 560.0}
 """Longest time to report with which a machine passes; only the large model counts."""
-
-
 FREE = ("nodes", "tensor", "pipeline", "micro_batch", "accumulation")
 
 
@@ -71,7 +70,15 @@ class Case:
             )
         if missing := gaps(changes):
             return Unfinished(f"the case of {self.title}", missing)
-        return self._with(**changes)
+        sizes = {name: whole(value) for name, value in changes.items()}
+        known = {name: size for name, size in sizes.items() if size is not None and size >= 0}
+        if wrong := [
+            f"{name} {value!r} is not a whole number of at least 0"
+            for name, value in changes.items()
+            if name not in known
+        ]:
+            raise RecipeError(listed(wrong))
+        return self._with(**known)
 
     def _with(
         self, nodes: int = 0, tensor: int = 0, pipeline: int = 0, micro_batch: int = 0,
@@ -107,14 +114,9 @@ class Case:
 def _layout(data: int, tensor: int, pipeline: int, steps: int, precision: str) -> Layout:
     """Micro batch 1; the fused kernel keeps no scores, which is what "selective" asks for."""
     return Layout(
-        data=data,
-        tensor=tensor,
-        pipeline=pipeline,
-        global_batch=data * steps,
-        sequence_parallel=True,
-        zero=1,
-        precision=precision,
-    )
+        data=data, tensor=tensor, pipeline=pipeline, global_batch=data * steps, zero=1,
+        sequence_parallel=True, precision=precision,
+    )  # fmt: skip
 
 
 BOX = Layout(tensor=2, pipeline=2, global_batch=4, precision="fp32")

@@ -13,8 +13,9 @@ from course_lib.lab.bench.cases import CASES, FREE, Case, case
 from course_lib.lab.bench.results import Result
 from course_lib.lab.commands.common import add_site, parser
 from course_lib.lab.errors import LabError
+from course_lib.lab.job.recipes import gpt
+from course_lib.lab.job.recipes.flags import spelt
 from course_lib.lab.lab import Lab
-from course_lib.lab.recipes import gpt
 from course_lib.plan import CLUSTERS, PlanError
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ def _options() -> argparse.ArgumentParser:
     options = parser("bench", __doc__.splitlines()[0], EPILOG)
     options.add_argument("--tag", choices=list(CASES), help="billions of parameters, or the box")
     for name in FREE:
-        flag = f"--{name.replace('_', '-')}"
-        options.add_argument(flag, type=int, default=0, metavar="N", help="instead of the usual")
+        options.add_argument(
+            spelt(name), type=int, default=0, metavar="N", help="instead of the usual"
+        )
     machines = ", ".join(CLUSTERS)
     options.add_argument("--machine", default="", help=f"to plan for: {machines}")
     add_site(options)

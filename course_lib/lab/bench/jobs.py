@@ -6,10 +6,10 @@ from typing import Any
 
 from course_lib.lab.bench.cases import Case, case
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.recipes import gpt
-from course_lib.lab.script import Script, render
-from course_lib.lab.site import Site, preset
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes import gpt
+from course_lib.lab.job.script import Script, render
+from course_lib.lab.job.site import Site, preset
 
 OPTIMIZER = {
     "lr": 1e-4, "min_lr": 1e-5, "lr_decay_style": "cosine", "weight_decay": 0.1, "clip_grad": 1.0,
@@ -64,7 +64,7 @@ def _digits(one: Case) -> str:
 def _build_step(program: str) -> str:
     """Megatron-LM compiles its helpers when they are first used; done here once, or else every
     rank of every node would start compiling into the same folder."""
-    from course_lib.lab.quote import word
+    from course_lib.lab.job.quote import word
 
     folder = program.rpartition("/")[0] or "."
     return f'PYTHONPATH={word(folder)} srun --nodes=1 --ntasks=1 python -c "{BUILD}"'

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from course_lib.lab.bench.cases import Case, case
-from course_lib.lab.recipes import gpt
+from course_lib.lab.bench.cases import FREE, Case, case
+from course_lib.lab.job.recipes import gpt
+from course_lib.lab.job.recipes.flags import spelt
 
 LOG = "job.out"
 COLUMNS = (
@@ -58,10 +59,7 @@ def _step(benchmark: Element, one: Case, site: str, program: str) -> None:
     step = SubElement(benchmark, "step", name="train")
     SubElement(step, "use").text = "case"
     words = [f"course bench --tag {one.tag} --submit --log {LOG}"]
-    words += [
-        f"--{name.replace('_', '-')} ${name}"
-        for name in ("nodes", "tensor", "pipeline", "micro_batch", "accumulation")
-    ]
+    words += [f"{spelt(name)} ${name}" for name in FREE]
     words += [f"--site {site}"] if site else []
     words += [f"--program {program}"] if program != gpt.PROGRAM else []
     SubElement(step, "do").text = " ".join(words)
@@ -70,10 +68,8 @@ def _step(benchmark: Element, one: Case, site: str, program: str) -> None:
 def _patterns(benchmark: Element) -> None:
     """What `course bench` prints, so that both tables say the same."""
     found = SubElement(benchmark, "patternset", name="lines")
-    for name, title in (
-        ("tokens_per_s", "tokens/s"),
-        ("time_to_report_s", "time to report \\(s\\)"),
-    ):
+    lines = {"tokens_per_s": "tokens/s", "time_to_report_s": "time to report \\(s\\)"}
+    for name, title in lines.items():
         SubElement(found, "pattern", name=name, type="float").text = f"^{title}: $jube_pat_fp"
     analyser = SubElement(benchmark, "analyser", name="rate")
     SubElement(analyser, "use").text = "lines"

@@ -16,9 +16,9 @@ from course_lib.lab.bench.cases import (
 )
 from course_lib.lab.bench.jobs import recipe
 from course_lib.lab.errors import LabError, RecipeError
-from course_lib.lab.recipes import gpt
-from course_lib.lab.run import Run
-from course_lib.lab.unfinished import Unfinished
+from course_lib.lab.job.recipes import gpt
+from course_lib.lab.job.unfinished import Unfinished
+from course_lib.lab.runs.run import Run
 from course_lib.plan import Estimate, cluster, predict
 
 if TYPE_CHECKING:

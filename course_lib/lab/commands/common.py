@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import RecipeError
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.lab import Lab
-from course_lib.lab.recipe import Recipe
-from course_lib.lab.unfinished import Unfinished
 
 WHAT = """what to run is one of
   a file            recipe.toml (every run folder has one), or a batch script
@@ -42,7 +42,7 @@ def recipe_of(words: Sequence[str], lab: Lab) -> Recipe:
 
 
 def _build(words: Sequence[str]) -> Recipe | Unfinished:
-    from course_lib.lab.recipes import gpt, links, shell
+    from course_lib.lab.job.recipes import gpt, links, shell
 
     if len(words) < 2 or "=" in words[1]:
         raise RecipeError(f"{words[0]} needs a name for the run: {words[0]} NAME key=value …")
@@ -61,7 +61,7 @@ def _build(words: Sequence[str]) -> Recipe | Unfinished:
 
 
 def _find(words: Sequence[str], lab: Lab) -> Recipe | Unfinished:
-    from course_lib.lab.recipes import shell
+    from course_lib.lab.job.recipes import shell
 
     if len(words) > 1:
         raise RecipeError(f"{words[1]!r} after {words[0]!r} is not understood\n{WHAT}")

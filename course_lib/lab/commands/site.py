@@ -6,9 +6,9 @@ import shutil
 from argparse import Namespace
 from pathlib import Path
 
-from course_lib.lab import site as sites
 from course_lib.lab.commands.common import parser
 from course_lib.lab.errors import SiteError
+from course_lib.lab.job import site as sites
 from course_lib.lab.workspace import find
 
 

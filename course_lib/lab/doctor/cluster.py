@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 from course_lib.lab.doctor.findings import Finding, bad, fair, good
 from course_lib.lab.errors import LabError, SlurmError
-from course_lib.lab.recipes import shell
-from course_lib.lab.script import render
-from course_lib.lab.site import Site
-from course_lib.lab.slurm import TIMEOUT_S, UNIT, Slurm, job_environment
-from course_lib.lab.unfinished import Unfinished
+from course_lib.lab.job.recipes import shell
+from course_lib.lab.job.script import render
+from course_lib.lab.job.site import Site
+from course_lib.lab.job.unfinished import Unfinished
+from course_lib.lab.queue.slurm import TIMEOUT_S, UNIT, Slurm, job_environment
 from course_lib.lab.workspace import Workspace
 
 COMMANDS = ("sbatch", "srun", "squeue", "scancel", "sinfo", "scontrol", "sacct")

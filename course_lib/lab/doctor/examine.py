@@ -8,7 +8,7 @@ from course_lib.lab import clusters, workspace
 from course_lib.lab.doctor import cluster, machine, trial
 from course_lib.lab.doctor.findings import Finding, bad, good
 from course_lib.lab.errors import LabError, SiteError
-from course_lib.lab.site import Site
+from course_lib.lab.job.site import Site
 
 Check = Callable[[], Iterator[Finding]]
 
@@ -32,12 +32,21 @@ def examine(site_name: str | None, *, run_a_job: bool) -> list[Finding]:
             *findings,
             bad(str(error), "`course site show` prints it, `site list` lists others"),
         ]
-    site = choice.site
     findings.append(good(f"the cluster: {choice.why}"))
+    findings += _of_the_cluster(choice.site, place)
+    if all(finding.level != "bad" for finding in findings):
+        findings += _all(lambda: cluster.would_run(choice.site))
+    if run_a_job:
+        findings += _trial(choice.site, findings)
+    return findings
+
+
+def _of_the_cluster(site: Site, place: workspace.Workspace) -> list[Finding]:
+    findings: list[Finding] = []
     if site.box:
         clusters.put_box_on_path()
         findings += _all(cluster.network)
-    findings += _all(
+    return findings + _all(
         lambda: cluster.site_file(site, place),
         lambda: cluster.commands(site),
         lambda: cluster.nodes(site),
@@ -45,11 +54,6 @@ def examine(site_name: str | None, *, run_a_job: bool) -> list[Finding]:
         lambda: cluster.names(site),
         lambda: machine.scratch(site),
     )
-    if all(finding.level != "bad" for finding in findings):
-        findings += _all(lambda: cluster.would_run(site))
-    if run_a_job:
-        findings += _trial(site, findings)
-    return findings
 
 
 def _trial(site: Site, findings: list[Finding]) -> list[Finding]:

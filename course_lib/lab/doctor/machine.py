@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 
 from course_lib.lab.doctor.findings import Finding, bad, fair, good
-from course_lib.lab.site import Site
+from course_lib.lab.job.site import Site
 from course_lib.lab.workspace import Workspace
 
 GIB = 1 << 30

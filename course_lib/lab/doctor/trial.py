@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from course_lib.lab.doctor.findings import BAD, Finding, bad, fair, good
 from course_lib.lab.errors import StillRunningError
+from course_lib.lab.job.recipes import shell
+from course_lib.lab.job.site import Site
 from course_lib.lab.lab import Lab
-from course_lib.lab.recipes import shell
-from course_lib.lab.run import Run
-from course_lib.lab.site import Site
+from course_lib.lab.runs.run import Run
 
 PATIENCE_S = 300.0
 LOOK = """\

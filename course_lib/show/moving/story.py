@@ -102,9 +102,8 @@ def _canvas(page: Sheet, rows: int, columns: int) -> list[Axes]:
 
 
 def interactive() -> bool:
-    """A kernel with somebody in front of it; a test run (COURSE_PLAIN, pytest) has nobody."""
-    plain = os.environ.get("COURSE_PLAIN", "1" if "PYTEST_VERSION" in os.environ else "0")
-    if plain not in ("", "0"):
+    """A kernel with somebody in front of it; a test run (COURSE_PLAIN=1) has nobody."""
+    if os.environ.get("COURSE_PLAIN", "") not in ("", "0"):
         return False
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None

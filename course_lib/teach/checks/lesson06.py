@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.lab.recipe import DEVICE_MEMORY
-from course_lib.lab.recipes import gpt
+from course_lib.lab.job.recipe import DEVICE_MEMORY
+from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import MIB, whole_flag
 from course_lib.teach.slips import EXACT, Quantity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.lab.recipes import gpt
+from course_lib.lab.job.recipes import gpt
 from course_lib.plan import Layout, of_iteration, parameters, preset
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import MIB, memory_of_rank_0, same_shape

@@ -1,0 +1,1 @@
+"""What is submitted: a recipe, at a site, as the text of a script."""

@@ -1,0 +1,19 @@
+"""Recipes for `code/measure_links.py`: how fast the roads between the devices are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes import program
+from course_lib.lab.job.unfinished import Unfinished
+
+PROGRAM = "measure_links.py"
+
+
+def recipe(
+    name: str, *, nodes: int = 2, gpus_per_node: int = 2, **more: Any
+) -> Recipe | Unfinished:  # fmt: skip
+    """Times point-to-point messages and all-reduces between all pairs of devices. `more` are
+    fields of Recipe or flags of the program: `bytes`, `repeat`, `algorithm` …"""
+    return program.recipe(name, PROGRAM, nodes=nodes, gpus_per_node=gpus_per_node, **more)

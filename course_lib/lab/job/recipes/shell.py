@@ -1,0 +1,121 @@
+"""Recipes for jobs that are a few shell commands, and for whole batch scripts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+from course_lib.lab.errors import RecipeError
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.script import Script
+from course_lib.lab.job.unfinished import Unfinished, gaps
+
+SHORT = {"N": "nodes", "t": "time", "G": "gpus"}
+GAP_ANYWHERE = re.compile(r"(?<![.\w/])\.\.\.(?![.\w/])|____")
+GAP_AS_VALUE = re.compile(r"(?:--[\w-]+[ =]|\b\w+=)\.\.\.(?!\S)|____")
+"""A few shell lines may well print three dots; as the value of a flag they are a gap."""
+
+
+def recipe(
+    name: str, commands: str, *, nodes: int = 1, gpus_per_node: int = 0,
+    time_limit_minutes: int = 5, **more: Any,
+) -> Recipe | Unfinished:  # fmt: skip
+    """A job that runs these lines of shell, as they stand, on the first of its nodes."""
+    values = {
+        "commands": commands, "nodes": nodes, "gpus_per_node": gpus_per_node,
+        "time_limit_minutes": time_limit_minutes, **more,
+    }  # fmt: skip
+    if missing := (*gaps(values), *_gaps_in(commands, GAP_AS_VALUE)):
+        return Unfinished(name, missing)
+    return Recipe(name=name, **values)
+
+
+def script(name: str, text: str | Script) -> Recipe | Unfinished:
+    """A batch script to submit as it stands. Its log and its folder are the lab's all the same."""
+    text = str(text)
+    if lines := _gaps_in(text, GAP_ANYWHERE):
+        return Unfinished(name, lines)
+    if not text.startswith("#!"):
+        raise RecipeError(
+            f"the script of {name!r} begins with {text[:20]!r}; its first line must name what runs "
+            "it, as in #!/bin/bash"
+        )
+    asked = directives(text)
+    return Recipe(
+        name=name,
+        script=text,
+        nodes=_whole(asked.get("nodes", "1"), 1),
+        gpus_per_node=_gpus_per_node(asked),
+        time_limit_minutes=_minutes(asked.get("time", "60")),
+    )
+
+
+def directives(text: str) -> dict[str, str]:
+    """What the #SBATCH lines ask for, by long name; like sbatch, up to the first command."""
+    table: dict[str, str] = {}
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            break
+        if not line.startswith("#SBATCH"):
+            continue
+        for part in _options(line):
+            name, equals, value = part.partition("=")
+            table[name] = value if equals else ""
+    return table
+
+
+def _options(line: str) -> list[str]:
+    """`--nodes 2`, `--nodes=2`, `-N 2` and `-N2` all become `nodes=2`."""
+    try:
+        words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
+    except ValueError:
+        return []
+    options: list[str] = []
+    for word in words:
+        if word.startswith("--"):
+            options.append(word[2:])
+        elif re.match(r"-[A-Za-z]", word):
+            options.append(SHORT.get(word[1], word[1]) + (f"={word[2:]}" if word[2:] else ""))
+        elif options and "=" not in options[-1]:
+            options[-1] += f"={word}"
+    return options
+
+
+def _gaps_in(text: object, gap: re.Pattern[str]) -> tuple[str, ...]:
+    """Lines of a script with `...` or `____` where a value belongs."""
+    lines = text.splitlines() if isinstance(text, str) else []
+    return tuple(
+        f"line {number}: {line.strip()}"
+        for number, line in enumerate(lines, 1)
+        if gap.search(line) and not re.match(r"\s*#(?!SBATCH)", line)
+    )
+
+
+def _gpus_per_node(asked: dict[str, str]) -> int:
+    tasks = _whole(asked.get("ntasks-per-node", "1"), 1)
+    if "gpus-per-node" in asked:
+        return _whole(asked["gpus-per-node"].rpartition(":")[2], 0)
+    if found := re.search(r"gpu(?::[^:,]+)?:(\d+)", asked.get("gres", "")):
+        return int(found[1])
+    if "gpus-per-task" in asked:
+        return tasks * _whole(asked["gpus-per-task"].rpartition(":")[2], 0)
+    total = _whole(asked.get("gpus", "0").rpartition(":")[2], 0)
+    return -(-total // _whole(asked.get("nodes", "1"), 1))
+
+
+def _whole(text: str, otherwise: int) -> int:
+    found = re.match(r"\d+", text.strip())
+    return int(found[0]) if found else otherwise
+
+
+def _minutes(text: str) -> int:
+    """Slurm's ways to write a time: minutes, m:s, h:m:s, d-h, d-h:m, d-h:m:s; rounded up."""
+    days, dash, clock = text.strip().rpartition("-")
+    parts = [_whole(part, 0) for part in clock.split(":")]
+    if dash:
+        hours, minutes, seconds = (*parts, 0, 0)[:3]
+    else:
+        hours, minutes, seconds = ((0, *parts, 0)[:3]) if len(parts) < 3 else parts[:3]
+    total_s = ((_whole(days, 0) * 24 + hours) * 60 + minutes) * 60 + seconds
+    return max(1, -(-total_s // 60))

@@ -1,0 +1,45 @@
+"""The names of everything in the folder of a run, once for all who write or read there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def folder_name(name: str, job_id: object) -> str:
+    """Of the folder below `runs/`; `job_id` may be what stands for a number not known yet."""
+    return f"{name}-{job_id}"
+
+
+class RunPaths:
+    """What lies where in one run's folder."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.recipe = folder / "recipe.toml"  # what was asked
+        self.script = folder / "job.sbatch"  # what was submitted
+        self.log = folder / "out.log"  # what was printed
+        self.exit_code = folder / "exit_code"  # written by the trap of the script
+        self.tensorboard = folder / "tensorboard"
+        self.profile = folder / "profile"
+        self.memory = folder / "memory"
+        self.snapshots = folder / "snapshots"
+        self.links = folder / "links.json"
+        self.monitor = folder / "monitor"
+        self.checkpoints = folder / "checkpoints"
+
+    @classmethod
+    def of(cls, runs: Path, name: str, job_id: object) -> RunPaths:
+        return cls(runs / folder_name(name, job_id))
+
+    @property
+    def proofs(self) -> tuple[Path, ...]:
+        """By these the course knows that the run is its own, and how it ended."""
+        return (self.recipe, self.script, self.exit_code)
+
+    def read_exit_code(self) -> int | None:
+        """None as long as the file is missing, or empty because the disk was full."""
+        try:
+            text = self.exit_code.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            return None
+        return int(text) if text.isdecimal() else None

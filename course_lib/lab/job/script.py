@@ -1,0 +1,192 @@
+"""Recipe and site to the text of a batch script: a pure function, and one template."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from course_lib.lab.errors import RecipeError, listed
+from course_lib.lab.job import quote
+from course_lib.lab.job.recipe import DATA_FOLDER, Recipe
+from course_lib.lab.job.run_paths import RunPaths, folder_name
+from course_lib.lab.job.site import Site
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+TEMPLATE = Path(__file__).parent / "job.sbatch.j2"
+AS_FAR_IN_AS_OUTPUT = "padding-left: 0.6em"
+IN_THE_JOB = RunPaths(Path("$COURSE_RUN_DIR"))
+
+
+@dataclass(frozen=True)
+class Script:
+    """The text that is submitted. In a notebook it shows itself with its colours."""
+
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self.text)
+
+    def _repr_html_(self) -> str:
+        from pygments import highlight
+        from pygments.formatters import HtmlFormatter
+        from pygments.lexers import BashLexer
+
+        formatter = HtmlFormatter(
+            noclasses=True, nobackground=True, style="friendly", cssstyles=AS_FAR_IN_AS_OUTPUT
+        )
+        return str(highlight(self.text, BashLexer(), formatter))
+
+
+def render(recipe: Recipe, site: Site, template: Path = TEMPLATE) -> Script:
+    """The script of a recipe at a site, exactly as it will be submitted."""
+    if problems := misfits(recipe, site):
+        raise RecipeError(f"{recipe.name} on {site.name}: {listed(problems)}")
+    if recipe.script:
+        return Script(recipe.name, recipe.script)
+    cpus = recipe.cpus_per_task or site.cpus_per_device * _processes_per_task(recipe)
+    text = _template(template).render(
+        recipe=recipe,
+        site=site,
+        directives=_directives(recipe, site, cpus),
+        threads=_threads(recipe, site, cpus),
+        program=_program_path(recipe.program, site),
+        monitor=_program_path("monitor.py", site),
+        argument_lines=argument_lines(_with_data(recipe.arguments, site)),
+        run_folder=_run_folder(recipe, site),
+        exit_code=quote.Quoted(f'"{IN_THE_JOB.exit_code}"'),
+        inside=quote.Quoted(f"{quote.words(site.container)} " if site.container else ""),
+    )
+    return Script(recipe.name, text)
+
+
+def key(recipe: Recipe, site: Site) -> str:
+    """Names what would be run, and where: equal keys are the same run. Comments do not count,
+    nor model and layout, which the arguments tell, nor the place where the course lies."""
+    what = replace(recipe, note="", model=None, layout=None).to_dict()
+    text = json.dumps([what, site.to_dict(place=False)], sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def misfits(recipe: Recipe, site: Site) -> list[str]:
+    """What this site cannot give this recipe; each with what it can."""
+    problems = []
+    if site.max_nodes and recipe.nodes > site.max_nodes:
+        problems.append(f"nodes {recipe.nodes} is more than the {site.max_nodes} it lends at once")
+    if site.devices_per_node and recipe.gpus_per_node > site.devices_per_node:
+        problems.append(
+            f"gpus_per_node {recipe.gpus_per_node} is more than a node has; "
+            f"use at most {site.devices_per_node}"
+        )
+    if site.max_minutes and recipe.time_limit_minutes > site.max_minutes:
+        problems.append(
+            f"time_limit_minutes {recipe.time_limit_minutes} is more than the {site.max_minutes} "
+            "that this partition or QOS allows"
+        )
+    return problems
+
+
+def argument_lines(arguments: tuple[str, ...]) -> list[list[str]]:
+    """One line per flag with its values, as one reads them."""
+    lines: list[list[str]] = []
+    for argument in arguments:
+        starts_flag = argument.startswith("-") and not argument[1:2].isdecimal()
+        if lines and not starts_flag and lines[-1][0].startswith("-"):
+            lines[-1].append(argument)
+        else:
+            lines.append([argument])
+    return lines
+
+
+def _with_data(arguments: tuple[str, ...], site: Site) -> tuple[str, ...]:
+    start, folder = f"{DATA_FOLDER}/", f"{site.data or 'data'}/"
+    return tuple(
+        folder + argument.removeprefix(start) if argument.startswith(start) else argument
+        for argument in arguments
+    )
+
+
+def log_pattern(runs: Path, name: str) -> str:
+    """The log of a run for `--output`, where `%j` is the number that the job will have."""
+    return str(RunPaths.of(Path(quote.file_pattern(runs)), name, "%j").log)
+
+
+def _runs(site: Site) -> Path:
+    return Path(site.workspace, "runs")
+
+
+def _run_folder(recipe: Recipe, site: Site) -> quote.Quoted:
+    name = folder_name(quote.word(recipe.name), '"$SLURM_JOB_ID"')
+    return quote.Quoted(f"{quote.word(_runs(site))}/{name}")
+
+
+def _directives(recipe: Recipe, site: Site, cpus: int) -> dict[str, str]:
+    """All #SBATCH lines by long name: the lab's, the site's over them, the recipe's over those."""
+    hours, minutes = divmod(recipe.time_limit_minutes, 60)
+    table = {
+        "job-name": recipe.name,
+        "account": site.account,
+        "partition": site.partition,
+        "qos": site.qos,
+        "reservation": site.reservation,
+        "nodes": str(recipe.nodes),
+        "ntasks-per-node": str(recipe.tasks_per_node),
+        "cpus-per-task": str(cpus) if cpus else "",
+        **_devices(recipe, site),
+        "time": f"{hours:02d}:{minutes:02d}:00",
+        "output": log_pattern(_runs(site), recipe.name),
+        **site.directives,
+        **recipe.directives,
+    }
+    return {name: value for name, value in table.items() if value and name not in site.skip}
+
+
+def _devices(recipe: Recipe, site: Site) -> dict[str, str]:
+    if not recipe.gpus_per_node or site.ask == "none":
+        return {}
+    per_node = recipe.gpus_per_node
+    prefix = f"{site.gres_type}:" if site.gres_type else ""
+    if site.ask == "gres":
+        return {"gres": f"gpu:{prefix}{per_node}"}
+    if site.ask == "gpus-per-task":
+        return {"gpus-per-task": f"{prefix}{per_node // recipe.tasks_per_node}"}
+    return {"gpus-per-node": f"{prefix}{per_node}"}
+
+
+def _processes_per_task(recipe: Recipe) -> int:
+    return max(recipe.gpus_per_node, 1) // recipe.tasks_per_node
+
+
+def _threads(recipe: Recipe, site: Site, cpus: int) -> int:
+    return site.threads_per_process or max(cpus // _processes_per_task(recipe), 1)
+
+
+def _program_path(program: str, site: Site) -> str:
+    if not program or "/" in program or not site.programs:
+        return program
+    return f"{site.programs}/{program}"
+
+
+@cache
+def _template(file: Path) -> Template:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        undefined=StrictUndefined,
+        finalize=quote.only_quoted,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    filters = ("word", "words", "arguments", "number", "directive", "comment", "verbatim")
+    environment.filters |= {name: getattr(quote, name) for name in filters}
+    return environment.from_string(file.read_text(encoding="utf-8"))

@@ -1,0 +1,53 @@
+"""Which version of a program a run used: a digest of its file and of those it imports."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from pathlib import Path
+
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.site import Site
+
+
+def digest(recipe: Recipe, site: Site) -> str:
+    """Empty where there is no file to look at (shell commands, a program on the PATH)."""
+    path = Path(recipe.program)
+    if site.programs and "/" not in recipe.program:
+        path = Path(site.programs) / recipe.program
+    if not recipe.program or not path.is_file():
+        return ""
+    total = hashlib.sha256()
+    for file in sorted(closure(path)):
+        total.update(file.name.encode() + b"\0" + file.read_bytes())
+    return total.hexdigest()
+
+
+def closure(program: Path) -> set[Path]:
+    """The file and those beside it that it imports, and that these import."""
+    found: set[Path] = set()
+    waiting = [program]
+    while waiting:
+        file = waiting.pop()
+        if file in found:
+            continue
+        found.add(file)
+        for name in _imported(file):
+            beside = program.parent.joinpath(*name.split("."))
+            candidates = (beside.with_suffix(".py"), beside / "__init__.py")
+            waiting += [path for path in candidates if path.is_file()]
+    return found
+
+
+def _imported(file: Path) -> set[str]:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return set()
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names

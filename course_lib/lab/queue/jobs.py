@@ -1,0 +1,158 @@
+"""The jobs of a workspace: Slurm is asked once for all of them, and ever less often.
+
+The state comes from squeue, then from sacct, then from the exit code that the script's trap
+wrote; if none of them knows, the state is UNKNOWN.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from course_lib.lab.errors import LabError, SlurmError
+from course_lib.lab.queue.records import Record, Registry
+from course_lib.lab.queue.slurm import QueueRow, Slurm
+from course_lib.lab.queue.states import UNKNOWN, Status
+
+PAUSES_S = (0.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+PAUSES_ON_THE_BOX_S = (0.0, 0.3, 0.5, 1.0, 1.0, 2.0)
+PATIENCE_WITH_SLURM_S = 120.0
+"""A controller that is restarted or overloaded does not answer for a while; jobs go on."""
+
+
+@dataclass
+class Jobs:
+    """Shared by all runs of a lab and by all its threads; `say` tells whoever sits there."""
+
+    registry: Registry
+    pauses_s: tuple[float, ...] = PAUSES_S
+    say: Callable[[str], None] = print
+    slurm: Slurm = field(default_factory=Slurm)
+    _rows: dict[int, QueueRow] = field(default_factory=dict)
+    _asked_at_s: float = -1e9
+    _answered_at_s: float = -1e9
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    @cached_property
+    def cluster(self) -> str:
+        """Name of the cluster, by which its job ids are told from another's."""
+        return self.slurm.cluster()
+
+    def records(self) -> list[Record]:
+        """All records, after a look at those whose jobs had not ended."""
+        records = self.registry.all()
+        if any(record.status is None for record in records):
+            self.statuses(records)
+            records = self.registry.all()
+        return records
+
+    def look(self, record: Record, max_age_s: float | None = None) -> tuple[Status, Record]:
+        """Status and record of one job as they are now."""
+        if record.status is not None:
+            return record.status, record
+        status = self.statuses([record], max_age_s)[record.token]
+        if status.ended:
+            record = next((r for r in self.registry.all() if r.token == record.token), record)
+        return status, record
+
+    def cancel(self, record: Record) -> None:
+        status, record = self.look(record)
+        job = f"{record.name}: job {record.job_id}"
+        if status.ended:
+            self.say(f"{job} has ended already: {status.words}")
+            return
+        if not record.token or record.cluster != self.cluster:
+            raise LabError(
+                f"{job} was not submitted from here to this cluster, where its number may be "
+                "another's job; cancel it where it runs"
+            )
+        self.registry.update(record, cancel_asked=True)
+        self.slurm.cancel([record.job_id])
+        self.forget()
+        self.say(f"{job} is being cancelled")
+
+    def pause_s(self, looks: int) -> float:
+        """How long to wait before the look of this number (0, 1, 2 …)."""
+        return self.pauses_s[min(looks, len(self.pauses_s) - 1)]
+
+    @property
+    def fresh_s(self) -> float:
+        """How old an answer may be for those who ask in passing: the first pause there is."""
+        return self.pause_s(1)
+
+    def statuses(
+        self, records: Iterable[Record], max_age_s: float | None = None
+    ) -> dict[str, Status]:
+        """Token → status, with at most one squeue and one sacct for all that have not ended."""
+        max_age_s = self.fresh_s if max_age_s is None else max_age_s
+        table = {record.token: record.status for record in records}
+        open_records = [record for record in records if table[record.token] is None]
+        if open_records:
+            with self._lock:
+                self._look(max_age_s)
+                table |= self._judge(open_records)
+        return {token: status or Status() for token, status in table.items()}
+
+    def rows(self) -> list[QueueRow]:
+        with self._lock:
+            self._look(self.fresh_s)
+            return list(self._rows.values())
+
+    def forget(self) -> None:
+        """The next question goes to Slurm: something was just submitted, released or cancelled."""
+        self._asked_at_s = -1e9
+
+    def _look(self, max_age_s: float) -> None:
+        if time.monotonic() - self._asked_at_s < max_age_s:
+            return
+        self._asked_at_s = time.monotonic()
+        try:
+            self._rows = {row.job_id: row for row in self.slurm.queue()}
+            self._answered_at_s = time.monotonic()
+        except SlurmError:
+            if time.monotonic() - self._answered_at_s > PATIENCE_WITH_SLURM_S:
+                raise
+
+    def _judge(self, records: list[Record]) -> dict[str, Status]:
+        here = [record for record in records if record.cluster == self.cluster]
+        table = {record.token: self._from_queue(record) for record in here}
+        unseen = [record for record in here if table[record.token] is None]
+        accounts = self.slurm.accounting([record.job_id for record in unseen]) if unseen else {}
+        for record in unseen:
+            name, status = accounts.get(record.job_id, ("", Status()))
+            known = status.state != UNKNOWN and name == record.name
+            table[record.token] = status if known else self._from_files(record)
+        elsewhere = {r.token: self._from_files(r) for r in records if r not in here}
+        return {r.token: self._settled(r, (table | elsewhere)[r.token]) for r in records}
+
+    def _from_queue(self, record: Record) -> Status | None:
+        """A job with this id but another mark is another cluster's, or of a box made anew."""
+        row = self._rows.get(record.job_id)
+        if row is None or (row.comment and row.comment != record.mark):
+            return None
+        if not row.comment and row.name != record.name:
+            return None
+        return replace(row.status, exit_code=self.registry.paths(record).read_exit_code())
+
+    def _from_files(self, record: Record) -> Status:
+        code = self.registry.paths(record).read_exit_code()
+        if code is not None:
+            state = "COMPLETED" if code == 0 else "FAILED"
+            if record.cancel_asked and code:
+                state = "CANCELLED"
+            return Status(state=state, exit_code=code, source="exit_code")
+        if record.cancel_asked:
+            return Status(state="CANCELLED", source="record")
+        return Status()
+
+    def _settled(self, record: Record, status: Status | None) -> Status:
+        """Ended is ended: written down, because Slurm forgets its jobs after some minutes."""
+        status = status or Status()
+        if status.ended:
+            if status.exit_code is None:
+                status = replace(status, exit_code=self.registry.paths(record).read_exit_code())
+            self.registry.settle(record, status)
+        return status

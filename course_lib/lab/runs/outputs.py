@@ -1,0 +1,134 @@
+"""What a run left behind: its recipe, script and log, and what the readers make of its files."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from course_lib.lab.errors import DeletedRunError
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.script import Script
+from course_lib.lab.queue import states
+from course_lib.lab.queue.jobs import Jobs
+from course_lib.lab.queue.records import Record
+from course_lib.lab.runs.followed import FollowedJob
+
+LAST_LINES = 15
+
+
+class RunOutputs(FollowedJob):
+    """A reader's answer is kept until the file or folder that it read changes."""
+
+    def __init__(self, jobs: Jobs, record: Record):
+        super().__init__(jobs, record)
+        self._read: dict[str, tuple[object, Any]] = {}
+
+    @property
+    def deleted(self) -> bool:
+        return not self.folder.is_dir()
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        return Recipe.from_dict(self._asked.get("recipe", self._asked))
+
+    @cached_property
+    def site(self) -> dict[str, Any]:
+        """The site as it was when this was submitted."""
+        return dict(self._asked.get("site", {}))
+
+    @cached_property
+    def _asked(self) -> dict[str, Any]:
+        return tomllib.loads(self._kept(self.paths.recipe).read_text(encoding="utf-8"))
+
+    @cached_property
+    def script(self) -> Script:
+        return Script(self.name, self._kept(self.paths.script).read_text(encoding="utf-8"))
+
+    @property
+    def text(self) -> str:
+        """The log as it stands; empty before the job has started."""
+        try:
+            return self.log_file.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def tail(self, lines: int = LAST_LINES) -> str:
+        """The last lines of the log, read from its end: logs may be large."""
+        try:
+            with self.log_file.open("rb") as file:
+                size = file.seek(0, 2)
+                file.seek(max(0, size - 400 * lines))
+                text = file.read().decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    @property
+    def error(self) -> str:
+        """Empty unless the run ended badly: what happened, its cause, the end of its log."""
+        status = self.status
+        if status.state in states.ENDED_WELL or not (
+            status.ended or status.state == states.UNKNOWN
+        ):
+            return ""
+        text = f"{self.name} (job {self.job_id}) {status.words}."
+        if cause := self.failure:
+            text += f"\n\n{cause}"
+        if tail := self.tail():
+            indented = "\n".join(f"  {line}" for line in tail.splitlines())
+            return f"{text}\n\nThe last lines of {self.log_file}:\n{indented}"
+        return f"{text}\n\nIt printed nothing ({self.log_file})."
+
+    @property
+    def failure(self) -> Any:
+        """The first cause of a failed run, or None."""
+        return self._reader("failure", self.log_file) if self.log_file.exists() else None
+
+    @property
+    def log(self) -> Any:
+        """The training log as tables: `log.world`, `log.iterations`, `log.evaluations` …"""
+        return self._reader("training_log", self._kept(self.paths.log))
+
+    @property
+    def nccl(self) -> Any:
+        return self._reader("nccl", self._kept(self.paths.log))
+
+    @property
+    def memory(self) -> Any:
+        return self._reader("memory", self._kept(self.paths.memory))
+
+    @property
+    def profile(self) -> Any:
+        return self._reader("profile", self._kept(self.paths.profile))
+
+    @property
+    def links(self) -> Any:
+        return self._reader("links", self._kept(self.paths.links))
+
+    @property
+    def monitor(self) -> Any:
+        return self._reader("monitor", self._kept(self.paths.monitor))
+
+    def _kept(self, path: Path) -> Path:
+        if self.deleted:
+            raise DeletedRunError(
+                f"{self.name} (job {self.job_id}) was deleted, {path.name} with it: {self.folder} "
+                "is gone. Run the cell that submits it once more; it makes a new run"
+            )
+        return path
+
+    def _reader(self, name: str, path: Path) -> Any:
+        from course_lib import read
+
+        stamp = _stamp(path)
+        if name not in self._read or self._read[name][0] != stamp:
+            self._read[name] = (stamp, getattr(read, name)(path))
+        return self._read[name][1]
+
+
+def _stamp(path: Path) -> object:
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    stats = [(file.name, file.stat()) for file in files if file.exists()]
+    return [(name, stat.st_mtime_ns, stat.st_size) for name, stat in stats]

@@ -1,0 +1,100 @@
+"""The live panel of a run: state in words, a bar, the last numbers, a button that cancels.
+
+It works without a front end too (the widgets then talk to nobody). At its end it gives way to
+plain text, so that a saved notebook shows a sentence instead of a dead widget.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from course_lib.lab.errors import LabError
+from course_lib.lab.queue.states import Status
+from course_lib.lab.runs.progress import Progress, details
+
+if TYPE_CHECKING:
+    from course_lib.lab.runs.outputs import RunOutputs
+
+CELL = "padding: 0 1.5em 0 0"
+LOAD_BYTES = 64 << 10
+"""Of each node: some minutes of looks."""
+
+
+class Panel:
+    def __init__(self, run: RunOutputs):
+        import ipywidgets as widgets
+        from IPython.display import display
+
+        self._run = run
+        self._stamp: list[int] = []
+        self._head = widgets.HTML()
+        self._bar = widgets.FloatProgress(
+            min=0.0, max=1.0, layout=widgets.Layout(width="auto", flex="1 1 auto")
+        )
+        self._numbers = widgets.HTML()
+        self._load = widgets.HTML()
+        self._button = widgets.Button(
+            description="Cancel", tooltip=f"scancel {run.job_id}", icon="stop"
+        )
+        self._button.on_click(self._cancel)
+        _answer_while_busy(self._button)
+        row = widgets.HBox([self._bar, self._button], layout=widgets.Layout(align_items="center"))
+        self._box = widgets.VBox(
+            [self._head, row, self._numbers, self._load], layout=widgets.Layout(max_width="46em")
+        )
+        self._handle = display(self._box, display_id=True)
+
+    def show(self, status: Status, progress: Progress) -> None:
+        name = escape(f"{self._run.name} (job {self._run.job_id})")
+        where = f" on {escape(status.nodes)}" if status.nodes else ""
+        _set(self._head, f"<b>{name}</b>: {escape(status.words)}{where}")
+        self._bar.value = progress.share
+        cells = "".join(
+            f'<td style="{CELL}">{escape(label)}<br><b>{escape(value)}</b></td>'
+            for label, value in details(progress)
+        )
+        _set(self._numbers, f"<table><tr>{cells}</tr></table>" if cells else "")
+        _set(self._load, self._looks())
+
+    def _looks(self) -> str:
+        """The load of nodes and ranks, where the job records it."""
+        folder = self._run.paths.monitor
+        stamp = [file.stat().st_mtime_ns for file in folder.glob("*.jsonl")]
+        if not stamp or stamp == self._stamp:
+            return str(self._load.value)
+        self._stamp = stamp
+        from course_lib import read, show
+
+        return str(show.monitor_panel(read.monitor(folder, LOAD_BYTES)))
+
+    def close(self, line: str, status: Status, progress: Progress) -> None:
+        if self._handle is not None:
+            self._handle.update({"text/plain": line}, raw=True)
+        self._box.close()
+
+    def _cancel(self, _: Any) -> None:
+        """Runs in another thread while the cell is at work; what goes wrong is shown here."""
+        self._button.disabled = True
+        self._button.description = "Cancelling"
+        try:
+            self._run.cancel()
+        except LabError as error:
+            self._button.tooltip = str(error)
+            self._button.description = "Not cancelled"
+
+
+def _answer_while_busy(widget: Any) -> None:
+    """Lets a click through while the cell runs.
+
+    JupyterLab sends it to a thread of its own; ipykernel 7 would bring it back to where the widget
+    was last used from, which is the busy cell, unless it has no note of that.
+    """
+    if widget.comm is not None:
+        vars(widget.comm).pop("_reply_subshell_id", None)
+
+
+def _set(widget: Any, value: str) -> None:
+    """Only what changed goes to the browser."""
+    if widget.value != value:
+        widget.value = value

@@ -1,0 +1,62 @@
+"""Rows of the tables that the lab shows."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from course_lib.lab.queue.records import Record
+from course_lib.lab.queue.slurm import QueueRow
+from course_lib.lab.queue.states import Status
+
+RUN_COLUMNS = [
+    "name", "job_id", "state", "reason", "site", "devices", "submitted", "elapsed_s",
+    "device_hours", "folder",
+]  # fmt: skip
+QUEUE_COLUMNS = ["job_id", "name", "state", "reason", "elapsed_s", "time_limit", "nodes", "course"]
+
+
+def run_row(record: Record, status: Status) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "job_id": record.job_id,
+        "state": status.state,
+        "reason": status.words,
+        "site": record.site,
+        "devices": record.devices,
+        "submitted": datetime.fromtimestamp(record.submitted_unix_s).replace(microsecond=0),
+        "elapsed_s": status.elapsed_s,
+        "device_hours": round(record.device_hours, 4) if status.ended else None,
+        "folder": "" if record.cleaned else f"runs/{record.folder}",
+    }
+
+
+def queue_row(row: QueueRow, ours: bool) -> dict[str, Any]:
+    return {
+        "job_id": row.job_id,
+        "name": row.name,
+        "state": row.status.state,
+        "reason": row.status.words,
+        "elapsed_s": row.status.elapsed_s,
+        "time_limit": row.time_limit,
+        "nodes": row.status.nodes or row.node_count,
+        "course": ours,
+    }
+
+
+def plain(columns: list[str], rows: list[dict[str, Any]]) -> str:
+    """The same table for a terminal, without pandas, which takes longer to load than to print."""
+    cells = [columns, *([_cell(row[name]) for name in columns] for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in cells
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
