@@ -8,8 +8,8 @@ import socket
 from typing import TYPE_CHECKING
 
 from course_lib.box.node import wire
-from course_lib.box.node.allot import Busy, Impossible, Request, allot
 from course_lib.box.node.step import Step
+from course_lib.box.scheduling.step_placement import Busy, Impossible, Request, allot
 
 if TYPE_CHECKING:
     from course_lib.box.node.supervisor import Supervisor

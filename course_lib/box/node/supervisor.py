@@ -23,9 +23,10 @@ from course_lib.box.node.script import BatchScript
 from course_lib.box.node.steps import Steps
 from course_lib.box.node.warm import shims
 from course_lib.box.node.warm.decide import Loaded
-from course_lib.box.queue import schedule, state
+from course_lib.box.queue import state
 from course_lib.box.queue.records import Allocation, Job
 from course_lib.box.queue.store import HomeGone, StateError, belong
+from course_lib.box.scheduling import first_come
 
 LOCK_TRIES = 20
 LOOK_S = 1.0
@@ -170,7 +171,7 @@ class Supervisor:
         elif do == "signal":
             self.steps.signal(request)
         elif do == "pass":
-            insist(schedule.run_pass)
+            insist(first_come.run_pass)
         elif do == "reload":
             job = insist(lambda: state.read_job(self.job_id))
             if job is not None:
@@ -199,4 +200,4 @@ class Supervisor:
         probe.forget()
         insist(lambda: state.mark_completing(self.job_id, "NODE_FAIL", 1))
         insist(lambda: state.finish(self.job_id, "NODE_FAIL", 1))
-        insist(schedule.run_pass)
+        insist(first_come.run_pass)

@@ -6,7 +6,7 @@ by NUL, because a file name or a variable need not be UTF-8.
 
 from __future__ import annotations
 
-from course_lib.box.record import Record
+from course_lib.box.frozen_record import Record
 from course_lib.box.settings import UNLIMITED
 
 PENDING, RUNNING = "PENDING", "RUNNING"

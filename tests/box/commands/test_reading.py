@@ -6,9 +6,10 @@ import time
 
 import pytest
 
-from course_lib.box.commands import begin, script
-from course_lib.box.commands.failure import Failure
-from course_lib.box.commands.getopt import Syntax, UsageError
+from course_lib.box.commands.shared import dates
+from course_lib.box.commands.shared.errors import Failure
+from course_lib.box.commands.shared.getopt import Syntax, UsageError
+from course_lib.box.commands.submit import batch_script
 from course_lib.box.formats import columns
 from course_lib.box.settings import (
     LOWEST_LINK_GBIT,
@@ -80,12 +81,12 @@ def test_a_wrong_option_is_refused_in_getopts_words(words, complaint):
     ],
 )
 def test_a_directive_is_split_into_words(line, words):
-    assert script.words(line, "job.sh", 2) == words
+    assert batch_script.words(line, "job.sh", 2) == words
 
 
 def test_an_open_quote_is_shown_with_what_is_left_of_its_line():
     with pytest.raises(Failure) as caught:
-        script.words(' -N1 --comment="a b', "job.sh", 2)
+        batch_script.words(' -N1 --comment="a b', "job.sh", 2)
     assert caught.value.lines == ('job.sh: line 2: Unmatched `"` in [ --comment="a b]',)
     assert caught.value.kind == "fatal"
 
@@ -93,7 +94,7 @@ def test_an_open_quote_is_shown_with_what_is_left_of_its_line():
 def test_directives_end_at_the_first_command():
     text = b"#!/bin/sh\n#SBATCH -N1\n #SBATCH -N2\n##SBATCH -N3\n\n# x\n"
     text += b"#SBATCH -n4\ntrue\n#SBATCH -n5\n"
-    assert script.directives(text, "x") == [["-N1"], ["-n4"]]
+    assert batch_script.directives(text, "x") == [["-N1"], ["-n4"]]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_directives_end_at_the_first_command():
 )
 def test_what_is_no_batch_script_is_refused(text, complaint):
     with pytest.raises(Failure) as caught:
-        script.check(text)
+        batch_script.check(text)
     assert caught.value.lines[0] == complaint
 
 
@@ -138,21 +139,21 @@ def test_what_is_no_time_limit_is_refused(text):
 
 def test_begin_times_are_understood():
     now_s = time.time()
-    assert begin.parse("now+1hour") == pytest.approx(now_s + 3600, abs=5)
-    assert begin.parse("now+60") == pytest.approx(now_s + 60, abs=5)
-    assert begin.parse("now+2days") == pytest.approx(now_s + 172800, abs=5)
-    assert time.localtime(begin.parse("2030-01-20T12:34:00"))[:5] == (2030, 1, 20, 12, 34)
-    assert time.localtime(begin.parse("2030-01-20"))[:4] == (2030, 1, 20, 0)
-    assert time.localtime(begin.parse("012030"))[:3] == (2030, 1, 20)
-    assert time.localtime(begin.parse("01/20/30"))[:3] == (2030, 1, 20)
-    assert time.localtime(begin.parse("teatime")).tm_hour == 16
-    assert begin.parse("00:00") > now_s, "a time of day that is over means tomorrow"
+    assert dates.parse("now+1hour") == pytest.approx(now_s + 3600, abs=5)
+    assert dates.parse("now+60") == pytest.approx(now_s + 60, abs=5)
+    assert dates.parse("now+2days") == pytest.approx(now_s + 172800, abs=5)
+    assert time.localtime(dates.parse("2030-01-20T12:34:00"))[:5] == (2030, 1, 20, 12, 34)
+    assert time.localtime(dates.parse("2030-01-20"))[:4] == (2030, 1, 20, 0)
+    assert time.localtime(dates.parse("012030"))[:3] == (2030, 1, 20)
+    assert time.localtime(dates.parse("01/20/30"))[:3] == (2030, 1, 20)
+    assert time.localtime(dates.parse("teatime")).tm_hour == 16
+    assert dates.parse("00:00") > now_s, "a time of day that is over means tomorrow"
 
 
 @pytest.mark.parametrize("text", ["abc", "now+x", "2020-13-01", "25:00", "now*3", "1/2/3/4/5"])
 def test_what_is_no_begin_time_is_refused(text):
-    with pytest.raises(begin.TimeError):
-        begin.parse(text)
+    with pytest.raises(dates.TimeError):
+        dates.parse(text)
 
 
 def test_a_format_lays_out_cuts_and_keeps_what_it_does_not_know():

@@ -1,0 +1,53 @@
+"""Finds what died with nobody looking; every command does this before it answers."""
+
+from __future__ import annotations
+
+import time
+
+from course_lib.box.dispatch import dispatcher
+from course_lib.box.queue import rows, state
+from course_lib.box.queue.records import Job
+from course_lib.box.queue.store import StateError
+from course_lib.box.scheduling import first_come
+
+GRACE_S = 5.0
+"""Time for a supervisor to come up before it is started once more."""
+GIVE_UP_S = 60.0
+
+
+def heal() -> bool:
+    """Ends what is left of jobs whose supervisor died. True if anything changed."""
+    from course_lib.box.node import launch
+
+    if launch.inside_job() is not None:
+        return False
+    with rows.snapshot() as db:
+        holding = rows.jobs(db, "state = 'RUNNING' OR completing = 1")
+        watched = dispatcher.next_look_s(db) is not None
+    changed = [job.id for job in holding if not launch.is_alive(job) and _bury(job)]
+    if changed:
+        first_come.run_pass()
+    if watched:
+        dispatcher.ensure()
+    return bool(changed)
+
+
+def try_to_heal() -> None:
+    """For commands that only ask: where nothing can be written, what is known is still shown."""
+    try:
+        heal()
+    except (StateError, OSError):
+        return
+
+
+def _bury(job: Job) -> bool:
+    from course_lib.box.node import launch
+
+    if not job.supervisor_pid and not job.completing:
+        age_s = time.time() - job.start_s
+        if age_s < GIVE_UP_S:
+            if age_s > GRACE_S or launch.died_at_its_start(job.id):
+                launch.start_supervisor(job.id)
+            return False
+    launch.bury(job)
+    return state.bury(job)
