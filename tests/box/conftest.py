@@ -136,19 +136,19 @@ class Box:
         return found
 
     def job_processes(self) -> dict[int, str]:
-        """Those of jobs: neither the warm process nor the keeper nor a command."""
-        keepers = set()
+        """Those of jobs: neither the warm process nor the dispatcher nor a command."""
+        others = set()
         for pid in self.processes():
             try:
                 line = Path(f"/proc/{pid}/cmdline").read_bytes()
             except OSError:
                 continue
-            if b"dispatcher.main" in line or b"command_entry.py" in line:
-                keepers.add(pid)
+            if b"dispatcher_process.main" in line or b"command_entry.py" in line:
+                others.add(pid)
         return {
             pid: name
             for pid, name in self.processes().items()
-            if pid not in keepers and name != "box-warm"
+            if pid not in others and name != "box-warm"
         }
 
     def close(self) -> None:

@@ -1,48 +1,51 @@
-"""Finds what died with nobody looking; every command does this before it answers."""
+"""Brings the queue up to date with what died with nobody looking."""
 
 from __future__ import annotations
 
 import time
 
-from course_lib.box.dispatch import dispatcher
-from course_lib.box.queue import rows, state
+from course_lib.box.dispatch import dispatcher, lost_jobs, passes
+from course_lib.box.node import launch
+from course_lib.box.queue import rows, state, store
 from course_lib.box.queue.records import Job
-from course_lib.box.queue.store import StateError
-from course_lib.box.scheduling import first_come
 
 GRACE_S = 5.0
 """Time for a supervisor to come up before it is started once more."""
 GIVE_UP_S = 60.0
 
 
-def heal() -> bool:
-    """Ends what is left of jobs whose supervisor died. True if anything changed."""
-    from course_lib.box.node import launch
-
-    if launch.inside_job() is not None:
-        return False
-    with rows.snapshot() as db:
-        holding = rows.jobs(db, "state = 'RUNNING' OR completing = 1")
-        watched = dispatcher.next_look_s(db) is not None
-    changed = [job.id for job in holding if not launch.is_alive(job) and _bury(job)]
-    if changed:
-        first_come.run_pass()
-    if watched:
+def bring_up_to_date() -> None:
+    """Every command does this before it answers, and leaves a dispatcher where one is needed."""
+    if launch.inside_job() is None and end_dead_jobs():
         dispatcher.ensure()
-    return bool(changed)
 
 
-def try_to_heal() -> None:
+def try_to_bring_up_to_date() -> None:
     """For commands that only ask: where nothing can be written, what is known is still shown."""
     try:
-        heal()
-    except (StateError, OSError):
+        bring_up_to_date()
+    except (store.StateError, OSError):
         return
 
 
-def _bury(job: Job) -> bool:
-    from course_lib.box.node import launch
+def end_dead_jobs() -> bool:
+    """Ends what is left of jobs whose supervisor died, and gives their nodes to others.
 
+    True where a dispatcher has something to wait for.
+    """
+    with rows.snapshot() as db:
+        holding = rows.jobs(db, rows.HOLDING_NODES)
+        lost = store.lost_jobs(db)
+        watched = passes.next_look_s(db) is not None
+    lost_jobs.end(lost)
+    ended = [job.id for job in holding if not launch.is_alive(job) and _end(job)]
+    if ended:
+        passes.run_pass()
+    return watched
+
+
+def _end(job: Job) -> bool:
+    """False where its supervisor may still come up, or something happened to it meanwhile."""
     if not job.supervisor_pid and not job.completing:
         age_s = time.time() - job.start_s
         if age_s < GIVE_UP_S:
@@ -50,4 +53,4 @@ def _bury(job: Job) -> bool:
                 launch.start_supervisor(job.id)
             return False
     launch.bury(job)
-    return state.bury(job)
+    return state.record_dead_supervisor(job)

@@ -6,7 +6,7 @@ import os
 import time
 
 from course_lib.box import hostlist
-from course_lib.box.queue.records import CANCELLED, PENDING, RUNNING, Allocation, Job, Step
+from course_lib.box.queue.records import CANCELLED, PENDING, RUNNING, Allocation, Job, StepRecord
 from course_lib.box.scheduling.job_placement import cpus_for, devices_wanted
 
 COMPACT = {
@@ -42,7 +42,7 @@ class JobView:
         self.job = job
         self.parts = parts
         self.now_s = now_s or time.time()
-        self.steps: list[Step] = []
+        self.steps: list[StepRecord] = []
         self.dependency = job.dependency
         """What it still waits for, as Slurm words it; filled in by who has the state at hand."""
 

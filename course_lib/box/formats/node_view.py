@@ -86,8 +86,8 @@ def boot_s() -> float:
 
 def views(db: Connection, box: settings.Settings) -> list[NodeView]:
     found = {name: NodeView(name, box) for name in box.node_names}
-    active = {job.id: job for job in rows.jobs(db, "state = 'RUNNING' OR completing = 1")}
-    where = "job_id IN (SELECT id FROM job WHERE state = 'RUNNING' OR completing = 1)"
+    active = {job.id: job for job in rows.jobs(db, rows.HOLDING_NODES)}
+    where = f"job_id IN (SELECT id FROM job WHERE {rows.HOLDING_NODES})"  # noqa: S608
     for job_id, part in rows.all_allocations(db, where):
         if part.node not in found or job_id not in active:
             continue

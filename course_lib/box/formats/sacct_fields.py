@@ -11,7 +11,7 @@ import os
 from course_lib.box.formats import times
 from course_lib.box.formats.job_view import JobView
 from course_lib.box.formats.squeue_fields import units
-from course_lib.box.queue.records import CANCELLED, FAILED, TIMEOUT, Step
+from course_lib.box.queue.records import CANCELLED, FAILED, TIMEOUT, StepRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ NODE_MEMORY_MIB: list[int] = [0]
 class Line:
     """A job, or one of its steps, as one line of sacct."""
 
-    def __init__(self, view: JobView, step: Step | None, steps: list[Step]) -> None:
+    def __init__(self, view: JobView, step: StepRecord | None, steps: list[StepRecord]) -> None:
         self.view = view
         self.job = view.job
         self.step = step
@@ -89,7 +89,7 @@ class Line:
         return self.job.state
 
     @staticmethod
-    def _step_state(step: Step) -> str:
+    def _step_state(step: StepRecord) -> str:
         if step.cancelled_by >= 0 and step.end_s:
             return f"CANCELLED by {step.cancelled_by}"
         return CANCELLED if step.state == FAILED and step.exit_signal else step.state
@@ -111,7 +111,7 @@ def of_job(value: Callable[[Line], str]) -> Callable[[Line], str]:
     return lambda line: "" if line.step else value(line)
 
 
-def of_step(value: Callable[[Step], str], *, batch: bool = True) -> Callable[[Line], str]:
+def of_step(value: Callable[[StepRecord], str], *, batch: bool = True) -> Callable[[Line], str]:
     def content(line: Line) -> str:
         step = line.step
         return value(step) if step and (batch or step.step != "batch") else ""

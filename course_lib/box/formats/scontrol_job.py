@@ -10,7 +10,7 @@ from course_lib.box.formats.job_view import JobView
 from course_lib.box.formats.squeue_fields import memory, null, over_subscribe, tres, units
 from course_lib.box.hostlist import compress_sorted
 from course_lib.box.node import patterns
-from course_lib.box.queue.records import PENDING, Allocation, Job, Step
+from course_lib.box.queue.records import PENDING, Allocation, Job, StepRecord
 
 SEPARATOR = "\n   "
 SHOWN_SIGNS = re.compile("%([jAuxa])")
@@ -169,7 +169,7 @@ def shown_path(job: Job, pattern: bytes) -> str:
     return SHOWN_SIGNS.sub(lambda sign: values[sign[1]], os.fsdecode(path))
 
 
-def step_paragraph(step: Step, view: JobView) -> str:
+def step_paragraph(step: StepRecord, view: JobView) -> str:
     batch = step.step == "batch"
     held = f",gres/gpu={step.devices}" if step.devices else ""
     lines = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from course_lib.box.formats import times
 from course_lib.box.formats.job_view import JobView
 from course_lib.box.queue import rows
-from course_lib.box.queue.records import Step
+from course_lib.box.queue.records import StepRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class StepView:
-    def __init__(self, view: JobView, step: Step) -> None:
+    def __init__(self, view: JobView, step: StepRecord) -> None:
         self.view = view
         self.step = step
 

@@ -25,6 +25,13 @@ def take_priority(db: Connection) -> int:
     return priority
 
 
+def hold(job: Job, by: str) -> None:
+    """`by`: user or admin. A running job is held once it is queued again."""
+    shown = {"reason": "JobHeldUser" if by == "user" else "JobHeldAdmin"}
+    with transaction() as db:
+        rows.change(db, job.id, hold=by, eligible_s=0.0, **shown if job.state == PENDING else {})
+
+
 def release(job_id: int) -> None:
     """Lets a held job into the order, at its end."""
     with transaction() as db:

@@ -147,7 +147,7 @@ class Job(Record):
         return {name: value for name, _, value in pairs}
 
 
-class Step(Record):
+class StepRecord(Record):
     job_id: int
     step: str
     """`batch`, `0`, `1` …"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import _sqlite3 as sqlite3  # as in store.py
 
 from course_lib.box.queue import store
-from course_lib.box.queue.records import Allocation, Job, Step
+from course_lib.box.queue.records import Allocation, Job, StepRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +16,9 @@ HEAVY = ("script", "argv", "environment", "rlimits", "step_options", "submit_lin
 """Columns that only who runs or shows one job reads; together they are kilobytes per job."""
 LIGHT_COLUMNS = [name for name in Job.__annotations__ if name not in HEAVY]
 READ_AT_ONCE = 16
+HOLDING_NODES = "(state = 'RUNNING' OR completing = 1)"
 ALL_COLUMNS = list(Job.__annotations__)
-STEP_COLUMNS = ", ".join(Step.__annotations__)
+STEP_COLUMNS = ", ".join(StepRecord.__annotations__)
 
 
 class transaction:
@@ -104,13 +105,15 @@ def job(db: sqlite3.Connection, job_id: int) -> Job | None:
     return found[0] if found else None
 
 
-def steps(db: sqlite3.Connection, where: str = "1", values: tuple[object, ...] = ()) -> list[Step]:
+def steps(
+    db: sqlite3.Connection, where: str = "1", values: tuple[object, ...] = ()
+) -> list[StepRecord]:
     rows = db.execute(
         f"SELECT {STEP_COLUMNS} FROM step WHERE {where} ORDER BY job_id, start_s, rowid",  # noqa: S608
         values,
     )
-    names = Step.fields()
-    return [Step.of_row(names, row) for row in rows]
+    names = StepRecord.fields()
+    return [StepRecord.of_row(names, row) for row in rows]
 
 
 def insert(db: sqlite3.Connection, table: str, values: dict[str, object]) -> None:

@@ -23,7 +23,7 @@ from course_lib.box.queue.records import (
     TIMEOUT,
     Allocation,
     Job,
-    Step,
+    StepRecord,
 )
 from course_lib.box.queue.rows import snapshot, transaction
 
@@ -61,7 +61,7 @@ def read_allocation(job_id: int) -> list[Allocation]:
         return rows.allocations(db, job_id)
 
 
-def read_steps(job_id: int) -> list[Step]:
+def read_steps(job_id: int) -> list[StepRecord]:
     with snapshot() as db:
         return rows.steps(db, "job_id = ?", (job_id,))
 
@@ -80,7 +80,7 @@ def claim(job_id: int, pid: int, ticks: int) -> Job | None:
         return rows.job(db, job_id)
 
 
-def add_step(values: dict[str, object]) -> Step | None:
+def add_step(values: dict[str, object]) -> StepRecord | None:
     """Begins a step; without a `step` it gets the next number. None if the job is over."""
     with transaction() as db:
         job = rows.job(db, int(str(values["job_id"])))
@@ -89,8 +89,8 @@ def add_step(values: dict[str, object]) -> Step | None:
         if "step" not in values:
             names = [s.step for s in rows.steps(db, "job_id = ?", (job.id,))]
             values = {**values, "step": str(sum(name.isdigit() for name in names))}
-        step = Step(**{"start_s": time.time(), **values})
-        rows.insert(db, "step", {name: getattr(step, name) for name in Step.fields()})
+        step = StepRecord(**{"start_s": time.time(), **values})
+        rows.insert(db, "step", {name: getattr(step, name) for name in StepRecord.fields()})
     return step
 
 
@@ -197,7 +197,7 @@ def finish(job_id: int, state: str = COMPLETED, exit_code: int = 0, exit_signal:
         _end_open_steps(db, job_id, final)
 
 
-def bury(seen: Job) -> bool:
+def record_dead_supervisor(seen: Job) -> bool:
     """The supervisor is dead and nothing of the job is left: NODE_FAIL, or queued again.
 
     Not where the job has ended, or begun anew, since it was `seen`.

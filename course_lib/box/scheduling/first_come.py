@@ -13,35 +13,11 @@ from course_lib.box import settings
 from course_lib.box.queue import pending_jobs, rows
 from course_lib.box.queue.records import CANCELLED, RUNNING, Allocation, Job
 from course_lib.box.scheduling import dependency
-from course_lib.box.scheduling.job_placement import Node, empty_nodes, place
+from course_lib.box.scheduling.job_placement import FreeNode, empty_nodes, place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sqlite3 import Connection
-
-
-def run_pass() -> list[int]:
-    """Gives nodes to the jobs whose turn it is and starts their supervisors."""
-    from course_lib.box.node import launch
-
-    own_job = launch.inside_job()
-    if own_job is not None:
-        _ask_for_pass(own_job)
-        return []
-    with rows.transaction() as db:
-        started = allot_nodes(db, settings.load())
-    for job_id in started:
-        launch.start_supervisor(job_id)
-    return started
-
-
-def _ask_for_pass(own_job: int) -> None:
-    """Inside a job a supervisor would end with the job, so somebody outside starts it."""
-    from course_lib.box.dispatch import dispatcher
-    from course_lib.box.node import control
-
-    if not dispatcher.poke():
-        control.send(own_job, {"do": "pass"})
 
 
 def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
@@ -51,7 +27,7 @@ def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
     by three statements, however many they are.
     """
     now_s = time.time()
-    nodes: list[Node] | None = None
+    nodes: list[FreeNode] | None = None
     blocked_nodes: set[str] = set()
     started: list[int] = []
     seen = [0]
@@ -104,11 +80,11 @@ def _tell_the_others(db: Connection, seen: list[int], now_s: float) -> None:
     )
 
 
-def free_nodes(db: Connection, box: settings.Settings) -> list[Node]:
+def free_nodes(db: Connection, box: settings.Settings) -> list[FreeNode]:
     """The nodes with what running and completing jobs hold taken out."""
     nodes = empty_nodes(box)
     named = {node.name: node for node in nodes}
-    holding = {job.id: job for job in rows.jobs(db, "state = 'RUNNING' OR completing = 1")}
+    holding = {job.id: job for job in rows.jobs(db, rows.HOLDING_NODES)}
     held = rows.all_allocations(
         db, "job_id IN (SELECT id FROM job WHERE state = 'RUNNING' OR completing = 1)"
     )
@@ -127,7 +103,7 @@ def dependency_reason(db: Connection, job: Job) -> str | None:
     return names.get(verdict)
 
 
-def _start(db: Connection, job: Job, parts: list[Allocation], nodes: list[Node]) -> None:
+def _start(db: Connection, job: Job, parts: list[Allocation], nodes: list[FreeNode]) -> None:
     for part in parts:
         next(node for node in nodes if node.name == part.node).take(part, bool(job.exclusive))
     rows.allot(db, job.id, parts)

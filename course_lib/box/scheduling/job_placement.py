@@ -10,7 +10,7 @@ from course_lib.box.queue.records import Allocation, Job
 from course_lib.box.settings import Settings
 
 
-class Node:
+class FreeNode:
     """What is left of a node while a pass hands out its parts."""
 
     def __init__(self, name: str, cpus: int, devices: int) -> None:
@@ -33,9 +33,9 @@ class Node:
         return not self.jobs
 
 
-def empty_nodes(settings: Settings) -> list[Node]:
+def empty_nodes(settings: Settings) -> list[FreeNode]:
     return [
-        Node(name, settings.cpus_per_node, settings.devices_per_node)
+        FreeNode(name, settings.cpus_per_node, settings.devices_per_node)
         for name in settings.node_names
     ]
 
@@ -63,7 +63,7 @@ def gres_count(text: str) -> int:
     return total
 
 
-def place(job: Job, nodes: list[Node]) -> list[Allocation] | None:
+def place(job: Job, nodes: list[FreeNode]) -> list[Allocation] | None:
     """The parts of these nodes that the job would get, or None if it does not fit now."""
     wanted = set(hostlist.expand(job.want_nodes))
     excluded = set(hostlist.expand(job.exclude_nodes))
@@ -82,16 +82,16 @@ def place(job: Job, nodes: list[Node]) -> list[Allocation] | None:
     return None
 
 
-def _is_open(job: Job, node: Node) -> bool:
+def _is_open(job: Job, node: FreeNode) -> bool:
     return node.untouched if job.exclusive else not node.exclusive and bool(node.cpus)
 
 
-def _choices(required: list[Node], others: list[Node], count: int) -> list[list[Node]]:
+def _choices(required: list[FreeNode], others: list[FreeNode], count: int) -> list[list[FreeNode]]:
     """Sets of that many nodes with the required ones in, in node order."""
     free = count - len(required)
     if free < 0:
         return []
-    sets: list[list[Node]] = [[]]
+    sets: list[list[FreeNode]] = [[]]
     for _ in range(free):
         sets = [
             [*chosen, node]
@@ -102,7 +102,7 @@ def _choices(required: list[Node], others: list[Node], count: int) -> list[list[
     return [sorted(chosen, key=lambda node: hostlist.natural(node.name)) for chosen in merged]
 
 
-def _share(job: Job, nodes: list[Node]) -> list[Allocation] | None:
+def _share(job: Job, nodes: list[FreeNode]) -> list[Allocation] | None:
     tasks = _tasks_on(job, nodes)
     devices = _devices_on(job, nodes, tasks) if tasks else None
     if tasks is None or devices is None:
@@ -130,7 +130,7 @@ def cpus_for(job: Job, tasks: int) -> int:
     return max(tasks, 1) * max(job.cpus_per_task, 1)
 
 
-def _tasks_on(job: Job, nodes: list[Node]) -> list[int] | None:
+def _tasks_on(job: Job, nodes: list[FreeNode]) -> list[int] | None:
     """The first node is filled, as long as one task is left for each of the others."""
     if job.tasks_per_node and (not job.tasks_given or len(nodes) > 1):
         enough = not job.tasks_given or job.tasks <= job.tasks_per_node * len(nodes)
@@ -151,7 +151,7 @@ def _tasks_on(job: Job, nodes: list[Node]) -> list[int] | None:
     return given if not left and min(given) > 0 else None
 
 
-def _devices_on(job: Job, nodes: list[Node], tasks: list[int]) -> list[int] | None:
+def _devices_on(job: Job, nodes: list[FreeNode], tasks: list[int]) -> list[int] | None:
     total, per_node, per_task = devices_wanted(job)
     if per_node:
         shares = [per_node] * len(nodes)
@@ -164,7 +164,7 @@ def _devices_on(job: Job, nodes: list[Node], tasks: list[int]) -> list[int] | No
     return shares
 
 
-def _spread(total: int, nodes: list[Node]) -> list[int]:
+def _spread(total: int, nodes: list[FreeNode]) -> list[int]:
     """As many devices as there are on each node in turn, but at least one on every node."""
     shares, left = [], total
     for place_, node in enumerate(nodes):

@@ -13,7 +13,7 @@ NOT_WITHOUT_DEVICES = "Invalid Trackable RESource (TRES) specification"
 
 
 @dataclass(frozen=True)
-class Request:
+class StepRequest:
     """What an srun asks for, with what it inherited from its job already put in."""
 
     nodes: int
@@ -44,7 +44,7 @@ class Busy(Exception):
 
 
 def allot(
-    request: Request, names: list[str], cpus: list[int], free: list[int], devices: list[int]
+    request: StepRequest, names: list[str], cpus: list[int], free: list[int], devices: list[int]
 ) -> Layout:
     """`cpus` of the job and `free` ones, and its devices, on each of its nodes."""
     if not {*request.wanted, *request.excluded} <= set(names):
@@ -76,7 +76,7 @@ def allot(
     return Layout(places=tuple(places), tasks=spread(counts, at_once), cpus=held)
 
 
-def _counts(request: Request, cpus: list[int]) -> list[int]:
+def _counts(request: StepRequest, cpus: list[int]) -> list[int]:
     per_node = request.tasks_per_node
     if per_node and per_node * len(cpus) == request.tasks:
         return [per_node] * len(cpus)
@@ -94,7 +94,7 @@ def _check(needed: list[int], cpus: list[int], free: list[int]) -> None:
         raise Busy
 
 
-def _check_devices(request: Request, counts: list[int], devices: list[int]) -> None:
+def _check_devices(request: StepRequest, counts: list[int], devices: list[int]) -> None:
     if request.no_devices and any(devices):
         raise Impossible(NOT_WITHOUT_DEVICES)
     if request.devices_per_task > max(devices):

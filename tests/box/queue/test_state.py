@@ -62,9 +62,9 @@ def test_a_buried_job_is_a_failed_node(queue):
     job = queue.submit()
     queue.run_pass()
     state.claim(job, 1, 1)
-    assert state.bury(queue.job(job))
+    assert state.record_dead_supervisor(queue.job(job))
     assert (queue.job(job).state, queue.job(job).reason) == ("NODE_FAIL", "NodeDown")
-    assert not state.bury(queue.job(job))
+    assert not state.record_dead_supervisor(queue.job(job))
 
 
 def test_a_job_that_began_anew_is_not_buried_for_its_former_self(queue):
@@ -78,7 +78,7 @@ def test_a_job_that_began_anew_is_not_buried_for_its_former_self(queue):
         rows.change(db, job, begin_s=0.0)
     queue.run_pass()
     assert queue.job(job).state == "RUNNING"
-    assert not state.bury(former)
+    assert not state.record_dead_supervisor(former)
     assert queue.job(job).state == "RUNNING"
 
 

@@ -11,11 +11,10 @@ from course_lib.box.commands.shared import job_filter
 from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.commands.shared.getopt import Syntax
 from course_lib.box.commands.shared.option_values import signal_number
-from course_lib.box.dispatch import upkeep
+from course_lib.box.dispatch import passes, upkeep
 from course_lib.box.queue import state
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
 from course_lib.box.queue.store import StateError
-from course_lib.box.scheduling import first_come
 
 USAGE = "scancel [options] [job id[.step id]...]"
 SYNTAX = Syntax(
@@ -57,12 +56,12 @@ def run(arguments: list[str]) -> int:
         raise Failure("No job identification provided")
     targets = [Target(item) for word in words for item in _split(word)]
     number = _signal(options)
-    upkeep.try_to_heal()
+    upkeep.try_to_bring_up_to_date()
     if filtered:
         targets = _chosen(options, targets)
     codes = [_act(target, number, options) for target in targets]
     with suppress(StateError):  # who ends a job makes a pass too
-        first_come.run_pass()
+        passes.run_pass()
     return max(codes, default=0)
 
 
@@ -83,7 +82,7 @@ def _signal(options: dict[str, str]) -> int:
 
 
 def _chosen(options: dict[str, str], targets: list[Target]) -> list[Target]:
-    choice = job_filter.Choice()
+    choice = job_filter.JobFilter()
     choice.states = _states(options.get("state", ""))
     choice.ids = {target.job_id for target in targets}
     choice.users = _users(options)

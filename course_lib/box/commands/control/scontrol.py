@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
-from course_lib.box.commands.control import scontrol_change, scontrol_show
+from course_lib.box.commands.control import scontrol_hold, scontrol_show
+from course_lib.box.commands.control.scontrol_call import ScontrolCall, complain
+from course_lib.box.commands.control.scontrol_update import update
 from course_lib.box.commands.main import VERSION
 from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.commands.shared.getopt import Syntax
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 USAGE = "scontrol [options] [command]"
 SYNTAX = Syntax(
@@ -21,16 +28,6 @@ reconfigure resume schedloglevel setdebug setdebugflags shutdown suspend takeove
 """
 
 
-class Request:
-    """What is left of the command line, with the switches of the output."""
-
-    def __init__(self, words: list[str], options: dict[str, str]) -> None:
-        self.words = words
-        self.one_line = "oneliner" in options
-        self.details = "details" in options
-        self.quiet = "quiet" in options
-
-
 def run(arguments: list[str]) -> int:
     pairs, words = SYNTAX.parse(arguments)
     options = {name: value or "" for name, value in pairs}
@@ -38,39 +35,30 @@ def run(arguments: list[str]) -> int:
         if name in options:
             raise Unsupported(f"--{name}")
     if words:
-        return _command(Request(words, options))
+        return _command(ScontrolCall(words, options))
     for line in sys.stdin:
         if line.split()[:1] in (["exit"], ["quit"], ["q"]):
             break
         if line.strip():
-            _command(Request(line.split(), options))
+            _command(ScontrolCall(line.split(), options))
     return 0
 
 
-def _command(request: Request) -> int:
-    word = _keyword(request.words[0].lower())
-    if word == "show":
-        return scontrol_show.show(request)
-    if word in scontrol_change.COMMANDS:
-        return scontrol_change.COMMANDS[word](request)
-    if word in SAYINGS:
-        print(SAYINGS[word]())
-        return 0
-    if word == "completing":
-        return 0
-    if word == "write":
-        return scontrol_show.write(request)
+def _command(call: ScontrolCall) -> int:
+    word = _keyword(call.words[0].lower())
+    if word in COMMANDS:
+        return COMMANDS[word](call)
     if word in REFUSED.split():
         raise Unsupported(f"scontrol {word}")
-    print(f"invalid keyword: {request.words[0]}", file=sys.stderr)
+    complain(f"invalid keyword: {call.words[0]}")
     raise Failure()
 
 
 def _keyword(word: str) -> str:
     """As written, or what a beginning of three letters or more can only mean."""
-    known = ["show", "write", "completing", *scontrol_change.COMMANDS, *SAYINGS, *REFUSED.split()]
-    meant = {name for name in known if name.startswith(word)}
-    return meant.pop() if word not in known and len(word) > 2 and len(meant) == 1 else word
+    known = [*COMMANDS, *REFUSED.split()]
+    meant = [name for name in known if name.startswith(word)]
+    return meant[0] if word not in known and len(word) > 2 and len(meant) == 1 else word
 
 
 def _help() -> str:
@@ -79,4 +67,30 @@ def _help() -> str:
     return helptext.of("scontrol", USAGE, SYNTAX)
 
 
-SAYINGS = {"version": lambda: VERSION, "ping": scontrol_show.ping, "help": _help}
+def _ping() -> str:
+    return f"Slurmctld(primary) at {os.uname().nodename.partition('.')[0]} is UP"
+
+
+def _say(text: Callable[[], str]) -> Callable[[ScontrolCall], int]:
+    def put(_: ScontrolCall) -> int:
+        print(text())
+        return 0
+
+    return put
+
+
+COMMANDS: dict[str, Callable[[ScontrolCall], int]] = {
+    "show": scontrol_show.show,
+    "write": scontrol_show.write,
+    "completing": lambda _: 0,  # lists jobs that end too slowly; the box has none
+    "hold": scontrol_hold.hold,
+    "holdu": scontrol_hold.hold,
+    "uhold": scontrol_hold.hold,
+    "release": scontrol_hold.release,
+    "requeue": scontrol_hold.requeue,
+    "requeuehold": scontrol_hold.requeue_and_hold,
+    "update": update,
+    "version": _say(lambda: VERSION),
+    "ping": _say(_ping),
+    "help": _say(_help),
+}

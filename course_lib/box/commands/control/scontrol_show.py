@@ -7,6 +7,7 @@ import sys
 import time
 
 from course_lib.box import hostlist, settings
+from course_lib.box.commands.control.scontrol_call import UNKNOWN_JOB, ScontrolCall, complain
 from course_lib.box.commands.shared.errors import Failure
 from course_lib.box.dispatch import upkeep
 from course_lib.box.hostlist import natural
@@ -17,51 +18,42 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from course_lib.box.commands.control.scontrol import Request
 
-GONE = "Invalid job id specified"
-
-
-def show(request: Request) -> int:
-    words = request.words[1:]
+def show(call: ScontrolCall) -> int:
+    words = call.words[1:]
     while words and words[0].startswith("-"):
-        request.details |= "d" in words[0]
-        request.one_line |= "o" in words[0]
+        call.details |= "d" in words[0]
+        call.one_line |= "o" in words[0]
         words = words[1:]
     if words and "=" in words[0]:  # `show job=12`
         words = [*words[0].split("=", 1), *words[1:]]
     if not words:
-        return _complain("too few arguments for keyword:show")
+        return complain("too few arguments for keyword:show")
     if len(words) > 2:
-        return _complain("too many arguments for keyword:show")
+        return complain("too many arguments for keyword:show")
     entity = words[0].lower()
     found = [name for name in ENTITIES if name.startswith(entity)]
     if entity in ENTITIES:
         found = [entity]
     if not found:
-        return _complain(f"invalid entity:{words[0]} for keyword:show ")
+        return complain(f"invalid entity:{words[0]} for keyword:show ")
     if len(words) > 1 and not words[1] and found[0] == "hostnames":
         return 0
-    return ENTITIES[found[0]](request, words[1] if len(words) > 1 else "")
+    return ENTITIES[found[0]](call, words[1] if len(words) > 1 else "")
 
 
-def _complain(text: str) -> int:
-    print(text, file=sys.stderr)
-    return 1
-
-
-def _say(paragraphs: list[str], request: Request) -> None:
+def _say(paragraphs: list[str], call: ScontrolCall) -> None:
     for text in paragraphs:
-        print(text.replace("\n   ", " ") if request.one_line else text + "\n")
+        print(text.replace("\n   ", " ") if call.one_line else text + "\n")
 
 
-def _job(request: Request, word: str) -> int:
+def _job(call: ScontrolCall, word: str) -> int:
     from course_lib.box.formats.job_view import JobView
     from course_lib.box.formats.scontrol_job import job_paragraph
 
     if word and not word.isdigit():
-        return _complain(f"scontrol_print_job error: {GONE}")
-    upkeep.try_to_heal()
+        return complain(f"scontrol_print_job error: {UNKNOWN_JOB}")
+    upkeep.try_to_bring_up_to_date()
     box = settings.load()
     with rows.snapshot() as db:
         since_s = time.time() - box.job_shown_s
@@ -74,33 +66,33 @@ def _job(request: Request, word: str) -> int:
             view = JobView(job, rows.allocations(db, job.id))
             view.steps = rows.steps(db, "job_id = ?", (job.id,))
             view.dependency = dependency.shown(db, job)
-            paragraphs.append(job_paragraph(view, request.details))
+            paragraphs.append(job_paragraph(view, call.details))
     if not paragraphs:
         if word:
-            return _complain(f"slurm_load_jobs error: {GONE}")
+            return complain(f"slurm_load_jobs error: {UNKNOWN_JOB}")
         print("No jobs in the system")
-    _say(paragraphs, request)
+    _say(paragraphs, call)
     return 0
 
 
-def _node(request: Request, word: str) -> int:
+def _node(call: ScontrolCall, word: str) -> int:
     from course_lib.box.formats.node_view import views
     from course_lib.box.formats.scontrol_node import node_paragraph
 
-    upkeep.try_to_heal()
+    upkeep.try_to_bring_up_to_date()
     box = settings.load()
     with rows.snapshot() as db:
         known = {view.name: view for view in views(db, box)}
     names = _expanded(word) if word else list(known)
     missing = [name for name in names if name not in known]
     shown = [known[name] for name in names if name in known]
-    _say([node_paragraph(view, request.details) for view in shown], request)
+    _say([node_paragraph(view, call.details) for view in shown], call)
     for name in missing:
         print(f"Node {name} not found")
     return 1 if missing else 0
 
 
-def _partition(request: Request, word: str) -> int:
+def _partition(call: ScontrolCall, word: str) -> int:
     from course_lib.box.formats.scontrol_node import partition_paragraph
 
     box = settings.load()
@@ -108,18 +100,18 @@ def _partition(request: Request, word: str) -> int:
         print(f"Partition {word} not found")
         return 1
     names = [word] if word else box.partition_names
-    _say([partition_paragraph(name, box) for name in names], request)
+    _say([partition_paragraph(name, box) for name in names], call)
     return 0
 
 
-def _step(request: Request, word: str) -> int:
+def _step(call: ScontrolCall, word: str) -> int:
     from course_lib.box.formats.job_view import JobView
     from course_lib.box.formats.scontrol_job import step_paragraph
 
     job_text, _, step_text = word.partition(".")
     if word and not job_text.isdigit():
-        return _complain("slurm_get_job_steps error: Invalid job id specified")
-    upkeep.try_to_heal()
+        return complain("slurm_get_job_steps error: Invalid job id specified")
+    upkeep.try_to_bring_up_to_date()
     with rows.snapshot() as db:
         jobs = {job.id: job for job in rows.active_jobs(db)}
         steps = [s for s in rows.steps(db, "end_s = 0") if s.job_id in jobs]
@@ -131,12 +123,12 @@ def _step(request: Request, word: str) -> int:
             print("No job steps in the system")
             return 0
         if int(job_text) not in jobs:
-            return _complain("slurm_get_job_steps error: Invalid job id specified")
+            return complain("slurm_get_job_steps error: Invalid job id specified")
         print(f"Job step {word} not found")
         return 1
     _say(
         [step_paragraph(step, JobView(jobs[step.job_id], parts[step.job_id])) for step in steps],
-        request,
+        call,
     )
     return 0
 
@@ -154,7 +146,7 @@ def _expanded(word: str) -> list[str]:
         raise Failure(code=0) from None
 
 
-def _hostnames(_: Request, word: str) -> int:
+def _hostnames(_: ScontrolCall, word: str) -> int:
     text = word or os.environ.get("SLURM_NODELIST", "")
     if not text:
         print("scontrol: error: host list is empty", file=sys.stderr)
@@ -163,54 +155,50 @@ def _hostnames(_: Request, word: str) -> int:
     return 0
 
 
-def _hostlist(compress: Callable[[list[str]], str]) -> Callable[[Request, str], int]:
-    def put(_: Request, word: str) -> int:
+def _hostlist(compress: Callable[[list[str]], str]) -> Callable[[ScontrolCall, str], int]:
+    def put(_: ScontrolCall, word: str) -> int:
         if not word:
-            return _complain("invalid encode argument")
+            return complain("invalid encode argument")
         if word.startswith("/"):
             try:
                 with open(word, encoding="utf-8") as file:
                     word = ",".join(file.read().split())
             except OSError as error:
-                return _complain(f"scontrol: error: Couldn't open hosts file: {error.strerror}")
+                return complain(f"scontrol: error: Couldn't open hosts file: {error.strerror}")
         print(compress(_expanded(word)))
         return 0
 
     return put
 
 
-def _config(_: Request, __: str) -> int:
+def _config(_: ScontrolCall, __: str) -> int:
     from course_lib.box.formats import scontrol_config
 
     print(scontrol_config.text(settings.load()))
     return 0
 
 
-def _constant(text: str) -> Callable[[Request, str], int]:
-    def put(_: Request, __: str) -> int:
+def _constant(text: str) -> Callable[[ScontrolCall, str], int]:
+    def put(_: ScontrolCall, __: str) -> int:
         print(text)
         return 0
 
     return put
 
 
-def _no_topology(_: Request, __: str) -> int:
+def _no_topology(_: ScontrolCall, __: str) -> int:
     print("scontrol: error: No topology information available", file=sys.stderr)
     return 0
 
 
-def ping() -> str:
-    return f"Slurmctld(primary) at {os.uname().nodename.partition('.')[0]} is UP"
-
-
-def write(request: Request) -> int:
-    words = request.words[1:]
+def write(call: ScontrolCall) -> int:
+    words = call.words[1:]
     if len(words) < 2 or not "batch_script".startswith(words[0]) or not words[1].isdigit():
-        return _complain("invalid write argument")
+        return complain("invalid write argument")
     with rows.snapshot() as db:
         job = rows.job(db, int(words[1]))
     if job is None or not job.script:
-        return _complain(f"job script retrieval failed: {GONE}") - 1
+        return complain(f"job script retrieval failed: {UNKNOWN_JOB}") - 1
     target = words[2] if len(words) > 2 else f"slurm-{job.id}.sh"
     if target == "-":
         sys.stdout.buffer.write(job.script)
@@ -221,13 +209,13 @@ def write(request: Request) -> int:
     return 0
 
 
-def _aliases(_: Request, word: str) -> int:
+def _aliases(_: ScontrolCall, word: str) -> int:
     if word:
         print(word)
     return 0
 
 
-ENTITIES: dict[str, Callable[[Request, str], int]] = {
+ENTITIES: dict[str, Callable[[ScontrolCall, str], int]] = {
     "job": _job,
     "jobid": _job,
     "jobs": _job,

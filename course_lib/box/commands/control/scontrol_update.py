@@ -1,4 +1,4 @@
-"""The fields of a job that `scontrol update` can change."""
+"""scontrol update: changes fields of jobs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import os
 import sys
 
 from course_lib.box import settings
+from course_lib.box.commands.control.scontrol_call import ENDED, ScontrolCall, complain
 from course_lib.box.commands.shared import option_values as read
-from course_lib.box.commands.shared.errors import Failure
-from course_lib.box.queue.records import PENDING, Job
+from course_lib.box.commands.shared import refusal
+from course_lib.box.commands.shared.errors import Failure, Unsupported
+from course_lib.box.node import control
+from course_lib.box.queue import rows
+from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
 from course_lib.box.settings import UNLIMITED
 
 TYPE_CHECKING = False
@@ -135,3 +139,58 @@ CHANGES: dict[str, Callable[[Job, str, dict[str, object]], str]] = {
     "wckey": _text("wckey"),
     "reservationname": _text("reservation", waiting=True),
 }
+
+
+def update(call: ScontrolCall) -> int:
+    words = call.words[1:]
+    if not words:
+        return complain("too few arguments for update keyword")
+    if words[0].lower() in ("job", "jobid") and len(words) > 1:
+        words = [f"JobId={words[1]}", *words[2:]]
+    names = [word.partition("=")[0] for word in words]
+    first = names[0].lower()
+    if first in ("nodename", "partitionname", "reservationname", "stepid", "slurmctlddebug"):
+        raise Unsupported(f"scontrol update {names[0]}")
+    if "=" not in words[0] or not ("jobid".startswith(first) and first.startswith("job")):
+        return complain(
+            "No valid entity in update command\n"
+            'Input line must include "NodeName", "PartitionName", "Reservation", "JobId", or'
+            ' "SlurmctldDebug"'
+        )
+    changes = [(_known(word), word.partition("=")[2]) for word in words[1:]]
+    jobs = ScontrolCall(["update", words[0].partition("=")[2]], {})
+    return jobs.each_job(lambda job: _apply(job, changes))
+
+
+def _known(word: str) -> str:
+    """Full name of the field that a word like `TimeLim=5` begins with."""
+    name = word.partition("=")[0].lower()
+    meant = [known for known in CHANGES if known.startswith(name)]
+    if name not in CHANGES and len(meant) != 1:
+        complain(f"Update of this parameter is not supported: {word}\nRequest aborted")
+        raise Failure()
+    return name if name in CHANGES else meant[0]
+
+
+def _apply(job: Job, changes: list[tuple[str, str]]) -> str:
+    if job.state in FINAL_STATES:
+        return ENDED
+    fields: dict[str, object] = {}
+    for name, value in changes:
+        trouble = CHANGES[name](job, value, fields)
+        if trouble:
+            return trouble
+    if not fields:
+        return ""
+    if job.state == PENDING:
+        known = {name: getattr(job, name) for name in Job.fields()}
+        try:
+            refusal.check_names(Job(**(known | fields)), settings.load())
+            refusal.check_limits(Job(**(known | fields)), settings.load())
+        except refusal.Refused as refused:
+            return refused.why
+    with rows.transaction() as db:
+        rows.change(db, job.id, **fields)
+    if job.state == RUNNING:
+        control.send(job.id, {"do": "reload"})
+    return ""

@@ -15,7 +15,7 @@ from course_lib.box.formats import sacct_fields
 from course_lib.box.formats.job_view import JobView
 from course_lib.box.formats.sacct_fields import FIELDS, NAMES, WIDTH, Line
 from course_lib.box.queue import rows
-from course_lib.box.queue.records import Allocation, Job, Step
+from course_lib.box.queue.records import Allocation, Job, StepRecord
 
 USAGE = "sacct [options]"
 SYNTAX = Syntax(
@@ -55,7 +55,7 @@ def run(arguments: list[str]) -> int:
         return 0
     fields = _fields([value or "" for name, value in pairs if name == "format"], options)
     lines = _lines(options)
-    upkeep.try_to_heal()
+    upkeep.try_to_bring_up_to_date()
     if "batch-script" in options:
         return _scripts(options)
     box = settings.load()
@@ -126,7 +126,7 @@ def _lines(options: dict[str, str]):  # type: ignore[no-untyped-def]
             parts: dict[int, list[Allocation]] = {}
             for job_id, part in rows.all_allocations(db):
                 parts.setdefault(job_id, []).append(part)
-            steps: dict[int, list[Step]] = {}
+            steps: dict[int, list[StepRecord]] = {}
             for step in rows.steps(db):
                 steps.setdefault(step.job_id, []).append(step)
         lines = []

@@ -50,7 +50,7 @@ def run(arguments: list[str]) -> int:
     text = options.get("iterate", "0")
     if "iterate" in options and (not text.isdigit() or int(text) == 0):
         raise Failure(f"Error: invalid entry for --iterate={text}")
-    upkeep.try_to_heal()
+    upkeep.try_to_bring_up_to_date()
     _say_if_flat()
     while True:
         _show(options)
@@ -153,7 +153,7 @@ def _states(text: str) -> set[str]:
 
 def _layout(
     options: dict[str, str], box: settings.Settings, nodes: list[NodeView]
-) -> columns.Layout:
+) -> columns.Columns:
     if "Format" in options:
         layout = columns.parse_long(options["Format"], FIELDS)
         for name in layout.unknown:

@@ -59,7 +59,7 @@ def run(arguments: list[str]) -> int:
         options["nodelist"] = options.get(name, options.get("nodelist", ""))
     wait_s = _interval(options)
     while True:
-        upkeep.try_to_heal()
+        upkeep.try_to_bring_up_to_date()
         code = _show(options)
         if not wait_s:
             return code
@@ -99,7 +99,7 @@ def _show(options: dict[str, str]) -> int:
     return 0
 
 
-def _layout(options: dict[str, str]) -> tuple[columns.Layout, Fields]:
+def _layout(options: dict[str, str]) -> tuple[columns.Columns, Fields]:
     """The columns, and the table that they are looked up in."""
     fields: Fields
     if "steps" in options:

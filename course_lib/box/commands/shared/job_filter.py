@@ -37,7 +37,7 @@ ORDER = (
 )
 
 
-class Choice:
+class JobFilter:
     """Empty sets let everything pass."""
 
     def __init__(self) -> None:
@@ -120,8 +120,8 @@ def ordered(views: list[JobView], sort: str) -> list[JobView]:
     return views
 
 
-def of_squeue(options: dict[str, str]) -> Choice:
-    choice = Choice()
+def of_squeue(options: dict[str, str]) -> JobFilter:
+    choice = JobFilter()
     choice.ids = ids(options.get("jobs", ""))
     if "states" in options:
         choice.states = states(options["states"])

@@ -8,8 +8,8 @@ import sys
 from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.commands.submit import admission, batch_script, environment
 from course_lib.box.commands.submit.option_sources import Gathered
+from course_lib.box.dispatch import passes
 from course_lib.box.queue import state
-from course_lib.box.scheduling import first_come
 
 USAGE = "sbatch [options] script [arguments of the script]"
 
@@ -83,7 +83,7 @@ def _submit(gathered: Gathered, text: bytes, path: str, words: list[str]) -> int
         return admission.test_only(job, "sbatch")
     job_id = state.submit(job)
     os.closerange(3, 1024)  # a lock or pipe of the caller must not live on in what starts now
-    first_come.run_pass()
+    passes.run_pass()
     if "parsable" in given:
         print(job_id)
     elif "quiet" not in given:

@@ -9,10 +9,9 @@ import time
 from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.commands.submit import admission, srun_options
 from course_lib.box.commands.submit.option_sources import Gathered
-from course_lib.box.dispatch import upkeep
+from course_lib.box.dispatch import passes, upkeep
 from course_lib.box.queue import state, store
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
-from course_lib.box.scheduling import first_come
 
 USAGE = "srun [options] program [arguments of the program]"
 QUEUED_AFTER_S = 0.4
@@ -82,7 +81,7 @@ def _in_own_job(options: srun_options.SrunOptions, gathered: Gathered) -> int:
     if "test-only" in gathered.given:
         return admission.test_only(job, "srun")
     job_id = state.submit(job)
-    first_come.run_pass()
+    passes.run_pass()
     if not _wait_for_nodes(job_id, options):
         return 1
     return int(node_srun.run(options.with_submission(), job_id))
@@ -90,7 +89,7 @@ def _in_own_job(options: srun_options.SrunOptions, gathered: Gathered) -> int:
 
 def _wait_for_nodes(job_id: int, options: srun_options.SrunOptions) -> bool:
     """False where the job ended before it began, by scancel, -I or Ctrl-C."""
-    store.belong()
+    store.stay_with_folder()
     begun_s = time.time()
     told = False
     try:
@@ -107,7 +106,7 @@ def _wait_for_nodes(job_id: int, options: srun_options.SrunOptions) -> bool:
                 told = True
             time.sleep(WAITS_S[min(turn, len(WAITS_S) - 1)])
             if turn % 10 == 9:
-                upkeep.heal()
+                upkeep.bring_up_to_date()
     except KeyboardInterrupt:
         state.mark_cancelled(job_id, os.getuid())
         job = state.read_job(job_id)

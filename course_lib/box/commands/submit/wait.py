@@ -13,10 +13,10 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 2.0
 
 def for_end(job_id: int) -> int:
     """Exit code of the job; 1 where a signal ended it."""
-    store.belong()
+    store.stay_with_folder()
     wait_s = FIRST_WAIT_S
     while True:
-        upkeep.heal()
+        upkeep.bring_up_to_date()
         job = state.read_job(job_id)
         if job is None:
             return 1
