@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import _sqlite3 as sqlite3  # as in store.py
 import sys
+from contextlib import suppress
+from functools import cache
 from struct import unpack
 
 from course_lib.box.queue import state_file_advice, store
@@ -15,7 +17,6 @@ from course_lib.box.queue import state_file_advice, store
 TRIES = 5
 HEADER_BYTES, FRAME_BYTES = 32, 24
 LITTLE_ENDIAN_SUMS, BIG_ENDIAN_SUMS = 0x377F0682, 0x377F0683
-_told: list[str] = []
 
 
 def connection(error: store.StateError) -> sqlite3.Connection:
@@ -31,13 +32,13 @@ def connection(error: store.StateError) -> sqlite3.Connection:
     except (sqlite3.Error, OSError, ValueError):
         db.close()
         raise error from None
-    _tell(state_file_advice.explain(error))
+    _tell_once(state_file_advice.explain(error))
     return db
 
 
-def _tell(why: str) -> None:
-    if why not in _told:
-        _told.append(why)
+@cache
+def _tell_once(why: str) -> None:
+    with suppress(OSError):  # a supervisor's log lies on the disk that may be full
         print(f"box: note: {why}. What is shown may be out of date.", file=sys.stderr)
 
 
