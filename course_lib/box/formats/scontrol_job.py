@@ -7,7 +7,7 @@ import re
 
 from course_lib.box.formats import times
 from course_lib.box.formats.job_view import JobView
-from course_lib.box.formats.squeue_fields import memory, null, over_subscribe, tres, units
+from course_lib.box.formats.squeue_fields import memory, null, over_subscribe, tres
 from course_lib.box.hostlist import compress_sorted
 from course_lib.box.node import patterns
 from course_lib.box.queue.records import PENDING, Allocation, Job, StepRecord
@@ -79,16 +79,14 @@ def _nodes(view: JobView, details: bool) -> list[str]:
         f"NumNodes={node_count(view)} NumCPUs={view.cpus} NumTasks={job.tasks}"
         f" CPUs/Task={job.cpus_per_task or 1} ReqB:S:C:T=0:0:*:{job.threads_per_core or '*'}",
         f"TRES={tres(view)}",
-        f"Socks/Node=* NtasksPerN:B:S:C={job.tasks_per_node}:0:{job.tasks_per_socket or '*'}"
-        f":{job.tasks_per_core or '*'} CoreSpec=*",
+        f"Socks/Node=* NtasksPerN:B:S:C={job.tasks_per_node}:0:*:* CoreSpec=*",
     ]
     if details and view.parts:
         lines += _details(view)
     memory_kind = "MinMemoryCPU" if job.memory_per_cpu else "MinMemoryNode"
     least = max(job.cpus_min, max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1))
     lines += [
-        f"MinCPUsNode={least} {memory_kind}={memory(view)}"
-        f" MinTmpDiskNode={units(job.tmp_mib) if job.tmp_mib else 0}",
+        f"MinCPUsNode={least} {memory_kind}={memory(view)} MinTmpDiskNode=0",
         f"Features={null(job.constraint_text)} DelayBoot=00:00:00",
         f"OverSubscribe={over_subscribe(view)} Contiguous=0 Licenses={null(job.licenses)}"
         " Network=(null)",

@@ -89,7 +89,7 @@ FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
     "account": ("ACCOUNT", lambda v: null(v.job.account)),
     "tres-per-node": ("TRES_PER_NODE", per_node),
     "mincpus": ("MIN_CPUS", lambda v: str(max(v.job.cpus_per_task, 1))),
-    "mintmpdisk": ("MIN_TMP_DISK", lambda v: units(v.job.tmp_mib) if v.job.tmp_mib else "0"),
+    "mintmpdisk": ("MIN_TMP_DISK", lambda v: "0"),
     "endtime": ("END_TIME", lambda v: times.stamp(v.end_s)),
     "feature": ("FEATURES", lambda v: null(v.job.constraint_text)),
     "groupname": ("GROUP", lambda v: v.job.group_name),

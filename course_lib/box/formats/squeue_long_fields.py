@@ -56,9 +56,7 @@ FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
     "maxcpus": ("MAX_CPUS", most_cpus),
     "maxnodes": ("MAX_NODES", lambda v: str(v.job.nodes_max if v.job.nodes_given else 0)),
     "mintime": ("TIME_MIN", lambda v: times.short(v.job.time_least_min * 60)),
-    "ntpercore": ("NTASKS_PER_CORE", lambda v: str(v.job.tasks_per_core or "N/A")),
     "ntpernode": ("NTASKS_PER_NODE", lambda v: str(v.job.tasks_per_node)),
-    "ntpersocket": ("NTASKS_PER_SOCKET", lambda v: str(v.job.tasks_per_socket or "N/A")),
     "numtasks": ("TASKS", lambda v: str(v.job.tasks)),
     "pendingtime": ("PENDING_TIME", pending_s),
     "requeue": ("REQUEUE", lambda v: str(v.job.requeue)),
@@ -69,32 +67,14 @@ FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
     "tres": ("TRES_ALLOC", tres),
     "tres-alloc": ("TRES_ALLOC", tres),
     "tres-per-job": ("TRES_PER_JOB", lambda v: gres_of(v.job.gpus)),
-    "tres-per-socket": ("TRES_PER_SOCKET", lambda v: gres_of(v.job.gpus_per_socket)),
     "tres-per-task": ("TRES_PER_TASK", lambda v: gres_of(v.job.gpus_per_task)),
 }
 
-NEVER_SET = """
-admin_comment ADMIN_COMMENT (null)|associd ASSOC_ID 0|boardspernode BOARDS_PER_NODE 0
-burstbuffer BURST_BUFFER (null)|burstbufferstate BURST_BUFFER_STATE (null)
-clusterfeature CLUSTER_FEATURES (null)|container CONTAINER (null)|deadline DEADLINE N/A
-delayboot DELAY_BOOT 0:00|hetjobid HET_JOB_ID N/A|hetjobidset HET_JOB_ID_SET N/A
-hetjoboffset HET_JOB_OFFSET N/A|mcslabel MCSLABEL (null)|mem-per-tres MEM_PER_TRES N/A
-network NETWORK (null)|ntperboard NTASKS_PER_BOARD 0|origin ORIGIN NA|originraw ORIGIN_RAW NA
-preempttime PREEMPT_TIME N/A|prefer PREFER (null)|profile PROFILE NotSet|reboot REBOOT 0
-reqswitch REQ_SWITCH 0|resizetime RESIZE_TIME N/A|siblingsactive ACTIVE_SIBLINGS NA
-siblingsactiveraw ACTIVE_SIBLINGS_RAW NA|siblingsviable VIABLE_SIBLINGS NA
-siblingsviableraw VIALBLE_SIBLINGS_RAW NA|sperboard SOCKETS_PER_BOARD 0
-system_comment SYSTEM_COMMENT (null)|tres-bind TRES_BIND N/A|tres-freq TRES_FREQ N/A
-wait4switch WAIT4SWITCH 0:00
+REFUSED = """
+admin_comment associd boardspernode burstbuffer burstbufferstate clusterfeature container deadline
+delayboot hetjobid hetjobidset hetjoboffset mcslabel mem-per-tres network ntperboard ntpercore
+ntpersocket origin originraw preempttime prefer profile reboot reqswitch resizetime siblingsactive
+siblingsactiveraw siblingsviable siblingsviableraw sperboard system_comment tres-bind tres-freq
+tres-per-socket wait4switch
 """
-"""Fields of things that the box does not have: name, header, and what Slurm shows for none."""
-
-
-def _constant(text: str) -> Callable[[JobView], str]:
-    return lambda view: text
-
-
-for _entry in NEVER_SET.replace("\n", "|").split("|"):
-    if _entry:
-        _name, _header, _content = _entry.split()
-        FIELDS[_name] = (_header, _constant(_content))
+"""Fields about things that the box does not have."""

@@ -63,18 +63,12 @@ class Job(Record):
     gpus_per_node: str = ""
     gpus_per_task: str = ""
     gres: str = ""
-    gpus_per_socket: str = ""
     cpus_per_gpu: int = 0
     tasks_per_gpu: int = 0
-    tasks_per_core: int = 0
-    tasks_per_socket: int = 0
     threads_per_core: int = 0
     cpus_min: int = 0
     """Of --mincpus: CPUs that a node must have to spare."""
-    sockets_per_node: int = 0
-    cores_per_socket: int = 0
     overcommit: int = 0
-    tmp_mib: int = 0
     memory: str = ""
     memory_per_cpu: str = ""
     memory_per_gpu: str = ""

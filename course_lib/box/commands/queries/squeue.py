@@ -115,6 +115,9 @@ def _layout(options: dict[str, str]) -> tuple[columns.Columns, Fields]:
             from course_lib.box.formats import squeue_long_fields
 
             fields = {**fields, **squeue_long_fields.FIELDS}
+            for item in options["Format"].lower().split(","):
+                if (name := item.partition(":")[0]) in squeue_long_fields.REFUSED.split():
+                    raise Unsupported(f"the field {name} of squeue")
         return columns.parse_long(options["Format"], fields), fields
     text = options.get("format")
     if text is None:

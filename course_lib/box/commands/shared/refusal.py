@@ -36,9 +36,6 @@ def check_client(job: Job) -> None:
             " -n/--ntasks is not allowed.",
             invalid,
         )
-    if job.gpus_per_socket and not job.sockets_per_node:
-        words = "--gpus-per-socket option requires --sockets-per-node specification"
-        raise Failure(words, invalid)
     total, per_node, _ = job_placement.devices_wanted(job)
     if total and per_node and job.nodes_given:
         needed = -(-total // per_node)
@@ -100,11 +97,6 @@ def check_fit(job: Job, box: settings.Settings) -> int:
     cpus = max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1)
     if max(cpus, job.cpus_min) > box.cpus_per_node:
         raise Refused(NOT_AVAILABLE, "CPU count per node can not be satisfied")
-    if job.sockets_per_node > 1 or job.cores_per_socket > box.cpus_per_node:
-        words = "Socket, core and/or thread specification can not be satisfied"
-        raise Refused(NOT_AVAILABLE, words)
-    if job.tmp_mib:
-        raise Refused(NOT_AVAILABLE, "Temporary disk specification can not be satisfied")
     if int(job.memory or 0) > box.memory_per_node_mib:
         raise Refused(NOT_AVAILABLE, "Memory specification can not be satisfied")
     for text in (job.gpus, job.gpus_per_node, job.gpus_per_task, job.gres.removeprefix("gpu:")):

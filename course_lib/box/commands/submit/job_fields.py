@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from course_lib.box.commands.shared import option_values as read
@@ -120,40 +119,12 @@ def _mail(value: str, fields: Fields) -> None:
     fields["mail_type"] = read.mail_events(value)
 
 
-def _tmp(value: str, fields: Fields) -> None:
-    fields["tmp_mib"] = int(read.memory(value, "tmp"))
-
-
-def _node_info(value: str, fields: Fields) -> None:
-    names = ("sockets_per_node", "cores_per_socket", "threads_per_core")
-    counts = value.split(":")
-    for name, place, text in zip(names, ("first", "second", "third"), counts, strict=False):
-        if text in ("", "*"):
-            continue
-        if not text.isdigit():
-            raise Failure(f'Invalid numeric value "{text}" for {place} arg of -B.', code=1)
-        fields[name] = int(text)
-
-
 def _no_more_than_a_number(option: str) -> Callable[[str, Fields], None]:
     def put(value: str, _: Fields) -> None:
         if not value.partition("@")[0].isdigit():
             raise Failure(f'Invalid numeric value "{value}" for --{option}.', code=1)
 
     return put
-
-
-def _node_file(value: str, fields: Fields) -> None:
-    try:
-        with open(value, encoding="utf-8", errors="surrogateescape") as file:
-            fields["want_nodes"] = read.hosts(",".join(file.read().split()))
-    except OSError as error:
-        why = os.strerror(error.errno or 0)
-        print(
-            f"sbatch: error: slurm_allocate_resources error opening file {value}, {why}",
-            file=sys.stderr,
-        )
-        raise Failure("Invalid --nodefile node file", code=255) from None
 
 
 def _propagate(value: str, _: Fields) -> None:
@@ -180,7 +151,6 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "chdir": _bytes("work_dir"),
     "comment": _text("comment"),
     "constraint": _text("constraint_text"),
-    "cores-per-socket": _count("cores_per_socket", "cores-per-socket"),
     "cpus-per-gpu": _count("cpus_per_gpu", "cpus-per-gpu"),
     "cpus-per-task": _count("cpus_per_task", "cpus-per-task"),
     "dependency": _text("dependency"),
@@ -188,11 +158,9 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "error": _bytes("stderr"),
     "exclude": _hosts("exclude_nodes"),
     "exclusive": _exclusive,
-    "extra-node-info": _node_info,
     "gpus": _text("gpus"),
     "gpus-per-node": _text("gpus_per_node"),
     "gpus-per-task": _text("gpus_per_task"),
-    "gpus-per-socket": _text("gpus_per_socket"),
     "gres": _text("gres"),
     "hint": _hint,
     "hold": _flag("hold", "user"),
@@ -208,14 +176,11 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "mincpus": _count("cpus_min", "mincpus"),
     "nice": _nice,
     "no-requeue": _flag("requeue", 0),
-    "nodefile": _node_file,
     "nodelist": _hosts("want_nodes"),
     "nodes": _nodes,
     "ntasks": _ntasks,
-    "ntasks-per-core": _count("tasks_per_core", "ntasks-per-core"),
     "ntasks-per-gpu": _count("tasks_per_gpu", "ntasks-per-gpu"),
     "ntasks-per-node": _count("tasks_per_node", "ntasks-per-node"),
-    "ntasks-per-socket": _count("tasks_per_socket", "ntasks-per-socket"),
     "open-mode": _open_mode,
     "output": _bytes("stdout"),
     "overcommit": _flag("overcommit"),
@@ -230,9 +195,7 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "threads-per-core": _count("threads_per_core", "threads-per-core"),
     "time": _time("time_limit_min", "time"),
     "time-min": _time("time_least_min", "time-min"),
-    "sockets-per-node": _count("sockets_per_node", "sockets-per-node"),
     "switches": _no_more_than_a_number("switches"),
-    "tmp": _tmp,
     "wait-all-nodes": _no_more_than_a_number("wait-all-nodes"),
     "wckey": _text("wckey"),
 }
