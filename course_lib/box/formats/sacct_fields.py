@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from course_lib.box.settings import Settings
+
 WIDTHS = """
 Account 10|AdminComment 15|AllocCPUS 10|AllocNodes 10|AllocTRES 10|AssocID 7|AveCPU 10
 AveCPUFreq 10|AveDiskRead 14|AveDiskWrite 14|AvePages 10|AveRSS 10|AveVMSize 10|BlockID 16
@@ -45,20 +47,17 @@ for _entry in WIDTHS.replace("\n", "|").split("|"):
         WIDTH[_name] = int(_width)
 
 
-CLUSTER: list[str] = ["box"]
-NODE_MEMORY_MIB: list[int] = [0]
-"""Both set by sacct from the settings."""
-
-
-class Line:
+class AccountingLine:
     """A job, or one of its steps, as one line of sacct."""
 
-    def __init__(self, view: JobView, step: StepRecord | None, steps: list[StepRecord]) -> None:
+    def __init__(
+        self, view: JobView, step: StepRecord | None, steps: list[StepRecord], box: Settings
+    ) -> None:
         self.view = view
         self.job = view.job
         self.step = step
         self.steps = steps
-        self.raw_units = False
+        self.box = box
 
     @property
     def start_s(self) -> float:
@@ -103,23 +102,25 @@ class Line:
         return self.step.user_cpu_s if self.step else sum(step.user_cpu_s for step in self.steps)
 
 
-def both(value: Callable[[Line], str]) -> Callable[[Line], str]:
+def both(value: Callable[[AccountingLine], str]) -> Callable[[AccountingLine], str]:
     return value
 
 
-def of_job(value: Callable[[Line], str]) -> Callable[[Line], str]:
+def of_job(value: Callable[[AccountingLine], str]) -> Callable[[AccountingLine], str]:
     return lambda line: "" if line.step else value(line)
 
 
-def of_step(value: Callable[[StepRecord], str], *, batch: bool = True) -> Callable[[Line], str]:
-    def content(line: Line) -> str:
+def of_step(
+    value: Callable[[StepRecord], str], *, batch: bool = True
+) -> Callable[[AccountingLine], str]:
+    def content(line: AccountingLine) -> str:
         step = line.step
         return value(step) if step and (batch or step.step != "batch") else ""
 
     return content
 
 
-def exit_code(line: Line) -> str:
+def exit_code(line: AccountingLine) -> str:
     """Accounting hears of a cancelled or timed out job before its script has ended."""
     if not line.step and line.job.state in (CANCELLED, TIMEOUT):
         return "0:0"
@@ -128,7 +129,7 @@ def exit_code(line: Line) -> str:
     return f"{code}:{source.exit_signal}"
 
 
-def derived(line: Line) -> str:
+def derived(line: AccountingLine) -> str:
     codes = [step.exit_code for step in line.steps if step.step != "batch"]
     return f"{max(codes, default=0)}:0"
 
@@ -143,13 +144,13 @@ def cpu_time(seconds: float) -> str:
     return f"{minutes:02}:{secs:02}.{int(seconds * 1000) % 1000:03}"
 
 
-def node_list(line: Line) -> str:
+def node_list(line: AccountingLine) -> str:
     if line.step:
         return line.step.nodes
     return line.view.nodes or "None assigned"
 
 
-def alloc_tres(line: Line) -> str:
+def alloc_tres(line: AccountingLine) -> str:
     step, view = line.step, line.view
     if step:
         device = f",gres/gpu={step.devices}" if step.devices else ""
@@ -160,7 +161,7 @@ def alloc_tres(line: Line) -> str:
     return f"billing={view.cpus},cpu={view.cpus}{device},node={view.node_count}"
 
 
-def requested_tres(line: Line) -> str:
+def requested_tres(line: AccountingLine) -> str:
     view = line.view
     device = f",gres/gpu={view.devices}" if view.devices else ""
     return (
@@ -169,25 +170,25 @@ def requested_tres(line: Line) -> str:
     )
 
 
-def requested_memory(line: Line) -> str:
+def requested_memory(line: AccountingLine) -> str:
     job, view = line.job, line.view
     if job.memory_per_cpu:
         return units(int(job.memory_per_cpu) * view.cpus)
-    return units((int(job.memory or 0) or NODE_MEMORY_MIB[0]) * view.node_count)
+    return units((int(job.memory or 0) or line.box.memory_per_node_mib) * view.node_count)
 
 
 def kib(value: int) -> str:
     return f"{value}K" if value else "0"
 
 
-FIELDS: dict[str, Callable[[Line], str]] = {
+FIELDS: dict[str, Callable[[AccountingLine], str]] = {
     "Account": both(lambda x: x.job.account),
     "AllocCPUS": both(lambda x: str(x.cpus)),
     "AllocNodes": both(lambda x: str(x.step.node_count if x.step else len(x.view.parts))),
     "AllocTRES": both(alloc_tres),
     "AveCPU": of_step(lambda s: times.full(s.cpu_s / max(s.tasks, 1)), batch=False),
     "AveRSS": of_step(lambda s: kib(s.max_rss_kib), batch=False),
-    "Cluster": both(lambda x: CLUSTER[0]),
+    "Cluster": both(lambda x: x.box.cluster),
     "Constraints": of_job(lambda x: x.job.constraint_text),
     "CPUTime": both(lambda x: times.full(x.elapsed_s * x.cpus)),
     "CPUTimeRAW": both(lambda x: str(x.elapsed_s * x.cpus)),

@@ -23,27 +23,30 @@ def node_paragraph(view: NodeView, details: bool) -> str:
     ]
     if details:
         lines += ["GresDrain=N/A", f"GresUsed=gpu:{held}"]
-    memory = box.memory_per_node_mib
-    configured = f"cpu={box.cpus_per_node},mem={memory}M,billing={box.cpus_per_node}"
-    devices = f",gres/gpu={box.devices_per_node}" if box.devices_per_node else ""
-    taken = f"cpu={used}" + (f",gres/gpu={held}" if held else "") if used else ""
     booted = times.stamp(boot_s(), "None")
     lines += [
         f"NodeAddr={view.name} NodeHostName={view.name} Version=22.05.8",
         f"OS={machine.system} {machine.release} {machine.version} ",
-        f"RealMemory={memory} AllocMem=0 FreeMem={free_mib()} Sockets=1 Boards=1",
+        f"RealMemory={box.memory_per_node_mib} AllocMem=0 FreeMem={free_mib()} Sockets=1 Boards=1",
         f"State={view.full_state.upper()} ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A"
         " MCS_label=N/A",
         f"Partitions={','.join(box.partition_names)} ",
         f"BootTime={booted} SlurmdStartTime={booted}",
         f"LastBusyTime={times.stamp(view.busy_s, 'Unknown')}",
-        f"CfgTRES={configured}{devices}",
-        f"AllocTRES={taken}",
+        *_resources(view),
         "CapWatts=n/a",
         "CurrentWatts=0 AveWatts=0",
         "ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s",
     ]
     return SEPARATOR.join(lines)
+
+
+def _resources(view: NodeView) -> list[str]:
+    box, used, held = view.box, view.cpus_used, len(view.devices_used)
+    has = f"cpu={box.cpus_per_node},mem={box.memory_per_node_mib}M,billing={box.cpus_per_node}"
+    devices = f",gres/gpu={box.devices_per_node}" if box.devices_per_node else ""
+    taken = f"cpu={used}" + (f",gres/gpu={held}" if held else "") if used else ""
+    return [f"CfgTRES={has}{devices}", f"AllocTRES={taken}"]
 
 
 def partition_paragraph(name: str, box: settings.Settings) -> str:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 
+IN_ORDER = "state = 'PENDING' AND hold = '' AND begin_s <= ? ORDER BY priority - nice DESC, id"
+
+
 def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
     """One pass over the pending jobs inside the caller's transaction.
 
@@ -31,9 +34,7 @@ def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
     blocked_nodes: set[str] = set()
     started: list[int] = []
     seen = [0]
-    order = "ORDER BY priority - nice DESC, id"
-    where = f"state = 'PENDING' AND hold = '' AND begin_s <= ? {order}"
-    for job in rows.each_job(db, where, (now_s,)):
+    for job in rows.each_job(db, IN_ORDER, (now_s,)):
         reason = dependency_reason(db, job)
         if reason is None:
             nodes = nodes or free_nodes(db, box)

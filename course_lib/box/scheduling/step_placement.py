@@ -67,13 +67,18 @@ def allot(
     needed = [number * request.cpus_per_task for number in counts]
     if not request.overcommit and not request.overlap:
         _check(needed, [cpus[place] for place in places], [free[place] for place in places])
-    cyclic = len(places) >= request.tasks if request.cyclic is None else request.cyclic
     held = tuple(
         min(need, cpus[place]) if request.exact else cpus[place]
         for need, place in zip(needed, places, strict=True)
     )
-    at_once = request.plane or (1 if cyclic else request.tasks)
-    return Layout(places=tuple(places), tasks=spread(counts, at_once), cpus=held)
+    tasks = spread(counts, _tasks_at_once(request, len(places)))
+    return Layout(places=tuple(places), tasks=tasks, cpus=held)
+
+
+def _tasks_at_once(request: StepRequest, nodes: int) -> int:
+    """That a node gets before it is the next one's turn."""
+    cyclic = nodes >= request.tasks if request.cyclic is None else request.cyclic
+    return request.plane or (1 if cyclic else request.tasks)
 
 
 def _counts(request: StepRequest, cpus: list[int]) -> list[int]:

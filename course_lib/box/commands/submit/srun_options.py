@@ -7,6 +7,7 @@ import sys
 
 from course_lib.box.commands.shared import option_values as read
 from course_lib.box.commands.shared.errors import Failure, Unsupported
+from course_lib.box.commands.submit.job_fields import Fields
 from course_lib.box.commands.submit.option_sources import Gathered
 from course_lib.box.frozen_record import Record
 
@@ -121,57 +122,66 @@ def _apply_special(gathered: Gathered) -> None:
 
 
 def build(gathered: Gathered, command: list[str], submit_line: str) -> SrunOptions:
-    given, fields = gathered.given, gathered.fields
-    text = {name.replace("-", "_"): value for name, value in given.items()}
-    mpi = given.get("mpi", "")
+    mpi = gathered.given.get("mpi", "")
     if mpi not in ("", "none"):
         raise Unsupported(f"--mpi={mpi}", "torch.distributed needs none.")
-
-    _check_binding(given.get("cpu-bind", ""))
-
-    def number(field: str) -> int | None:
-        return int(str(fields[field])) if field in fields else None
-
-    def count(name: str, least: int = 0) -> int | None:
-        return read.number(given[name], name, least) if given.get(name) else None
-
-    kill = given.get("kill-on-bad-exit")
+    _check_binding(gathered.given.get("cpu-bind", ""))
     return SrunOptions(
         command=command,
         submit_line=submit_line,
         environment=dict(os.environb),
-        nodes_min=number("nodes_min"),
-        nodes_max=number("nodes_max"),
         nodes_given_here=gathered.sources.get("nodes") == "command line",
-        ntasks=number("tasks"),
-        ntasks_per_node=number("tasks_per_node"),
-        cpus_per_task=number("cpus_per_task"),
-        threads_per_core=number("threads_per_core"),
-        nodelist=str(fields.get("want_nodes", "")),
-        exclude=str(fields.get("exclude_nodes", "")),
-        relative=count("relative"),
-        label="label" in given,
-        unbuffered="unbuffered" in given,
-        kill_on_bad_exit=None if kill is None else bool(count("kill-on-bad-exit") or kill == ""),
-        exclusive="exclusive" in given,
-        exact="exact" in given or "exclusive" in given,
-        overlap="overlap" in given,
-        overcommit="overcommit" in given,
-        open_mode=str(fields.get("open_mode", "")),
-        time_min=number("time_limit_min"),
-        wait_s=count("wait"),
-        jobid=count("jobid"),
-        memory=str(fields.get("memory", "")),
-        memory_per_cpu=str(fields.get("memory_per_cpu", "")),
-        memory_per_gpu=str(fields.get("memory_per_gpu", "")),
-        propagate=given.get("propagate"),
-        immediate_s=(count("immediate") or 0) if "immediate" in given else None,
-        preserve_env="preserve-env" in given,
-        quiet=int(given.get("quiet", "0") or 0),
-        verbose=int(given.get("verbose", "0") or 0),
-        mpi=mpi,
-        **{name: text.get(name, "") for name in TEXTS},
+        **_read_as_for_a_job(gathered.fields),
+        **_numbers(gathered.given),
+        **_switches(gathered.given),
+        **{name: gathered.given.get(name.replace("_", "-"), "") for name in TEXTS},
     )
+
+
+def _read_as_for_a_job(fields: Fields) -> Fields:
+    numbers = {
+        "nodes_min": "nodes_min",
+        "nodes_max": "nodes_max",
+        "ntasks": "tasks",
+        "ntasks_per_node": "tasks_per_node",
+        "cpus_per_task": "cpus_per_task",
+        "threads_per_core": "threads_per_core",
+        "time_min": "time_limit_min",
+    }
+    texts = {
+        "nodelist": "want_nodes",
+        "exclude": "exclude_nodes",
+        "open_mode": "open_mode",
+        "memory": "memory",
+        "memory_per_cpu": "memory_per_cpu",
+        "memory_per_gpu": "memory_per_gpu",
+    }
+    found: Fields = {own: int(str(fields[name])) for own, name in numbers.items() if name in fields}
+    return found | {own: str(fields.get(name, "")) for own, name in texts.items()}
+
+
+def _numbers(given: dict[str, str]) -> Fields:
+    def count(name: str) -> int | None:
+        return read.number(given[name], name, 0) if given.get(name) else None
+
+    kill = given.get("kill-on-bad-exit")
+    return {
+        "relative": count("relative"),
+        "wait_s": count("wait"),
+        "jobid": count("jobid"),
+        "kill_on_bad_exit": None if kill is None else bool(count("kill-on-bad-exit") or not kill),
+        "immediate_s": (count("immediate") or 0) if "immediate" in given else None,
+        "quiet": int(given.get("quiet", "0") or 0),
+        "verbose": int(given.get("verbose", "0") or 0),
+    }
+
+
+def _switches(given: dict[str, str]) -> Fields:
+    return {
+        "exact": "exact" in given or "exclusive" in given,
+        "propagate": given.get("propagate"),
+        **{name: name.replace("_", "-") in given for name in SWITCHES},
+    }
 
 
 def _check_binding(text: str) -> None:
@@ -185,7 +195,8 @@ BINDINGS = (
     *("none", "no", "yes", "rank", "rank_ldom", "map_cpu", "mask_cpu", "map_ldom", "mask_ldom"),
     *("sockets", "cores", "threads", "ldoms", "boards", "quiet", "q", "verbose", "v", "help"),
 )
+SWITCHES = ("label", "unbuffered", "exclusive", "overlap", "overcommit", "preserve_env")
 TEXTS = (
     *("distribution", "output", "error", "input", "chdir", "export", "job_name", "signal"),
-    *("gpus", "gpus_per_node", "gpus_per_task", "gres", "gpu_bind", "cpu_bind"),
+    *("mpi", "gpus", "gpus_per_node", "gpus_per_task", "gres", "gpu_bind", "cpu_bind"),
 )
