@@ -13,7 +13,7 @@ LITERAL = ""
 
 
 class Column:
-    """A field with its place; the text up to the next field belongs to it."""
+    """A field with its place; with the text that stands up to the next field."""
 
     def __init__(self, key: str, width: int, right: bool, suffix: str) -> None:
         self.key = key

@@ -1,4 +1,4 @@
-"""Times and durations in the three or four ways in which Slurm writes them."""
+"""Times and durations as the commands of Slurm write them, each in its own way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to a job in the queue: its place, holds, and being queued again."""
+"""Waiting jobs: their priority, holding and releasing them, queueing a job again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes, CPUs and devices a job would get; pure, and so easy to test.
+"""Which nodes, CPUs and devices a job would get; needs no state file, and so is easy to test.
 
 The rules are those of Slurm's select/cons_tres with cores and devices as the resources.
 """

@@ -1,4 +1,4 @@
-"""Which nodes, tasks and CPUs of a job a step gets; pure."""
+"""Which nodes, tasks and CPUs of a job a step gets."""
 
 from __future__ import annotations
 

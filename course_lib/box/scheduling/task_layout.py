@@ -1,4 +1,4 @@
-"""Which task of a step runs on which node; pure."""
+"""Which task of a step runs on which node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The half of scontrol that only looks."""
+"""scontrol show and scontrol write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the controller of a real Slurm does at submission: fill in defaults, refuse, promise."""
+"""What the controller of a real Slurm does at submission: fills in defaults, refuses, and for
+--test-only says when a job would start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that sbatch and srun share: their names, letters, variables and fate here.
+"""The options that sbatch and srun share: their names, letters, variables and what becomes of them.
 
 One line per option: `name,letter` with `=` (takes a value) or `?` (may take one), then for
 which command (`b` sbatch, `r` srun), then what the box does with it (`do`; `note`: accepted,

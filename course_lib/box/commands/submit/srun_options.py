@@ -1,4 +1,4 @@
-"""What srun was asked for, as the node room reads it."""
+"""What srun was asked for, as steps are started from it."""
 
 from __future__ import annotations
 
