@@ -82,17 +82,12 @@ def _signal(options: dict[str, str]) -> int:
 
 
 def _chosen(options: dict[str, str], targets: list[Target]) -> list[Target]:
-    choice = job_filter.JobFilter()
+    choice = job_filter.JobFilter(options)
     choice.states = _states(options.get("state", ""))
     choice.ids = {target.job_id for target in targets}
     choice.users = _users(options)
     name = options.get("name", options.get("jobname", ""))
     choice.names = {name} if name else set()
-    choice.partitions = job_filter.words(options.get("partition", ""))
-    choice.accounts = job_filter.words(options.get("account", ""))
-    choice.qos = job_filter.words(options.get("qos", ""))
-    choice.reservations = job_filter.words(options.get("reservation", ""))
-    choice.nodes = set(hostlist.expand(options.get("nodelist", "")))
     choice.sort = "i"
     steps = [target for target in targets if target.step]
     return steps or [Target(str(view.job.id)) for view in choice.views()]
@@ -116,17 +111,11 @@ def _states(text: str) -> set[str]:
 
 
 def _users(options: dict[str, str]) -> set[str]:
-    import pwd
-
     if "me" in options:
         return {str(os.getuid())}
     users = job_filter.words(options.get("user", ""))
-    for user in users:
-        try:
-            if not user.isdigit():
-                pwd.getpwnam(user)
-        except KeyError:
-            raise Failure(f"Invalid user name: {user}") from None
+    for user in job_filter.unknown_users(users):
+        raise Failure(f"Invalid user name: {user}")
     return users
 
 

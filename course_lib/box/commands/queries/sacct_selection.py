@@ -22,7 +22,8 @@ class AccountingSelection:
         words = job_filter.words
         self.ids = ids(options.get("jobs", ""))
         self.users = words(options.get("user", options.get("uid", "")))
-        _check_users(self.users)
+        for user in job_filter.unknown_users(self.users):
+            raise Failure(f"Invalid user id: {user}")
         self.states = _states(options.get("state", ""))
         self.start_s, self.end_s = _window(options, bool(self.ids))
         self.names = words(options.get("name", ""))
@@ -87,17 +88,6 @@ def ids(text: str) -> dict[int, set[str]]:
         if dot:
             steps.add(step)
     return found
-
-
-def _check_users(users: set[str]) -> None:
-    import pwd
-
-    for user in users:
-        if not user.isdigit():
-            try:
-                pwd.getpwnam(user)
-            except KeyError:
-                raise Failure(f"Invalid user id: {user}") from None
 
 
 def _states(text: str) -> set[str]:

@@ -38,18 +38,18 @@ ORDER = (
 
 
 class JobFilter:
-    """Empty sets let everything pass."""
+    """Made from the options that squeue and scancel share. Empty sets let everything pass."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: dict[str, str]) -> None:
         self.ids: set[int] = set()
         self.states: set[str] = set(SHOWN_STATES)
         self.users: set[str] = set()
         self.names: set[str] = set()
-        self.partitions: set[str] = set()
-        self.accounts: set[str] = set()
-        self.qos: set[str] = set()
-        self.reservations: set[str] = set()
-        self.nodes: set[str] = set()
+        self.partitions = words(options.get("partition", ""))
+        self.accounts = words(options.get("account", ""))
+        self.qos = words(options.get("qos", ""))
+        self.reservations = words(options.get("reservation", ""))
+        self.nodes = set(hostlist.expand(options.get("nodelist", "")))
         self.sort = "P,t,-p"
         self.bad_sort = ""
         """Last letter of a --sort field that is none."""
@@ -121,19 +121,16 @@ def ordered(views: list[JobView], sort: str) -> list[JobView]:
 
 
 def of_squeue(options: dict[str, str]) -> JobFilter:
-    choice = JobFilter()
+    choice = JobFilter(options)
     choice.ids = ids(options.get("jobs", ""))
     if "states" in options:
         choice.states = states(options["states"])
-    choice.users = _known_users(words(options.get("user", options.get("users", ""))))
+    choice.users = words(options.get("user", options.get("users", "")))
+    for user in unknown_users(choice.users):  # who does not exist has no jobs
+        print(f"squeue: error: Invalid user: {user}\n", file=sys.stderr)
     if "me" in options:
         choice.users = {str(os.getuid())}
     choice.names = words(options.get("name", ""))
-    choice.partitions = words(options.get("partition", ""))
-    choice.accounts = words(options.get("account", ""))
-    choice.qos = words(options.get("qos", ""))
-    choice.reservations = words(options.get("reservation", ""))
-    choice.nodes = set(hostlist.expand(options.get("nodelist", "")))
     for name in sorted(choice.nodes - set(settings.load().node_names)):
         raise Failure(f"Invalid node name {name}")
     choice.sort = options.get("sort") or os.environ.get("SQUEUE_SORT") or choice.sort
@@ -142,17 +139,18 @@ def of_squeue(options: dict[str, str]) -> JobFilter:
     return choice
 
 
-def _known_users(users: set[str]) -> set[str]:
-    """A user that does not exist has no jobs; squeue says so and goes on."""
+def unknown_users(users: set[str]) -> list[str]:
+    """Names that this machine does not have; a number may be any."""
     import pwd
 
+    found = []
     for user in users:
         try:
             if not user.isdigit():
                 pwd.getpwnam(user)
         except KeyError:
-            print(f"squeue: error: Invalid user: {user}\n", file=sys.stderr)
-    return users
+            found.append(user)
+    return found
 
 
 def words(text: str) -> set[str]:
