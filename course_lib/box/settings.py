@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from course_lib.box.record import Record
+from course_lib.box.frozen_record import Record
 
 CLUSTER = "box"
 SETTINGS_FILE = "box.toml"

@@ -12,6 +12,9 @@ import pytest
 
 from course_lib import box as box_room
 from course_lib.box.node import probe
+from course_lib.box.queue import rows, state
+from course_lib.box.scheduling import first_come
+from course_lib.box.settings import Settings
 
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 PATIENCE_S = float(os.environ.get("BOX_TEST_PATIENCE_S", "120"))
@@ -133,19 +136,19 @@ class Box:
         return found
 
     def job_processes(self) -> dict[int, str]:
-        """Those of jobs: neither the warm process nor the keeper nor a command."""
-        keepers = set()
+        """Those of jobs: neither the warm process nor the dispatcher nor a command."""
+        others = set()
         for pid in self.processes():
             try:
                 line = Path(f"/proc/{pid}/cmdline").read_bytes()
             except OSError:
                 continue
-            if b"keeper.main" in line or b"launcher.py" in line:
-                keepers.add(pid)
+            if b"dispatcher_process.main" in line or b"command_entry.py" in line:
+                others.add(pid)
         return {
             pid: name
             for pid, name in self.processes().items()
-            if pid not in keepers and name != "box-warm"
+            if pid not in others and name != "box-warm"
         }
 
     def close(self) -> None:
@@ -213,3 +216,46 @@ def namespaces():
         pytest.skip("namespaces are Linux")
     if reason := probe.refusal():
         pytest.skip(reason)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A state folder without any supervisor: what is tested there is only the record."""
+    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path))
+    monkeypatch.delenv("COURSE_BOX_JOB", raising=False)
+    return tmp_path
+
+
+class Queue:
+    """Submits into the state file and hands out nodes, as sbatch does, but starts nothing."""
+
+    def __init__(self) -> None:
+        self.box = Settings(cpus_per_node=8)
+
+    def submit(self, **fields) -> int:
+        return state.submit({"nodes_max": 0, "time_limit_min": 60, "name": "job", **fields})
+
+    def whole(self, **fields) -> int:
+        """A job that needs both nodes for itself."""
+        return self.submit(exclusive=1, nodes_min=2, nodes_max=2, nodes_given=1, **fields)
+
+    def run_pass(self) -> list[int]:
+        with rows.transaction() as db:
+            return first_come.allot_nodes(db, self.box)
+
+    def reason(self, job_id: int) -> str:
+        return self.job(job_id).reason
+
+    def job(self, job_id: int):
+        found = state.read_job(job_id)
+        assert found is not None
+        return found
+
+    def finish(self, job_id: int, ended: str = "COMPLETED", code: int = 0) -> None:
+        assert state.claim(job_id, 1, 1) is not None
+        state.finish(job_id, ended, code)
+
+
+@pytest.fixture
+def queue(home):
+    return Queue()

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from course_lib.box.commands.shared.getopt import Syntax
 
 
-def of(command: str, usage: str) -> str:
+def of(command: str, usage: str, syntax: Syntax | None = None) -> str:
+    """Without a `syntax` the options are those of the table of sbatch and srun."""
     lines = [f"Usage: {usage}", "", f"{command} of the box; works like {command} of Slurm 22.05."]
-    lines += ["", "Options:", *_options(command)]
+    lines += ["", "Options:", *(_plain(syntax) if syntax else _with_remarks(command))]
     lines += ["", f"What they mean: https://slurm.schedmd.com/archive/slurm-22.05.8/{command}.html"]
     return "\n".join(lines)
 
 
-def _options(command: str) -> list[str]:
-    if command in ("sbatch", "srun"):
-        from course_lib.box.commands.submission import options_of
+def _with_remarks(command: str) -> list[str]:
+    from course_lib.box.commands.submit.option_table import options_of
 
-        fates = {"no": "refused: the box does not do it", "note": "accepted, has no effect"}
-        return [
-            _line(option.spelling, fates.get(option.fate, ""))
-            for option in options_of("b" if command == "sbatch" else "r")
-        ]
-    syntax = import_module(f"course_lib.box.commands.{command}").SYNTAX
-    letters = {long: letter for letter, long in syntax.short.items()}
-    kinds = ("", "=", "?")
+    remarks = {"no": "refused: the box does not do it", "note": "accepted, has no effect"}
     return [
-        _line(f"{long},{letters[long]}{kinds[kind]}" if long in letters else long + kinds[kind], "")
-        for long, kind in syntax.kind.items()
+        _line(option.spelling, remarks.get(option.fate, ""))
+        for option in options_of("b" if command == "sbatch" else "r")
     ]
+
+
+def _plain(syntax: Syntax) -> list[str]:
+    letters = {long: f",{letter}" for letter, long in syntax.short.items()}
+    kinds = ("", "=", "?")
+    return [_line(f"{o}{letters.get(o, '')}{kinds[k]}", "") for o, k in syntax.kind.items()]
 
 
 def _line(spelling: str, remark: str) -> str:

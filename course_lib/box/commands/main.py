@@ -6,15 +6,25 @@ import os
 import sys
 from importlib import import_module
 
-from course_lib.box.commands.failure import Failure
-from course_lib.box.commands.getopt import UsageError
+from course_lib.box.commands.shared.errors import Failure
+from course_lib.box.commands.shared.getopt import UsageError
 
 VERSION = "slurm-wlm 22.05.8"
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from course_lib.box.queue.store import StateError
 
-COMMANDS = ("sbatch", "srun", "squeue", "scancel", "sinfo", "scontrol", "sacct")
+FOLDER = {
+    "sbatch": "submit",
+    "srun": "submit",
+    "squeue": "queries",
+    "sinfo": "queries",
+    "sacct": "queries",
+    "scancel": "control",
+    "scontrol": "control",
+}
 USAGE_CODES = {"sbatch": 255, "srun": 255}
 
 
@@ -33,8 +43,8 @@ def main(command: str, arguments: list[str]) -> int:
 
 
 def _run(command: str, arguments: list[str]) -> int:
-    module = import_module(f"course_lib.box.commands.{command}")
-    shown = _answer_about_itself(command, arguments, module.USAGE)
+    module = import_module(f"course_lib.box.commands.{FOLDER[command]}.{command}")
+    shown = _answer_about_itself(command, arguments, module)
     if shown:
         print(shown)
         return 0
@@ -54,16 +64,16 @@ def _run(command: str, arguments: list[str]) -> int:
         return _unforeseen(command, error)
 
 
-def _answer_about_itself(command: str, arguments: list[str], usage: str) -> str:
+def _answer_about_itself(command: str, arguments: list[str], module: ModuleType) -> str:
     for word in arguments:
         if word in ("--version", "-V"):
             return VERSION
         if word == "--usage":
-            return f"Usage: {usage}"
+            return f"Usage: {module.USAGE}"
         if word == "--help":
             from course_lib.box.commands import helptext
 
-            return str(helptext.of(command, usage))
+            return helptext.of(command, module.USAGE, getattr(module, "SYNTAX", None))
         if not word.startswith("-"):
             break
     return ""
@@ -102,10 +112,13 @@ WORDS_OF_SLURM = {
 
 
 def _without_state(command: str, error: StateError) -> int:
-    from course_lib.box.queue import trouble
+    from course_lib.box.queue import state_file_advice
 
     said = "Unable to contact slurm controller (connect failure)"
-    if trouble.is_full(error):
+    if state_file_advice.is_full(error):
         said = WORDS_OF_SLURM.get(command, said)
-    print(f"{command}: error: {said}\n{command}: note: {trouble.explain(error)}.", file=sys.stderr)
+    print(
+        f"{command}: error: {said}\n{command}: note: {state_file_advice.explain(error)}.",
+        file=sys.stderr,
+    )
     return 1

@@ -13,7 +13,7 @@ LITERAL = ""
 
 
 class Column:
-    """A field with its place; the text up to the next field belongs to it."""
+    """A field with its place; with the text that stands up to the next field."""
 
     def __init__(self, key: str, width: int, right: bool, suffix: str) -> None:
         self.key = key
@@ -30,7 +30,7 @@ class Column:
         return (cut.rjust(self.width) if self.right else cut.ljust(self.width)) + self.suffix
 
 
-class Layout:
+class Columns:
     """The columns of one listing, and the fields that were asked for and do not exist."""
 
     def __init__(self, prefix: str, columns: list[Column], unknown: list[str]) -> None:
@@ -62,7 +62,7 @@ def _nothing(_: object) -> str:
     return ""
 
 
-def parse_short(specification: str, letters: dict[str, str]) -> Layout:
+def parse_short(specification: str, letters: dict[str, str]) -> Columns:
     """`%.18i %P…`; `%all` is every letter with a bar between."""
     prefix, *tokens = specification.split("%")
     columns: list[Column] = []
@@ -83,10 +83,10 @@ def parse_short(specification: str, letters: dict[str, str]) -> Layout:
         else:
             unknown.append(rest[0])
             columns.append(Column(LITERAL, 0, False, f"%{token}"))
-    return Layout(prefix, columns, unknown)
+    return Columns(prefix, columns, unknown)
 
 
-def parse_long(specification: str, names: Iterable[str]) -> Layout:
+def parse_long(specification: str, names: Iterable[str]) -> Columns:
     """`JobID:10,Name:.8x`: name, then where wanted dot, width and suffix."""
     columns: list[Column] = []
     unknown: list[str] = []
@@ -101,4 +101,4 @@ def parse_long(specification: str, names: Iterable[str]) -> Layout:
             columns.append(Column(name.lower(), width, right, shape[len(digits) :]))
         elif name:
             unknown.append(name)
-    return Layout("", columns, unknown)
+    return Columns("", columns, unknown)

@@ -7,8 +7,9 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
+from course_lib.box.dispatch import passes
 from course_lib.box.node.ledger import BRIEF_S, LASTING_S, insist
-from course_lib.box.queue import schedule, state
+from course_lib.box.queue import state
 
 if TYPE_CHECKING:
     from course_lib.box.node.supervisor import Supervisor
@@ -152,4 +153,4 @@ class Ending:
         if not self.forget:
             code, number = self.code_and_signal(self.status)
             insist(lambda: state.finish(self.of.job_id, self.state, code, number), LASTING_S)
-        insist(schedule.run_pass)
+        insist(passes.run_pass)

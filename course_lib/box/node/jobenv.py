@@ -8,9 +8,9 @@ import re
 from course_lib.box import settings
 from course_lib.box.hostlist import compress
 from course_lib.box.node import launch
-from course_lib.box.node.layout import Layout
 from course_lib.box.node.namespaces import address
 from course_lib.box.queue.records import Allocation, Job
+from course_lib.box.scheduling.task_layout import Layout
 
 Variables = dict[str, str]
 LAUNCHER_PORT = 60001

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from course_lib.box.hostlist import compress
 from course_lib.box.node import batch, limits, wire
-from course_lib.box.node.allot import Impossible
 from course_lib.box.node.daemon import Daemon, Usage
 from course_lib.box.node.exits import code_of
-from course_lib.box.node.layout import Layout
 from course_lib.box.node.ledger import insist
 from course_lib.box.queue import state
+from course_lib.box.scheduling.step_placement import Impossible
+from course_lib.box.scheduling.task_layout import Layout
 
 if TYPE_CHECKING:
     from course_lib.box.node.supervisor import Supervisor

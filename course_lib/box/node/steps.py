@@ -8,8 +8,8 @@ import socket
 from typing import TYPE_CHECKING
 
 from course_lib.box.node import wire
-from course_lib.box.node.allot import Busy, Impossible, Request, allot
 from course_lib.box.node.step import Step
+from course_lib.box.scheduling.step_placement import Busy, Impossible, StepRequest, allot
 
 if TYPE_CHECKING:
     from course_lib.box.node.supervisor import Supervisor
@@ -60,7 +60,7 @@ class Steps:
         try:
             if self.of.ending.decided:
                 raise Impossible("Job/step already completing or completed")
-            request = Request(**message["request"])
+            request = StepRequest(**message["request"])
             names, devices = [p.node for p in parts], [len(p.devices) for p in parts]
             layout = allot(request, names, cpus, self._free(), devices)
             step = Step(self.of, connection, message, layout, not request.overlap)

@@ -9,6 +9,7 @@ import signal
 import time
 
 from course_lib.box import settings
+from course_lib.box.dispatch import passes
 from course_lib.box.node import batch, launch, names, namespaces, probe, processes, wire
 from course_lib.box.node.control import SOCKET
 from course_lib.box.node.ending import Ending
@@ -23,9 +24,9 @@ from course_lib.box.node.script import BatchScript
 from course_lib.box.node.steps import Steps
 from course_lib.box.node.warm import shims
 from course_lib.box.node.warm.decide import Loaded
-from course_lib.box.queue import schedule, state
+from course_lib.box.queue import state
 from course_lib.box.queue.records import Allocation, Job
-from course_lib.box.queue.store import HomeGone, StateError, belong
+from course_lib.box.queue.store import HomeGone, StateError, stay_with_folder
 
 LOCK_TRIES = 20
 LOOK_S = 1.0
@@ -46,7 +47,7 @@ class Supervisor:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         if not self._lock():
             return
-        belong()
+        stay_with_folder()
         pid = os.getpid()
         job = insist(lambda: state.claim(self.job_id, pid, processes.ticks(pid)))
         if job is None:
@@ -170,7 +171,7 @@ class Supervisor:
         elif do == "signal":
             self.steps.signal(request)
         elif do == "pass":
-            insist(schedule.run_pass)
+            insist(passes.run_pass)
         elif do == "reload":
             job = insist(lambda: state.read_job(self.job_id))
             if job is not None:
@@ -199,4 +200,4 @@ class Supervisor:
         probe.forget()
         insist(lambda: state.mark_completing(self.job_id, "NODE_FAIL", 1))
         insist(lambda: state.finish(self.job_id, "NODE_FAIL", 1))
-        insist(schedule.run_pass)
+        insist(passes.run_pass)

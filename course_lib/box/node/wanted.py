@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from course_lib.box.node.exits import say
-from course_lib.box.queue.place import count_of
+from course_lib.box.scheduling.job_placement import count_of
 
 
 class Options(Protocol):

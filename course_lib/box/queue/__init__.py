@@ -1,1 +1,1 @@
-"""State of every job and step, and the order in which they get their nodes."""
+"""The state file: what is known of every job and step, and how events change it."""

@@ -6,7 +6,7 @@ by NUL, because a file name or a variable need not be UTF-8.
 
 from __future__ import annotations
 
-from course_lib.box.record import Record
+from course_lib.box.frozen_record import Record
 from course_lib.box.settings import UNLIMITED
 
 PENDING, RUNNING = "PENDING", "RUNNING"
@@ -63,18 +63,12 @@ class Job(Record):
     gpus_per_node: str = ""
     gpus_per_task: str = ""
     gres: str = ""
-    gpus_per_socket: str = ""
     cpus_per_gpu: int = 0
     tasks_per_gpu: int = 0
-    tasks_per_core: int = 0
-    tasks_per_socket: int = 0
     threads_per_core: int = 0
     cpus_min: int = 0
     """Of --mincpus: CPUs that a node must have to spare."""
-    sockets_per_node: int = 0
-    cores_per_socket: int = 0
     overcommit: int = 0
-    tmp_mib: int = 0
     memory: str = ""
     memory_per_cpu: str = ""
     memory_per_gpu: str = ""
@@ -147,7 +141,7 @@ class Job(Record):
         return {name: value for name, _, value in pairs}
 
 
-class Step(Record):
+class StepRecord(Record):
     job_id: int
     step: str
     """`batch`, `0`, `1` …"""

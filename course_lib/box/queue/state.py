@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 
-from course_lib.box.queue import access
-from course_lib.box.queue.access import snapshot, transaction
+from course_lib.box.queue import rows
+from course_lib.box.queue.pending_jobs import queue_again, take_priority
 from course_lib.box.queue.records import (
     CANCELLED,
     COMPLETED,
@@ -23,9 +23,9 @@ from course_lib.box.queue.records import (
     TIMEOUT,
     Allocation,
     Job,
-    Step,
+    StepRecord,
 )
-from course_lib.box.queue.waiting import queue_again, take_priority
+from course_lib.box.queue.rows import snapshot, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def submit(values: dict[str, object]) -> int:
         if not full.get("priority"):
             full["priority"] = take_priority(db)
         record = Job(id=job_id, **full)
-        access.insert(db, "job", {name: getattr(record, name) for name in Job.fields()})
+        rows.insert(db, "job", {name: getattr(record, name) for name in Job.fields()})
     return job_id
 
 
@@ -53,17 +53,17 @@ def take_number(db: Connection) -> int:
 
 def read_job(job_id: int) -> Job | None:
     with snapshot() as db:
-        return access.job(db, job_id)
+        return rows.job(db, job_id)
 
 
 def read_allocation(job_id: int) -> list[Allocation]:
     with snapshot() as db:
-        return access.allocations(db, job_id)
+        return rows.allocations(db, job_id)
 
 
-def read_steps(job_id: int) -> list[Step]:
+def read_steps(job_id: int) -> list[StepRecord]:
     with snapshot() as db:
-        return access.steps(db, "job_id = ?", (job_id,))
+        return rows.steps(db, "job_id = ?", (job_id,))
 
 
 def claim(job_id: int, pid: int, ticks: int) -> Job | None:
@@ -73,24 +73,24 @@ def claim(job_id: int, pid: int, ticks: int) -> Job | None:
     supervisor; only the first claim counts.
     """
     with transaction() as db:
-        job = access.job(db, job_id)
+        job = rows.job(db, job_id)
         if job is None or job.state != RUNNING or job.supervisor_pid:
             return None
-        access.change(db, job_id, supervisor_pid=pid, supervisor_ticks=ticks)
-        return access.job(db, job_id)
+        rows.change(db, job_id, supervisor_pid=pid, supervisor_ticks=ticks)
+        return rows.job(db, job_id)
 
 
-def add_step(values: dict[str, object]) -> Step | None:
+def add_step(values: dict[str, object]) -> StepRecord | None:
     """Begins a step; without a `step` it gets the next number. None if the job is over."""
     with transaction() as db:
-        job = access.job(db, int(str(values["job_id"])))
+        job = rows.job(db, int(str(values["job_id"])))
         if job is None or job.state != RUNNING or job.completing:
             return None
         if "step" not in values:
-            names = [s.step for s in access.steps(db, "job_id = ?", (job.id,))]
+            names = [s.step for s in rows.steps(db, "job_id = ?", (job.id,))]
             values = {**values, "step": str(sum(name.isdigit() for name in names))}
-        step = Step(**{"start_s": time.time(), **values})
-        access.insert(db, "step", {name: getattr(step, name) for name in Step.fields()})
+        step = StepRecord(**{"start_s": time.time(), **values})
+        rows.insert(db, "step", {name: getattr(step, name) for name in StepRecord.fields()})
     return step
 
 
@@ -125,10 +125,10 @@ def mark_completing(
     The first decision stands: a cancelled job that then fails stays cancelled.
     """
     with transaction() as db:
-        job = access.job(db, job_id)
+        job = rows.job(db, job_id)
         if job is None or job.state != RUNNING:
             return job
-        access.change(
+        rows.change(
             db,
             job_id,
             state=state,
@@ -137,7 +137,7 @@ def mark_completing(
             exit_code=exit_code,
             exit_signal=exit_signal,
         )
-        return access.job(db, job_id)
+        return rows.job(db, job_id)
 
 
 def mark_cancelled(job_id: int, uid: int) -> Job | None:
@@ -146,11 +146,11 @@ def mark_cancelled(job_id: int, uid: int) -> Job | None:
     Returns the job as it was before, so that the caller knows whether to stop processes.
     """
     with transaction() as db:
-        job = access.job(db, job_id)
+        job = rows.job(db, job_id)
         if job is None or job.state not in (PENDING, RUNNING):
             return job
         now_s = time.time()
-        access.change(
+        rows.change(
             db,
             job_id,
             state=CANCELLED,
@@ -178,7 +178,7 @@ def finish(job_id: int, state: str = COMPLETED, exit_code: int = 0, exit_signal:
     A job whose requeue was asked for is pending again instead.
     """
     with transaction() as db:
-        job = access.job(db, job_id)
+        job = rows.job(db, job_id)
         if job is None or (job.state in FINAL_STATES and not job.completing):
             return
         if job.requeue_asked:
@@ -193,18 +193,18 @@ def finish(job_id: int, state: str = COMPLETED, exit_code: int = 0, exit_signal:
         reason = REASONS.get(final, job.reason)
         if final == FAILED and exit_signal:
             reason = "JobLaunchFailure"  # what Slurm says of every script that dies by a signal
-        access.change(db, job_id, **values, reason=reason)
+        rows.change(db, job_id, **values, reason=reason)
         _end_open_steps(db, job_id, final)
 
 
-def bury(seen: Job) -> bool:
+def record_dead_supervisor(seen: Job) -> bool:
     """The supervisor is dead and nothing of the job is left: NODE_FAIL, or queued again.
 
     Not where the job has ended, or begun anew, since it was `seen`.
     """
     job_id = seen.id
     with transaction() as db:
-        job = access.job(db, job_id)
+        job = rows.job(db, job_id)
         if job is None or (job.state != RUNNING and not job.completing):
             return False
         if (job.start_s, job.supervisor_pid) != (seen.start_s, seen.supervisor_pid):
@@ -213,7 +213,7 @@ def bury(seen: Job) -> bool:
             if job.requeue_asked:
                 queue_again(db, job)
                 return True
-            access.change(
+            rows.change(
                 db,
                 job_id,
                 state=NODE_FAIL,
@@ -222,7 +222,7 @@ def bury(seen: Job) -> bool:
                 completing=0,
             )
         else:
-            access.change(db, job_id, completing=0)
+            rows.change(db, job_id, completing=0)
         _end_open_steps(db, job_id, CANCELLED)
         return True
 

@@ -13,10 +13,12 @@ import time
 from zlib import crc32
 
 from course_lib.box import settings
-from course_lib.box.queue.records import Job, Step
+from course_lib.box.queue.records import Job, StepRecord
 
 BUSY_S = 10.0
-SCHEMA_VERSION = crc32(repr([Job.__annotations__, Step.__annotations__]).encode()) & 0x7FFFFFFF
+SCHEMA_VERSION = (
+    crc32(repr([Job.__annotations__, StepRecord.__annotations__]).encode()) & 0x7FFFFFFF
+)
 """Changes by itself with the columns, so that no file of another layout is taken for ours."""
 SQL_TYPES = {"int": "INTEGER", "float": "REAL", "str": "TEXT", "bytes": "BLOB"}
 
@@ -29,13 +31,14 @@ class HomeGone(StateError):
     """The state folder that this process belongs to was removed, perhaps made anew."""
 
 
-_belongs_to: list[int] = []
-"""Number of the folder that a supervisor or keeper was started for; commands make it anew."""
+_folder_of_this_process: list[int] = []
+"""Inode of the folder that a supervisor or the dispatcher was started for; empty in commands,
+which make a folder that is gone anew."""
 
 
-def belong() -> None:
-    """From here on, a state folder that is gone stays gone."""
-    _belongs_to[:] = [_number(settings.state_home())]
+def stay_with_folder() -> None:
+    """From here on, a state folder that is gone stays gone for this process."""
+    _folder_of_this_process[:] = [_number(settings.state_home())]
 
 
 def _number(folder: str) -> int:
@@ -52,7 +55,7 @@ def path() -> str:
 def connect() -> sqlite3.Connection:
     """An open state file of this version, made or replaced where needed."""
     file = path()
-    if _belongs_to and _number(settings.state_home()) != _belongs_to[0]:
+    if _folder_of_this_process and _number(settings.state_home()) != _folder_of_this_process[0]:
         raise HomeGone(f"{settings.state_home()} was removed")
     try:
         os.makedirs(settings.state_home(), mode=0o700, exist_ok=True)
@@ -151,21 +154,7 @@ def _create(file: str) -> sqlite3.Connection:
         except sqlite3.Error:
             made.close()
             raise
-    _end_unknown_jobs()
     return made
-
-
-def _end_unknown_jobs() -> None:
-    """A job of a lost state file must not go on where nobody can see or cancel it."""
-    folder = os.path.join(settings.state_home(), "jobs")
-    if not os.path.isdir(folder):
-        return
-    from course_lib.box.node import launch
-
-    if launch.inside_job() is None:
-        for name in os.listdir(folder):
-            if name.isdigit():
-                launch.bury_folder(os.path.join(folder, name))
 
 
 def _version_of(file: str) -> int:
@@ -192,28 +181,37 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(_table("job", Job, "PRIMARY KEY (id)"))
-    connection.execute(_table("step", Step, "PRIMARY KEY (job_id, step)"))
+    connection.execute(_table("step", StepRecord, "PRIMARY KEY (job_id, step)"))
     connection.execute(
         "CREATE TABLE allocation (job_id INTEGER, node TEXT, cpus TEXT, devices TEXT,"
         " tasks INTEGER, PRIMARY KEY (job_id, node))"
     )
     connection.execute("CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT)")
     connection.execute("CREATE INDEX job_active ON job (state, completing)")
-    connection.execute("INSERT INTO fact VALUES ('next_job_id', ?)", (str(_first_free_id()),))
+    lost = _job_folders()
+    first_free = max(map(int, lost), default=settings.load().first_job_id - 1) + 1
+    connection.execute("INSERT INTO fact VALUES ('next_job_id', ?)", (str(first_free),))
+    connection.execute("INSERT INTO fact VALUES ('lost_jobs', ?)", (",".join(lost),))
     connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
     connection.execute("COMMIT")
 
 
-def _table(name: str, record: type[Job] | type[Step], key: str) -> str:
+def _table(name: str, record: type[Job] | type[StepRecord], key: str) -> str:
     columns = ", ".join(f"{c} {SQL_TYPES[t]}" for c, t in record.__annotations__.items())
     return f"CREATE TABLE {name} ({columns}, {key})"
 
 
-def _first_free_id() -> int:
-    """Past every job folder, so that a lost state file does not give a number out twice."""
-    first = settings.load().first_job_id
+def _job_folders() -> list[str]:
+    """Numbers of jobs of an earlier state file, which a new one must not give out again."""
     folder = os.path.join(settings.state_home(), "jobs")
-    if not os.path.isdir(folder):
-        return first
-    numbers = [int(name) for name in os.listdir(folder) if name.isdigit()]
-    return max(numbers, default=first - 1) + 1
+    return [name for name in os.listdir(folder) if name.isdigit()] if os.path.isdir(folder) else []
+
+
+def lost_jobs(connection: sqlite3.Connection) -> list[str]:
+    """Numbers of jobs that may still run and that only an earlier state file knew."""
+    row = connection.execute("SELECT value FROM fact WHERE name = 'lost_jobs'").fetchone()
+    return row[0].split(",") if row and row[0] else []
+
+
+def forget_lost_jobs(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM fact WHERE name = 'lost_jobs'")

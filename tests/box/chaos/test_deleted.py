@@ -35,7 +35,7 @@ def delete(folder):
 
 
 def begin(box):
-    """A running job with steps on both nodes, one that waits, and a keeper for both."""
+    """A running job with steps on both nodes, one that waits, and a dispatcher for both."""
     box.submit("srun bash -c 'touch begun.$SLURM_NODEID; sleep 600'", "-N2", "-n2")
     box.submit("true", "--begin=now+1hour")
     for node in (0, 1):

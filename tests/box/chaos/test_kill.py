@@ -109,7 +109,7 @@ def test_a_killed_srun_takes_its_step_with_it_and_the_script_goes_on(any_box):
                 mine = str(any_box.home).encode() in (entry / "environ").read_bytes()
             except OSError:
                 continue
-            if mine and b"launcher.py\0srun\0" in line:
+            if mine and b"command_entry.py\0srun\0" in line:
                 found.append(int(entry.name))
     for pid in found:
         os.kill(pid, signal.SIGKILL)

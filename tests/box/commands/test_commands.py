@@ -58,10 +58,10 @@ def shown(box, job: str) -> dict[str, str]:
         ("--propagate=FOO", 1, "--propagate=FOO is not valid."),
         ("--array=1-2", 1, "the box does not do --array; a real Slurm does."),
         ("-n1 : -n1", 1, "the box does not do several components of one job"),
-        ("--sockets-per-node=2", 1, "Socket, core and/or thread specification can not be"),
-        ("--tmp=1G", 1, "Temporary disk specification can not be satisfied"),
+        ("--sockets-per-node=2", 1, "the box does not do --sockets-per-node; a real Slurm does."),
+        ("--tmp=1G", 1, "the box does not do --tmp; a real Slurm does."),
         ("--switches=x", 1, 'Invalid numeric value "x" for --switches.'),
-        ("-F nosuchfile", 255, "Invalid --nodefile node file"),
+        ("-F nosuchfile", 1, "the box does not do --nodefile; a real Slurm does."),
         ("--container=x", 1, "the box does not do --container; a real Slurm does."),
     ],
 )
@@ -337,3 +337,11 @@ def test_a_faulty_settings_file_names_its_fault(make_box):
     (box.home / "box.toml").write_text("nodes = \n")
     assert "box.toml cannot be read" in box.run("squeue", check=False).stderr
     (box.home / "box.toml").write_text("")
+
+
+def test_a_field_about_what_the_box_does_not_have_is_refused_by_name(box):
+    done = box.run("squeue", "-O", "JobID,Reboot:10", check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "squeue: error: the box does not do the field reboot of squeue; a real Slurm does.\n"
+    )

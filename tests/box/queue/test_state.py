@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course_lib.box.queue import access, state, waiting
+from course_lib.box.queue import pending_jobs, rows, state
 
 
 def test_only_the_first_supervisor_gets_a_job(queue):
@@ -62,9 +62,9 @@ def test_a_buried_job_is_a_failed_node(queue):
     job = queue.submit()
     queue.run_pass()
     state.claim(job, 1, 1)
-    assert state.bury(queue.job(job))
+    assert state.record_dead_supervisor(queue.job(job))
     assert (queue.job(job).state, queue.job(job).reason) == ("NODE_FAIL", "NodeDown")
-    assert not state.bury(queue.job(job))
+    assert not state.record_dead_supervisor(queue.job(job))
 
 
 def test_a_job_that_began_anew_is_not_buried_for_its_former_self(queue):
@@ -72,13 +72,13 @@ def test_a_job_that_began_anew_is_not_buried_for_its_former_self(queue):
     queue.run_pass()
     state.claim(job, 1, 1)
     former = queue.job(job)
-    waiting.ask_requeue(job, "requeue")
+    pending_jobs.ask_requeue(job, "requeue")
     state.finish(job)
-    with access.transaction() as db:
-        access.change(db, job, begin_s=0.0)
+    with rows.transaction() as db:
+        rows.change(db, job, begin_s=0.0)
     queue.run_pass()
     assert queue.job(job).state == "RUNNING"
-    assert not state.bury(former)
+    assert not state.record_dead_supervisor(former)
     assert queue.job(job).state == "RUNNING"
 
 
@@ -86,15 +86,15 @@ def test_a_requeued_job_waits_again_and_counts_it(queue):
     job = queue.submit()
     queue.run_pass()
     state.claim(job, 1, 1)
-    waiting.ask_requeue(job, "requeue")
+    pending_jobs.ask_requeue(job, "requeue")
     state.finish(job, "FAILED", 1)
     again = queue.job(job)
     assert (again.state, again.restarts, again.exit_code) == ("PENDING", 1, 0)
     assert state.read_allocation(job) == []
     assert queue.run_pass() == []
     assert queue.reason(job) == "BeginTime"
-    with access.transaction() as db:
-        access.change(db, job, begin_s=0.0)
+    with rows.transaction() as db:
+        rows.change(db, job, begin_s=0.0)
     assert queue.run_pass() == [job]
     assert state.claim(job, 2, 2) is not None
 
@@ -103,7 +103,7 @@ def test_an_ended_job_can_be_queued_again_and_held(queue):
     job = queue.submit()
     queue.run_pass()
     queue.finish(job, "FAILED", 1)
-    waiting.ask_requeue(job, "hold")
+    pending_jobs.ask_requeue(job, "hold")
     assert queue.run_pass() == []
     assert queue.reason(job) == "job requeued in held state"
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from course_lib.box.queue import access, reading, state, store
+from course_lib.box.queue import read_only_copy, rows, state, store
 
 
 def put_aside(home):
@@ -40,8 +40,8 @@ def test_a_truncated_state_file_is_set_aside(queue, home, capsys):
     path = home / "state.sqlite"
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 3])
     queue.submit()
-    with access.snapshot() as db:
-        assert len(access.jobs(db)) == 1
+    with rows.snapshot() as db:
+        assert len(rows.jobs(db)) == 1
     assert len(put_aside(home)) == 1
 
 
@@ -104,7 +104,7 @@ def test_what_sqlite_would_read_is_read_without_it(tmp_path, how, torn_bytes):
     killed_while_writing(file, how)
     journal.write_bytes(journal.read_bytes()[: journal.stat().st_size - torn_bytes])
     copy = sqlite3.connect(":memory:")
-    copy.deserialize(reading._content(str(file)))
+    copy.deserialize(read_only_copy._content(str(file)))
     question = "SELECT count(*), sum(a), sum(length(b)) FROM t"
     assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     mine = copy.execute(question).fetchone()
@@ -146,7 +146,7 @@ def test_many_first_commands_make_one_state_file(home):
 
 def test_a_failed_transaction_leaves_nothing_behind(queue):
     job = queue.submit()
-    transaction = access.transaction()
-    access.change(transaction.__enter__(), job, state="RUNNING")
+    transaction = rows.transaction()
+    rows.change(transaction.__enter__(), job, state="RUNNING")
     transaction.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
     assert queue.job(job).state == "PENDING"

@@ -2,13 +2,13 @@
 
 #: squeue asked for many fields
 t sbatch --hold -N2 -n4 -c2 -J fields -A physics -t 30 --mem=1G --comment='a note' --nice=5 --gpus-per-node=1 -x '' --wrap true
-for field in Account AccrueTime admin_comment AllocNodes ArrayJobID ArrayTaskID BatchFlag BatchHost Command Comment Contiguous \
-    Cores CPUS-per-TRES Deadline Dependency DerivedEC EligibleTime EndTime exit_code Feature Gres GroupName JobArrayID JobID \
-    LastSchedEval Licenses MaxCPUs MaxNodes MCSLabel mem-per-tres MinCpus MinMemory MinTime MinTmpDisk Name Network Nice \
-    NodeList Nodes NTPerBoard NTPerCore NTPerNode NTPerSocket NumCPUs NumNodes NumTasks Origin OverSubscribe Partition \
-    PendingTime Priority Profile QOS Reason ReasonList Reboot ReqNodes ReqSwitch Requeue Reservation ResizeTime RestartCnt \
+for field in Account AccrueTime AllocNodes ArrayJobID ArrayTaskID BatchFlag BatchHost Command Comment Contiguous \
+    Cores CPUS-per-TRES Dependency DerivedEC EligibleTime EndTime exit_code Feature Gres GroupName JobArrayID JobID \
+    LastSchedEval Licenses MaxCPUs MaxNodes MinCpus MinMemory MinTime MinTmpDisk Name Nice \
+    NodeList Nodes NTPerNode NumCPUs NumNodes NumTasks OverSubscribe Partition \
+    PendingTime Priority QOS Reason ReasonList ReqNodes Requeue Reservation RestartCnt \
     SchedNodes SCT SelectJobInfo StartTime State StateCompact STDERR STDIN STDOUT StepID StepName StepState TimeLeft \
-    TimeLimit TimeUsed tres-per-job tres-per-node tres-per-socket tres-per-step tres-per-task UserName Wait4Switch WCKey \
+    TimeLimit TimeUsed tres-per-job tres-per-node tres-per-step tres-per-task UserName WCKey \
     WorkDir threads; do
     printf '%s ' $field
     squeue -h -O "$field:60" 2>&1 | sed 's/ *$//' | paste -sd ' '

@@ -8,19 +8,6 @@ srun --hint=nomultithread --threads=1 -n1 echo hint
 E
 tell
 
-#: what the sockets and cores of a node are asked to be
-script job.sh <<<'#!/bin/bash'
-t sbatch --sockets-per-node=1 job.sh
-t sbatch --cores-per-socket=4 job.sh
-t sbatch --extra-node-info=1:8:1 job.sh
-t sbatch --sockets-per-node=2 job.sh
-t sbatch --cores-per-socket=99 job.sh
-t sbatch -B 2:4:1 job.sh
-t sbatch -B x job.sh
-t sbatch --tmp=10G job.sh
-t sbatch --tmp=x job.sh
-tell
-
 #: where nodes lie
 job -N2 --contiguous --switches=1 <<'E'
 echo $SLURM_JOB_NODELIST
@@ -229,8 +216,6 @@ steps
 #: nodes in a file, nodes twice
 printf 'node1\nnode2\n' >nodes
 script job.sh <<<'#!/bin/bash'
-t sbatch -F nodes --hold job.sh
-show ReqNodeList NumNodes
 t sbatch -w node2,node1 --hold job.sh
 show ReqNodeList NumNodes
 t sbatch -w 'node[1-2]' -N1 --hold job.sh
@@ -239,7 +224,6 @@ t sbatch -w node1,node1 --hold job.sh
 show ReqNodeList NumNodes
 t sbatch -x node1 -N2 job.sh
 t sbatch -x 'node[1-2]' job.sh
-t sbatch -F nosuchfile job.sh
 t sbatch -w ./nodes --hold job.sh
 show ReqNodeList NumNodes
 

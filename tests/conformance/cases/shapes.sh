@@ -118,4 +118,3 @@ srun -n2 -m plane=1 bash -c 'env | grep ^SLURM_DIST | sort' | sort -u
 E
 ended
 sorted slurm-$id.out
-t sbatch --gpus-per-socket=1 --wrap true

@@ -1,0 +1,20 @@
+"""First file of every command: `python -I -S command_entry.py sbatch …`.
+
+It finds the package by its own place, so that it works from a checkout, from a wheel and
+without `site`, whatever PYTHON* variables say.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(os.path.dirname(here)))
+
+from course_lib.box.commands.main import main  # noqa: E402
+
+if __name__ == "__main__":
+    code = main(sys.argv[1], sys.argv[2:])
+    sys.stdout.flush()
+    os._exit(code)  # nothing is left to close, and tidying up takes 5 ms

@@ -1,0 +1,1 @@
+"""scancel and scontrol: look closely at jobs, change and end them."""

@@ -1,0 +1,1 @@
+"""squeue, sinfo and sacct: what there is and was."""

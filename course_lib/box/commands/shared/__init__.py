@@ -1,0 +1,1 @@
+"""What several commands share: options and their values, dates, filters, refusals."""

@@ -1,0 +1,122 @@
+"""Which jobs are refused at submission because they could never run, in the words of Slurm."""
+
+from __future__ import annotations
+
+from course_lib.box import settings
+from course_lib.box.commands.shared.errors import Failure
+from course_lib.box.queue.records import Job
+from course_lib.box.scheduling import dependency, job_placement
+from course_lib.box.settings import UNLIMITED
+
+NOT_AVAILABLE = "Requested node configuration is not available"
+
+
+class Refused(Exception):
+    """The words of the controller, and a remark that it makes before."""
+
+    def __init__(self, why: str, remark: str = "") -> None:
+        super().__init__(why)
+        self.why = why
+        self.remark = remark
+
+
+def check_client(job: Job) -> None:
+    """What the command itself refuses, before the controller is asked."""
+    memories = [text for text in (job.memory, job.memory_per_cpu, job.memory_per_gpu) if text]
+    if len(memories) > 1:
+        words = "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."
+        raise Failure(words, fatal=True)
+    if job.nodes_given and job.want_nodes and len(job.want_nodes.split(",")) > job.nodes_max:
+        named = len(job.want_nodes.split(","))
+        raise Failure(f"invalid number of nodes (-N {named}-{job.nodes_max})")
+    invalid = "Invalid generic resource (gres) specification"
+    if job.gpus_per_task and not (job.gpus or job.tasks_given):
+        raise Failure(
+            "Failed to validate job spec. --gpus-per-task used without either --gpus or"
+            " -n/--ntasks is not allowed.",
+            invalid,
+        )
+    total, per_node, _ = job_placement.devices_wanted(job)
+    if total and per_node and job.nodes_given:
+        needed = -(-total // per_node)
+        if not job.nodes_min <= needed <= job.nodes_max:
+            raise Failure(
+                "Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node"
+                f" required nodes ({needed}) doesn't fall between min_nodes ({job.nodes_min})"
+                f" and max_nodes ({job.nodes_max}) boundaries.",
+                invalid,
+            )
+    names = [piece.removeprefix("gres:").split(":")[0] for piece in job.gres.split(",") if piece]
+    if any(name != "gpu" for name in names):
+        raise Failure(invalid)
+
+
+def check_names(job: Job, box: settings.Settings) -> None:
+    """Partition, nodes, features and the like that this box does not have."""
+    for name in job.partition.split(","):
+        if name not in box.partition_names:
+            raise Refused(
+                "Invalid partition name specified",
+                f"invalid partition specified: {name or '(null)'}",
+            )
+    wanted = [name for name in job.want_nodes.split(",") if name]
+    excluded = [name for name in job.exclude_nodes.split(",") if name]
+    unknown = (set(wanted) | set(excluded)) - set(box.node_names)
+    if unknown or set(wanted) & set(excluded):
+        raise Refused("Invalid node name specified")
+    if job.constraint_text and box.features != "any":
+        for feature in job.constraint_text.replace("|", "&").replace(",", "&").split("&"):
+            if feature.strip("[]()").partition("*")[0] not in box.features.split(","):
+                raise Refused("Invalid feature specification")
+    if job.reservation and box.reservations != "any":
+        raise Refused("Requested reservation is invalid")
+    if job.licenses:
+        raise Refused("Invalid license specification")
+    try:
+        if job.dependency:
+            dependency.parse(job.dependency)
+    except dependency.DependencyError as error:
+        raise Refused(str(error)) from None
+
+
+def check_limits(job: Job, box: settings.Settings) -> None:
+    """The limits of the partition, also for a held job."""
+    most = box.max_time_min
+    if most is not None and not 0 <= job.time_limit_min <= most:
+        raise Refused("Requested time limit is invalid (missing or exceeds some limit)")
+    if job.time_limit_min != UNLIMITED and job.time_least_min > job.time_limit_min:
+        raise Refused("Invalid time-min specification (exceeds job's time or other limits)")
+    if job.nodes_min > box.nodes or (job.nodes_min < 1 and not job.hold):
+        raise Refused("Node count specification invalid")
+    if job.tasks * max(job.cpus_per_task, 1) > box.nodes * box.cpus_per_node and not job.overcommit:
+        raise Refused("More processors requested than permitted")
+
+
+def check_fit(job: Job, box: settings.Settings) -> int:
+    """Number of nodes it would get on the empty box; a held job is not asked this."""
+    cpus = max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1)
+    if max(cpus, job.cpus_min) > box.cpus_per_node:
+        raise Refused(NOT_AVAILABLE, "CPU count per node can not be satisfied")
+    if int(job.memory or 0) > box.memory_per_node_mib:
+        raise Refused(NOT_AVAILABLE, "Memory specification can not be satisfied")
+    for text in (job.gpus, job.gpus_per_node, job.gpus_per_task, job.gres.removeprefix("gpu:")):
+        kind = text.removeprefix("gpu").rpartition(":")[0] if text[-1:].isdigit() else text
+        if kind not in ("", "gpu", box.device_type):
+            raise Refused(NOT_AVAILABLE)
+    parts = job_placement.place(job, job_placement.empty_nodes(box))
+    if parts is None:
+        raise Refused(NOT_AVAILABLE)
+    return len(parts)
+
+
+def check_controller(job: Job, box: settings.Settings) -> int:
+    """Everything the controller looks at; number of nodes that the job shows while it waits."""
+    check_names(job, box)
+    check_limits(job, box)
+    cpus = max(job.cpus_per_task, 1)
+    by_cpus = -(-job.tasks * cpus // box.cpus_per_node) if job.tasks_given and job.tasks > 1 else 1
+    by_tasks = -(-job.tasks // job.tasks_per_node) if job.tasks_per_node else 1
+    least = job.nodes_min
+    if not job.nodes_given:
+        least = min(max(least, by_cpus, by_tasks), box.nodes)
+    return least if job.hold else max(least, check_fit(job, box))

@@ -1,0 +1,1 @@
+"""sbatch and srun: from options to a job."""

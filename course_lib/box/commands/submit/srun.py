@@ -1,0 +1,133 @@
+"""srun: run a command on the nodes of a job, or of a job made for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from course_lib.box.commands.shared.errors import Failure, Unsupported
+from course_lib.box.commands.submit import admission, srun_options
+from course_lib.box.commands.submit.option_sources import Gathered
+from course_lib.box.dispatch import passes, upkeep
+from course_lib.box.queue import state, store
+from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
+
+USAGE = "srun [options] program [arguments of the program]"
+QUEUED_AFTER_S = 0.4
+"""Slurm says that a job is queued only if it does not start at once."""
+WAITS_S = (0.02, 0.05, 0.1, 0.2)
+
+
+def run(arguments: list[str]) -> int:
+    gathered, command = srun_options.gather(arguments)
+    if gathered.given.get("mpi") == "list":
+        print("MPI plugin types are...\n\tnone")
+        return 0
+    if ":" in command:
+        raise Unsupported("several components of one step (:)")
+    if not command:
+        return _fatal("No command given to execute.")
+    gathered.say_notes()
+    options = srun_options.build(gathered, command, " ".join(["srun", *arguments]))
+    if options.distribution.startswith("arbitrary"):
+        if not options.nodelist:
+            raise Failure("invalid number of tasks (-n 0)")
+        raise Unsupported("--distribution=arbitrary")
+    if options.jobid is not None and "test-only" not in gathered.given:
+        return _in_job(options, options.jobid)
+    if options.relative is not None:
+        return _fatal("--relative option invalid for job allocation request")
+    return _in_own_job(options, gathered)
+
+
+def _fatal(text: str) -> int:
+    print(f"srun: fatal: {text}", file=sys.stderr)
+    return 1
+
+
+def _in_job(options: srun_options.SrunOptions, job_id: int) -> int:
+    from course_lib.box.node import srun as node_srun
+
+    job = state.read_job(job_id)
+    why = ""
+    if job is None or job.state in FINAL_STATES:
+        why = "Invalid job id specified"
+    elif job.state == PENDING:
+        why = "Job is pending execution"
+    if why:
+        print(
+            f"srun: error: Unable to confirm allocation for job {job_id}: {why}\n"
+            f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job_id}",
+            file=sys.stderr,
+        )
+        return 1
+    return int(node_srun.run(options, job_id))
+
+
+def _in_own_job(options: srun_options.SrunOptions, gathered: Gathered) -> int:
+    from course_lib.box.commands.submit import environment
+    from course_lib.box.node import srun as node_srun
+
+    fields = {
+        "name": os.path.basename(options.command[0]),
+        "kind": "srun",
+        "requeue": 1,
+        **gathered.fields,
+        "command": os.fsencode(options.command[0]),
+        "environment": environment.environment({}),
+    }
+    job = admission.complete(fields, gathered)
+    if "test-only" in gathered.given:
+        return admission.test_only(job, "srun")
+    job_id = state.submit(job)
+    passes.run_pass()
+    if not _wait_for_nodes(job_id, options):
+        return 1
+    return int(node_srun.run(options.with_submission(), job_id))
+
+
+def _wait_for_nodes(job_id: int, options: srun_options.SrunOptions) -> bool:
+    """False where the job ended before it began, by scancel, -I or Ctrl-C."""
+    store.stay_with_folder()
+    begun_s = time.time()
+    told = False
+    try:
+        for turn in range(sys.maxsize):
+            job = state.read_job(job_id)
+            if job is None or job.state != PENDING:
+                break
+            waited_s = time.time() - begun_s
+            if options.immediate_s is not None and waited_s >= max(options.immediate_s, 0.1):
+                state.mark_cancelled(job_id, os.getuid())
+                raise Failure("Unable to allocate resources: Requested nodes are busy")
+            if not told and waited_s > QUEUED_AFTER_S and options.immediate_s is None:
+                _tell_queued(job, options)
+                told = True
+            time.sleep(WAITS_S[min(turn, len(WAITS_S) - 1)])
+            if turn % 10 == 9:
+                upkeep.bring_up_to_date()
+    except KeyboardInterrupt:
+        state.mark_cancelled(job_id, os.getuid())
+        job = state.read_job(job_id)
+    if job is None or job.state != RUNNING:
+        _tell_revoked(job_id)
+        return False
+    if told and not options.quiet:
+        print(f"srun: job {job_id} has been allocated resources", file=sys.stderr)
+    return True
+
+
+def _tell_queued(job: Job, options: srun_options.SrunOptions) -> None:
+    if options.quiet:
+        return
+    if job.hold:
+        print("srun: Job is in held state, pending scheduler release", file=sys.stderr)
+    print(f"srun: job {job.id} queued and waiting for resources", file=sys.stderr)
+
+
+def _tell_revoked(job_id: int) -> None:
+    print(
+        f"srun: Job allocation {job_id} has been revoked\nsrun: Force Terminated JobId={job_id}",
+        file=sys.stderr,
+    )

@@ -1,0 +1,1 @@
+"""Starts jobs whose turn it is and notices those that died; above the queue."""

@@ -1,0 +1,1 @@
+"""Who gets which nodes, CPUs and devices, and when: the rules, without any process."""

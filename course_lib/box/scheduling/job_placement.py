@@ -1,0 +1,175 @@
+"""Which nodes, CPUs and devices a job would get; needs no state file, and so is easy to test.
+
+The rules are those of Slurm's select/cons_tres with cores and devices as the resources.
+"""
+
+from __future__ import annotations
+
+from course_lib.box import hostlist
+from course_lib.box.queue.records import Allocation, Job
+from course_lib.box.settings import Settings
+
+
+class FreeNode:
+    """What is left of a node while a pass hands out its parts."""
+
+    def __init__(self, name: str, cpus: int, devices: int) -> None:
+        self.name = name
+        self.total_cpus = cpus
+        self.total_devices = devices
+        self.cpus = list(range(cpus))
+        self.devices = list(range(devices))
+        self.exclusive = False
+        self.jobs = 0
+
+    def take(self, part: Allocation, exclusive: bool) -> None:
+        self.cpus = [cpu for cpu in self.cpus if cpu not in part.cpus]
+        self.devices = [device for device in self.devices if device not in part.devices]
+        self.exclusive = self.exclusive or exclusive
+        self.jobs += 1
+
+    @property
+    def untouched(self) -> bool:
+        return not self.jobs
+
+
+def empty_nodes(settings: Settings) -> list[FreeNode]:
+    return [
+        FreeNode(name, settings.cpus_per_node, settings.devices_per_node)
+        for name in settings.node_names
+    ]
+
+
+def devices_wanted(job: Job) -> tuple[int, int, int]:
+    """Devices for the whole job, per node, and per task; 0 where not asked for."""
+    per_node = gres_count(job.gres) or count_of(job.gpus_per_node)
+    return count_of(job.gpus), per_node, count_of(job.gpus_per_task)
+
+
+def count_of(text: str) -> int:
+    """`2`, `a100:2`, `a100:2,v100:1`; a type alone is one of it."""
+    counts = [piece.rpartition(":")[2] for piece in text.split(",") if piece]
+    return sum(int(count) if count.isdigit() else 1 for count in counts)
+
+
+def gres_count(text: str) -> int:
+    """Devices in `gpu:2`, `gres:gpu:a100:2`, `gpu`; other resources do not count here."""
+    total = 0
+    for piece in text.split(","):
+        fields = piece.removeprefix("gres:").removeprefix("gres/").split(":")
+        if fields[0] == "gpu":
+            last = fields[-1].partition("(")[0]
+            total += int(last) if last.isdigit() else 1
+    return total
+
+
+def place(job: Job, nodes: list[FreeNode]) -> list[Allocation] | None:
+    """The parts of these nodes that the job would get, or None if it does not fit now."""
+    wanted = set(hostlist.expand(job.want_nodes))
+    excluded = set(hostlist.expand(job.exclude_nodes))
+    usable = [node for node in nodes if node.name not in excluded and _is_open(job, node)]
+    if wanted - {node.name for node in usable}:
+        return None
+    required = [node for node in usable if node.name in wanted]
+    others = [node for node in usable if node.name not in wanted]
+    most = min(job.nodes_max or len(nodes), len(usable))
+    counts = range(max(job.nodes_min, len(required), 1), most + 1)
+    for count in reversed(counts) if job.nodes_given else counts:
+        for chosen in _choices(required, others, count):
+            parts = _share(job, chosen)
+            if parts:
+                return parts
+    return None
+
+
+def _is_open(job: Job, node: FreeNode) -> bool:
+    return node.untouched if job.exclusive else not node.exclusive and bool(node.cpus)
+
+
+def _choices(required: list[FreeNode], others: list[FreeNode], count: int) -> list[list[FreeNode]]:
+    """Sets of that many nodes with the required ones in, in node order."""
+    free = count - len(required)
+    if free < 0:
+        return []
+    sets: list[list[FreeNode]] = [[]]
+    for _ in range(free):
+        sets = [
+            [*chosen, node]
+            for chosen in sets
+            for node in others[others.index(chosen[-1]) + 1 if chosen else 0 :]
+        ]
+    merged = [[*required, *chosen] for chosen in sets[:200]]
+    return [sorted(chosen, key=lambda node: hostlist.natural(node.name)) for chosen in merged]
+
+
+def _share(job: Job, nodes: list[FreeNode]) -> list[Allocation] | None:
+    tasks = _tasks_on(job, nodes)
+    devices = _devices_on(job, nodes, tasks) if tasks else None
+    if tasks is None or devices is None:
+        return None
+    parts = []
+    for node, task_count, device_count in zip(nodes, tasks, devices, strict=True):
+        cpus = max(cpus_for(job, task_count), device_count * job.cpus_per_gpu)
+        if max(cpus, job.cpus_min) > len(node.cpus) or device_count > len(node.devices):
+            return None
+        everything = bool(job.exclusive)
+        parts.append(
+            Allocation(
+                node=node.name,
+                cpus=tuple(node.cpus if everything else node.cpus[:cpus]),
+                devices=tuple(node.devices if everything else node.devices[:device_count]),
+                tasks=task_count,
+            )
+        )
+    return parts
+
+
+def cpus_for(job: Job, tasks: int) -> int:
+    if job.overcommit:
+        return 1
+    return max(tasks, 1) * max(job.cpus_per_task, 1)
+
+
+def _tasks_on(job: Job, nodes: list[FreeNode]) -> list[int] | None:
+    """The first node is filled, as long as one task is left for each of the others."""
+    if job.tasks_per_node and (not job.tasks_given or len(nodes) > 1):
+        enough = not job.tasks_given or job.tasks <= job.tasks_per_node * len(nodes)
+        return [job.tasks_per_node] * len(nodes) if enough else None
+    if not job.tasks_given:
+        whole = job.exclusive
+        return [node.total_cpus // max(job.cpus_per_task, 1) if whole else 1 for node in nodes]
+    room = [len(node.cpus) // max(job.cpus_per_task, 1) for node in nodes]
+    if job.overcommit:
+        room = [job.tasks] * len(nodes)
+    if job.tasks_per_node:
+        room = [min(free, job.tasks_per_node) for free in room]
+    given, left = [], job.tasks
+    for place_, free in enumerate(room):
+        others = len(nodes) - place_ - 1
+        given.append(min(free, left - others))
+        left -= given[-1]
+    return given if not left and min(given) > 0 else None
+
+
+def _devices_on(job: Job, nodes: list[FreeNode], tasks: list[int]) -> list[int] | None:
+    total, per_node, per_task = devices_wanted(job)
+    if per_node:
+        shares = [per_node] * len(nodes)
+    elif per_task:
+        shares = [per_task * count for count in tasks]
+    else:
+        shares = _spread(total, nodes)
+    if total and sum(shares) != total:
+        return None
+    return shares
+
+
+def _spread(total: int, nodes: list[FreeNode]) -> list[int]:
+    """As many devices as there are on each node in turn, but at least one on every node."""
+    shares, left = [], total
+    for place_, node in enumerate(nodes):
+        later = len(nodes) - place_ - 1
+        share = max(min(len(node.devices), left - later), 0)
+        shares.append(share)
+        left -= share
+    return shares

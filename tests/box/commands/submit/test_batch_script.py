@@ -1,0 +1,59 @@
+"""Batch scripts and their directives, read as Slurm 22.05.8 was seen to read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.box.commands.shared.errors import Failure
+from course_lib.box.commands.submit import batch_script
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (' --comment="a\\"b" -N1', ['--comment=a"b', "-N1"]),
+        ("-J 'a\\'b'", ["-J", "a'b"]),
+        ('"a\\\\b"', ["a\\b"]),
+        ("a#b -N2", ["a"]),
+        ('"a#b"', ["a#b"]),
+        ('a"b c"d', ["ab cd"]),
+        ("\"a b\"'c d'", ["a bc d"]),
+        ("a\\nb", ["anb"]),
+        ("a\\ b", ["a", "b"]),
+        ('""', [""]),
+        ("\\#b", ["#b"]),
+        ("-N1 # why", ["-N1"]),
+        ("a\\", ["a"]),
+    ],
+)
+def test_a_directive_is_split_into_words(line, words):
+    assert batch_script.words(line, "job.sh", 2) == words
+
+
+def test_an_open_quote_is_shown_with_what_is_left_of_its_line():
+    with pytest.raises(Failure) as caught:
+        batch_script.words(' -N1 --comment="a b', "job.sh", 2)
+    assert caught.value.lines == ('job.sh: line 2: Unmatched `"` in [ --comment="a b]',)
+    assert caught.value.kind == "fatal"
+
+
+def test_directives_end_at_the_first_command():
+    text = b"#!/bin/sh\n#SBATCH -N1\n #SBATCH -N2\n##SBATCH -N3\n\n# x\n"
+    text += b"#SBATCH -n4\ntrue\n#SBATCH -n5\n"
+    assert batch_script.directives(text, "x") == [["-N1"], ["-n4"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (b"", "Batch script is empty!"),
+        (b" \n\t\n", "Batch script contains only whitespace!"),
+        (b"echo hi\n", "This does not look like a batch script.  The first"),
+        (b"#!/bin/sh\nx\0y\n", "The Slurm controller does not allow scripts that"),
+        (b"#!/bin/sh\r\ntrue\r\n", "Batch script contains DOS line breaks (\\r\\n)"),
+    ],
+)
+def test_what_is_no_batch_script_is_refused(text, complaint):
+    with pytest.raises(Failure) as caught:
+        batch_script.check(text)
+    assert caught.value.lines[0] == complaint
