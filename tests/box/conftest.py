@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from course_lib import box as box_room
-from course_lib.box.node import probe
+from course_lib.box.nodes import probe
 
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 PATIENCE_S = float(os.environ.get("BOX_TEST_PATIENCE_S", "120"))

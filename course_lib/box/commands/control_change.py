@@ -97,7 +97,7 @@ def _requeue(how: str) -> Callable[[Request], int]:
 
 
 def _ask_requeue(job: Job, how: str) -> None:
-    from course_lib.box.node import control
+    from course_lib.box.processes import control
 
     waiting.ask_requeue(job.id, how)
     if job.state == RUNNING or job.completing:
@@ -145,7 +145,7 @@ def _change(name: str, value: str, word: str) -> tuple[str, str]:
 
 
 def _apply(job: Job, changes: list[tuple[str, str]]) -> str:
-    from course_lib.box.node import control
+    from course_lib.box.processes import control
 
     if job.state in FINAL_STATES:
         return ENDED

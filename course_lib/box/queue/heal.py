@@ -15,7 +15,7 @@ GIVE_UP_S = 60.0
 
 def heal() -> bool:
     """Ends what is left of jobs whose supervisor died. True if anything changed."""
-    from course_lib.box.node import launch
+    from course_lib.box.supervisor import launch
 
     if launch.inside_job() is not None:
         return False
@@ -39,7 +39,7 @@ def try_to_heal() -> None:
 
 
 def _bury(job: Job) -> bool:
-    from course_lib.box.node import launch
+    from course_lib.box.supervisor import launch
 
     if not job.supervisor_pid and not job.completing:
         age_s = time.time() - job.start_s

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def run_pass() -> list[int]:
     """Gives nodes to the jobs whose turn it is and starts their supervisors."""
-    from course_lib.box.node import launch
+    from course_lib.box.supervisor import launch
 
     own_job = launch.inside_job()
     if own_job is not None:
@@ -36,7 +36,7 @@ def run_pass() -> list[int]:
 
 def _ask_for_pass(own_job: int) -> None:
     """Inside a job a supervisor would end with the job, so somebody outside starts it."""
-    from course_lib.box.node import control
+    from course_lib.box.processes import control
     from course_lib.box.queue import keeper
 
     if not keeper.poke():

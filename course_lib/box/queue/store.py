@@ -160,7 +160,7 @@ def _end_unknown_jobs() -> None:
     folder = os.path.join(settings.state_home(), "jobs")
     if not os.path.isdir(folder):
         return
-    from course_lib.box.node import launch
+    from course_lib.box.supervisor import launch
 
     if launch.inside_job() is None:
         for name in os.listdir(folder):

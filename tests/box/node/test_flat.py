@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.box.node import names, refused
+from course_lib.box.nodes import host_names, refused
 
 UNSHARE_NUMBER = {"x86_64": 272, "aarch64": 97}
 SECCOMP_FILTER, NO_NEW_PRIVILEGES = 22, 38
@@ -40,7 +40,7 @@ def flat(make_module_box):
 
 @pytest.fixture(scope="module")
 def library():
-    if sys.platform != "linux" or not any(map(shutil.which, names.COMPILERS)):
+    if sys.platform != "linux" or not any(map(shutil.which, host_names.COMPILERS)):
         pytest.skip("names need Linux and a C compiler")
 
 
@@ -149,7 +149,7 @@ def test_a_library_that_the_program_asks_for_itself_stays(flat, library):
 
 
 def test_without_a_compiler_jobs_run_and_have_the_name_of_the_machine(make_box, tmp_path):
-    for name in names.COMPILERS:
+    for name in host_names.COMPILERS:
         (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
         (tmp_path / name).chmod(0o755)
     box = make_box(mode="flat")

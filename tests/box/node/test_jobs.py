@@ -127,7 +127,7 @@ def _put_clock_forward(box, job: str, seconds: float) -> None:
     with sqlite3.connect(box.home / "state.sqlite", timeout=30) as db:
         db.execute("UPDATE job SET start_s = start_s - ? WHERE id = ?", (seconds, int(job)))
     code = (
-        "import sys; from course_lib.box.node import control;"
+        "import sys; from course_lib.box.processes import control;"
         "control.send(int(sys.argv[1]), {'do': 'reload'})"
     )
     box.run(sys.executable, "-c", code, job)

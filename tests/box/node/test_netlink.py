@@ -9,14 +9,16 @@ import sys
 
 import pytest
 
-from course_lib.box.node import link
+from course_lib.box.nodes import link
 
 TICK_S = 64e-9  # in which the kernel counts a burst
 
 ENTER = """
 import json, os, subprocess
-from course_lib.box.node import libc, link, namespaces
-from course_lib.box.node.netlink import Netlink
+from course_lib.box.processes import libc
+from course_lib.box.nodes import link
+from course_lib.box.nodes import namespaces
+from course_lib.box.nodes.netlink import Netlink
 
 user, group = os.getuid(), os.getgid()
 libc.unshare(libc.NEWUSER | libc.NEWNET)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.box.node import exits, limits, link, patterns
 from course_lib.box.node.allot import Busy, Impossible, Request, allot
-from course_lib.box.node.jobenv import repeated
 from course_lib.box.node.layout import share, spread
-from course_lib.box.node.namespaces import address, hosts_text
+from course_lib.box.nodes import link
+from course_lib.box.nodes.namespaces import address, hosts_text
 from course_lib.box.queue.records import Job
+from course_lib.box.steps import filename_patterns, task_ends
+from course_lib.box.supervisor import limits
+from course_lib.box.supervisor.variables import repeated
 
 NAMES = ["node1", "node2"]
 
@@ -73,21 +75,21 @@ def test_overlap_and_overcommit_look_at_no_other_step():
 
 
 def test_signs_in_file_names():
-    values = patterns.of_task(7, "2", "node1", 0, 3, name="my job", user="me")
-    filled = patterns.fill(b"%x-%j_%J.%t@%N%%%5j %u %q %s %n", values)
+    values = filename_patterns.of_task(7, "2", "node1", 0, 3, name="my job", user="me")
+    filled = filename_patterns.fill(b"%x-%j_%J.%t@%N%%%5j %u %q %s %n", values)
     assert filled == b"my job-7_7.2.3@node1%00007 me %q 2 0"
-    assert patterns.fill(b"a\\%j", values) == b"a%j"
-    assert patterns.depends_on_task(b"x%t")
-    assert not patterns.depends_on_task(b"x%j")
+    assert filename_patterns.fill(b"a\\%j", values) == b"a%j"
+    assert filename_patterns.depends_on_task(b"x%t")
+    assert not filename_patterns.depends_on_task(b"x%j")
 
 
 def test_ranges_and_repetitions_are_written_as_slurm_does():
-    assert exits.ranges([3, 0, 1]) == "0-1,3"
+    assert task_ends.ranges([3, 0, 1]) == "0-1,3"
     assert repeated([2, 2, 1]) == "2(x2),1"
 
 
 def test_ends_of_tasks_are_told_per_node_and_kind(capsys):
-    report = exits.Report(NAMES, [[0, 1], [2]])
+    report = task_ends.Report(NAMES, [[0, 1], [2]])
     for task, status in ((0, 256), (1, 256), (2, 9)):
         report.add(task, status)
     report.flush()

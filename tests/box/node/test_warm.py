@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.box.node.warm import visible
+from course_lib.box.warm import visible_environment
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 torch = pytest.importorskip("torch")
@@ -304,7 +304,7 @@ class Store:
 def test_launchers_of_a_job_look_at_once_who_has_come(monkeypatch):
     from torch.distributed.elastic.rendezvous import dynamic_rendezvous
 
-    from course_lib.box.node.warm import server
+    from course_lib.box.warm import server
 
     holder_class = dynamic_rendezvous._BackendRendezvousStateHolder
     monkeypatch.setattr(dynamic_rendezvous, "_delay", dynamic_rendezvous._delay)
@@ -327,14 +327,14 @@ def test_launchers_of_a_job_look_at_once_who_has_come(monkeypatch):
 
 
 SERVER = """\
-from course_lib.box.node.warm import meeting_point
-meeting_point.keep_stores()
+from course_lib.box.warm import torchrun_store
+torchrun_store.keep_stores()
 from torch.distributed.elastic.rendezvous import c10d_rendezvous_backend as backend
 store = backend.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 print(store.port, flush=True)
 store.get("arrived")
 print("waiting", flush=True)
-meeting_point.wait_for_others()
+torchrun_store.wait_for_others()
 print(store.check(["last words"]), flush=True)
 """
 
@@ -353,13 +353,13 @@ def test_torchrun_s_store_outlives_the_last_word_of_the_other_nodes():
 
 def test_a_place_that_is_too_small_for_an_environment_gets_what_is_new_and_short():
     program = {b"HOME": b"/home/ann", b"LONG": b"x" * 40, b"RANK": b"3", b"NODE": b"node1"}
-    found = visible.block(program, {b"HOME=/home/ann"}, 30)
+    found = visible_environment.block(program, {b"HOME=/home/ann"}, 30)
     assert found == b"RANK=3\0NODE=node1\0".ljust(30, b"\0")
-    assert visible.block({b"A": b"12"}, set(), 4) == bytes(4)  # no half of a variable
+    assert visible_environment.block({b"A": b"12"}, set(), 4) == bytes(4)  # no half of a variable
 
 
 def test_where_the_kernel_does_not_say_the_place_nothing_is_written(tmp_path):
     for said in ("", "1 (python) S", f"1 (python) S {'0 ' * 60}", "1 (python) S " + "x " * 60):
         (tmp_path / "stat").write_text(said)
-        visible.show_environment({b"RANK": b"3"}, tmp_path / "stat")
-    visible.show_environment({b"RANK": b"3"}, tmp_path / "none")
+        visible_environment.show_environment({b"RANK": b"3"}, tmp_path / "stat")
+    visible_environment.show_environment({b"RANK": b"3"}, tmp_path / "none")

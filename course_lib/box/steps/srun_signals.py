@@ -1,0 +1,59 @@
+"""The signals that srun itself gets."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from course_lib.box.steps.task_ends import say
+
+if TYPE_CHECKING:
+    from course_lib.box.steps.session import Session
+
+FORWARDED = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGQUIT)
+TWICE_S = 1.0
+
+
+class Interrupts:
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.descriptor, self.writing = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        os.set_blocking(self.writing, False)
+        self.last_interrupt_s = -TWICE_S
+        self.terminating = False
+
+    def install(self) -> None:
+        signal.set_wakeup_fd(self.writing, warn_on_full_buffer=False)
+        own = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
+        for number in (*own, *FORWARDED):
+            signal.signal(number, lambda *_: None)
+
+    def handle(self) -> None:
+        try:
+            numbers = os.read(self.descriptor, 64)
+        except BlockingIOError:
+            return
+        for number in numbers:
+            if number == signal.SIGINT:
+                self._interrupt()
+            elif number == signal.SIGCONT:
+                say("got SIGCONT")
+            elif number in (signal.SIGTERM, signal.SIGHUP):
+                say("forcing job termination")
+                self.session.tell({"do": "kill"})
+            elif number in FORWARDED:
+                self.session.tell({"do": "signal", "signal": number})
+
+    def _interrupt(self) -> None:
+        """Ctrl-C: the first tells how it stands, the second within a second ends the step."""
+        now_s = time.monotonic()
+        if now_s - self.last_interrupt_s >= TWICE_S:
+            self.last_interrupt_s = now_s
+            say("interrupt (one more within 1 sec to abort)")
+            self.session.print_status()
+            return
+        say(f"sending Ctrl-C to StepId={self.session.step_id}")
+        self.session.tell({"do": "signal", "signal": int(signal.SIGINT)})
