@@ -1,4 +1,4 @@
-"""Where the detached processes of the box begin: `start.py <package root> supervisor|warm …`.
+"""Where every process of the box begins that is no command: `start.py <package root> <role> …`.
 
 Run by path and not with -c or -m, so that no flag of the interpreter differs from that of the
 programs which forks of this process turn into.
@@ -15,14 +15,19 @@ from course_lib.box.processes import roles  # noqa: E402
 from course_lib.box.warm import program  # noqa: E402
 
 try:
-    if sys.argv[2] == "warm":
-        from course_lib.box.warm.server import Server
+    if sys.argv[2] == "trial":
+        from course_lib.box.process_tree import trial
 
-        roles.play(Server(sys.argv[1]).run)
+        trial.make_nodes()
     else:
-        from course_lib.box.supervisor.supervisor import Supervisor
+        from course_lib.box.supervisor import supervisor
 
-        roles.play(Supervisor(int(sys.argv[3])).run)
+        if sys.argv[2] == "warm":
+            from course_lib.box.warm.server import Server
+
+            roles.play(Server(sys.argv[1], supervisor.supervise_warm).run)
+        else:
+            roles.play(supervisor.Supervisor(int(sys.argv[3])).run)
 except program.Program as chosen:
     last = chosen
 program.run(last)

@@ -17,7 +17,7 @@ NETWORK = "10.211"
 PREFIX_BITS = 16
 
 
-class Node:
+class NodeNamespaces:
     """Descriptors of one node's namespaces, and what it is called."""
 
     def __init__(self, name: str, address: str) -> None:
@@ -76,7 +76,7 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def build(nodes: list[Node], binds: list[tuple[str, str]], link_gbit: float) -> None:
+def build(nodes: list[NodeNamespaces], binds: list[tuple[str, str]], link_gbit: float) -> None:
     """Second half, in the job's first process: fills `descriptors` of every node."""
     libc.unshare(libc.NEWNS | libc.NEWNET | libc.NEWUTS | libc.NEWIPC)
     libc.mount("none", "/", "", libc.MS_REC | libc.MS_PRIVATE)
@@ -97,7 +97,7 @@ def build(nodes: list[Node], binds: list[tuple[str, str]], link_gbit: float) -> 
         os.close(descriptor)
 
 
-def _furnish(node: Node) -> None:
+def _furnish(node: NodeNamespaces) -> None:
     """Host name, shared memory and network devices of its own for the node that we are on."""
     libc.unshare(libc.NEWNS | libc.NEWUTS | libc.NEWIPC)
     libc.set_host_name(node.name)

@@ -84,41 +84,14 @@ def _trial() -> str:
     """What making nodes fails with, in a process of its own."""
     import subprocess
 
-    from course_lib.box.supervisor import launch
+    from course_lib.box.processes import detached
 
-    code = (
-        f"import sys; sys.path.insert(0, {launch.package_root()!r});"
-        "from course_lib.box.nodes.probe import attempt; attempt()"
-    )
+    command = [sys.executable, detached.start_file(), detached.package_root(), "trial"]
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     if done.returncode == 0:
         return ""
     lines = done.stderr.strip().splitlines()
     return lines[-1] if lines else f"the trial ended with code {done.returncode}"
-
-
-def attempt() -> None:
-    """In a process of its own: the whole way of a job with one node."""
-    import signal
-    import tempfile
-
-    from course_lib.box.process_tree import guard, job_plan
-    from course_lib.box.processes import roles
-
-    signal.alarm(20)
-    with tempfile.TemporaryDirectory() as folder:
-        trial = job_plan.Plan(0, folder, folder, True, (("node1", "10.211.0.1"),), 1.0)
-        with open(trial.hosts_file, "w") as file:
-            file.write("127.0.0.1\tlocalhost\n")
-        try:
-            _, line = guard.Guard(trial).start()
-            line.close()
-        except guard.NotStarted as error:
-            sys.exit(str(error))
-        except roles.Become as change:
-            roles.play(change.role)

@@ -17,16 +17,15 @@ import signal
 import socket
 
 from course_lib.box.nodes import namespaces
-from course_lib.box.process_tree.job_plan import Plan
+from course_lib.box.process_tree.job_plan import JobPlan
 from course_lib.box.process_tree.spawner import Spawner
-from course_lib.box.processes import finding, libc, messages, roles
-from course_lib.box.supervisor import launch
+from course_lib.box.processes import finding, job_mark, libc, messages, roles
 
 
 class Guard:
     """Made by the supervisor; `start` forks, and returns the line to the job's first process."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: JobPlan) -> None:
         self.plan = plan
         self.ours, self.line = socket.socketpair()
         self.supervisor = os.getpid()
@@ -107,7 +106,7 @@ class Guard:
         roles.forget_signals()
         roles.die_with_parent(guard)
         plan = self.plan
-        nodes = [namespaces.Node(name, address) for name, address in plan.nodes]
+        nodes = [namespaces.NodeNamespaces(name, address) for name, address in plan.nodes]
         if plan.separate:
             try:
                 namespaces.build(nodes, plan.binds, plan.link_gbit)
@@ -116,7 +115,7 @@ class Guard:
                 return
             roles.die_with_parent(guard)
         if libc.AVAILABLE:
-            name = launch.process_name(plan.job_id, plan.home)
+            name = job_mark.process_name(plan.job_id, plan.home)
             libc.prctl(libc.PR_SET_NAME, name.encode())
         messages.send(self.line, {"do": "ready"})
         Spawner(self.line, nodes, plan).run()

@@ -9,7 +9,7 @@ from course_lib.box.warm.shims import Shims
 
 
 @dataclass(frozen=True)
-class Plan:
+class JobPlan:
     job_id: int
     home: str
     folder: str

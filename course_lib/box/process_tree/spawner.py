@@ -14,20 +14,20 @@ import signal
 import socket
 from typing import Any
 
-from course_lib.box.nodes.namespaces import Node
-from course_lib.box.process_tree.job_plan import Plan
+from course_lib.box.nodes.namespaces import NodeNamespaces
+from course_lib.box.process_tree.job_plan import JobPlan
 from course_lib.box.process_tree.task import Order, become_process
 from course_lib.box.processes import finding, libc, messages, roles
-from course_lib.box.warm.fork_service import Desk
+from course_lib.box.warm.fork_service import ForkService
 
 
 class Spawner:
-    def __init__(self, line: socket.socket, nodes: list[Node], plan: Plan) -> None:
+    def __init__(self, line: socket.socket, nodes: list[NodeNamespaces], plan: JobPlan) -> None:
         self.line = line
         self.nodes = nodes
         self.plan = plan
         self.children: dict[int, str] = {}
-        self.desk: Desk | None = None
+        self.forks: ForkService | None = None
 
     def run(self) -> None:
         """Until the line closes (the supervisor let go), or `end` is asked for."""
@@ -36,8 +36,8 @@ class Spawner:
         poll = select.poll()
         for descriptor in (ended, self.line.fileno()):
             poll.register(descriptor, select.POLLIN)
-        if self.desk:
-            self.desk.open(poll)
+        if self.forks:
+            self.forks.open(poll)
         while True:
             self._reap()
             for descriptor, _ in poll.poll(1000):
@@ -47,8 +47,8 @@ class Spawner:
                 elif descriptor == self.line.fileno():
                     if not self._obey():
                         return
-                elif self.desk:
-                    self.desk.serve(descriptor)
+                elif self.forks:
+                    self.forks.serve(descriptor)
 
     def _obey(self) -> bool:
         try:
@@ -76,7 +76,7 @@ class Spawner:
 
     def _spawn(self, order: dict[str, Any], files: list[int]) -> None:
         key = order.pop("key")
-        wanted = Order(**order)
+        wanted = Order(**order["order"])
         node = self.nodes[wanted.node] if self.plan.separate else None
         parent = os.getpid()
         pid = roles.fork_into(lambda: become_process(wanted, files, node, parent, self.plan))
@@ -99,8 +99,8 @@ class Spawner:
             libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)
             libc.prctl(libc.PR_SET_NAME, b"slurmstepd")
         daemon = Spawner(line, self.nodes, self.plan)
-        if self.plan.shims.active:
-            daemon.desk = Desk(self.plan, step, daemon)
+        if loaded := self.plan.shims.loaded:
+            daemon.forks = ForkService(self.plan.folder, step, loaded)
         daemon.run()
 
     def _reap(self) -> None:
@@ -110,7 +110,7 @@ class Spawner:
                 if pid == 0:
                     return
                 key = self.children.pop(pid, None)
-                if self.desk and self.desk.ended(pid, status):
+                if self.forks and self.forks.ended(pid, status):
                     continue
                 if key is not None:
                     used = (usage.ru_utime, usage.ru_stime, usage.ru_maxrss)
@@ -123,7 +123,7 @@ class Spawner:
             for pid in [pid for pid, known in self.children.items() if known == key]:
                 send(pid, number)
         if key is None:
-            stand_ins = self.desk.stand_ins() if self.desk else set()
+            stand_ins = self.forks.stand_ins() if self.forks else set()
             for pid in finding.descendants(os.getpid()):
                 if pid not in stand_ins or number == signal.SIGKILL:
                     with contextlib.suppress(OSError):

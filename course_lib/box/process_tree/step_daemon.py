@@ -5,16 +5,26 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import NamedTuple
 
+from course_lib.box.process_tree.task import Order
 from course_lib.box.processes import messages
 from course_lib.box.processes.event_loop import Loop
 
-Usage = tuple[float, float, int]
-"""User and system seconds, largest resident KiB."""
+
+class Usage(NamedTuple):
+    """Of a process that has ended, or of all of a step together."""
+
+    user_s: float = 0.0
+    system_s: float = 0.0
+    max_rss_kib: int = 0
+
+    def plus(self, other: Usage) -> Usage:
+        most_kib = max(self.max_rss_kib, other.max_rss_kib)
+        return Usage(self.user_s + other.user_s, self.system_s + other.system_s, most_kib)
 
 
-class Daemon:
+class StepDaemon:
     """`on_exit(key, wait status, usage)` for each process; `on_gone()` when the daemon is."""
 
     def __init__(
@@ -34,8 +44,8 @@ class Daemon:
         theirs.close()
         loop.on_input(self.line, self._hear)
 
-    def spawn(self, key: str, order: dict[str, Any], files: Sequence[int]) -> None:
-        self._say({"do": "spawn", "key": key, **order}, files)
+    def spawn(self, key: str, order: Order, files: Sequence[int]) -> None:
+        self._say({"do": "spawn", "key": key, "order": vars(order)}, files)
 
     def signal(self, number: int, key: str | None = None, alone: bool = False) -> None:
         """To the process group of one child, to the child alone, or to the whole step."""
@@ -55,7 +65,7 @@ class Daemon:
         except messages.Gone:
             message = {"ended": True}
         if "exited" in message:
-            self.on_exit(message["exited"], message["status"], tuple(message["used"]))
+            self.on_exit(message["exited"], message["status"], Usage(*message["used"]))
         elif "ended" in message:
             self.loop.forget(self.line)
             self.line.close()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
 from dataclasses import dataclass
 from typing import NoReturn
 
 from course_lib.box.nodes import host_names
-from course_lib.box.nodes.namespaces import Node
-from course_lib.box.process_tree.job_plan import Plan
-from course_lib.box.processes import libc, roles
+from course_lib.box.nodes.namespaces import NodeNamespaces
+from course_lib.box.process_tree.job_plan import JobPlan
+from course_lib.box.processes import inherited, roles
 from course_lib.box.warm import decide, program
+from course_lib.box.warm.shims import Shims
 
 FALLBACK_FOLDER = b"/tmp"
 
@@ -29,11 +29,10 @@ class Order:
     umask: int
     limits: dict[str, tuple[int, int]]
     """Soft and hard limit by their name in `resource`; -1 is unlimited."""
-    cpus: tuple[int, ...] = ()
 
 
 def become_process(
-    order: Order, files: list[int], node: Node | None, parent: int, plan: Plan
+    order: Order, files: list[int], node: NodeNamespaces | None, parent: int, plan: JobPlan
 ) -> NoReturn:
     """Plays the task; `files` are its standard input, output and error."""
     _move_streams(files)
@@ -47,18 +46,25 @@ def become_process(
     environment = host_names.added_to(numbered, plan.names)
     os.umask(order.umask)
     _enter_folder(order.folder)
-    _limit(order)
-    reset_signals()
+    inherited.lower_limits(order.limits)
+    inherited.reset_signals()
     path = _find(order.argv[0], environment)
-    choice = decide.of_command(plan.shims, path, order.argv, environment)
-    if choice is not None:
-        close_others()
-        raise program.Program(choice, environment)
+    _start_warm(plan.shims, path, order.argv, environment)
     try:
         os.execve(path, order.argv, environment)
     except OSError as error:
         _complain(f"execve(): {_subject(path, order.argv[0])}: {error.strerror}")
         os._exit(error.errno or 1)
+
+
+def _start_warm(
+    shims: Shims, path: bytes, argv: list[bytes], environment: dict[bytes, bytes]
+) -> None:
+    """Returns where the command has to start cold."""
+    command = decide.of_command(shims, path, argv, environment)
+    if command is not None and shims.loaded is not None:
+        inherited.close_files({0, 1, 2})
+        raise program.Program(command, environment, shims.loaded.base_path)
 
 
 def _subject(path: bytes, asked: bytes) -> str:
@@ -80,11 +86,6 @@ def _move_streams(files: list[int]) -> None:
         os.dup2(file, target, inheritable=True)
 
 
-def close_others() -> None:
-    """What an exec would close."""
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-
-
 def _complain(text: str) -> None:
     with contextlib.suppress(OSError):
         os.write(2, f"slurmstepd: error: {text}\n".encode(errors="surrogateescape"))
@@ -97,43 +98,6 @@ def _enter_folder(folder: bytes) -> None:
         where, why = os.fsdecode(folder), error.strerror
         _complain(f"couldn't chdir to `{where}': {why}: going to /tmp instead")
         os.chdir(FALLBACK_FOLDER)
-
-
-def _limit(order: Order) -> None:
-    for name, (soft, wanted) in order.limits.items():
-        kind = getattr(resource, name, None)
-        if kind is None:
-            continue
-        with contextlib.suppress(OSError, ValueError):
-            hard = _lower(wanted, resource.getrlimit(kind)[1])
-            resource.setrlimit(kind, (_lower(soft, hard), hard))
-    if order.cpus and hasattr(os, "sched_setaffinity"):
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(0, order.cpus)
-
-
-def _lower(one: int, other: int) -> int:
-    """The lower of two limits, of which -1 is the highest."""
-    endless = resource.RLIM_INFINITY
-    return other if one == endless or (other != endless and other < one) else one
-
-
-def set_limits(limits: dict[str, list[int]]) -> None:
-    """Exactly these; an error if that is not allowed to us."""
-    for name, (soft, hard) in limits.items():
-        kind = getattr(resource, name)
-        if resource.getrlimit(kind) != (soft, hard):
-            resource.setrlimit(kind, (soft, hard))
-
-
-def reset_signals() -> None:
-    """Python ignores two signals that a program expects to be as the kernel gives them."""
-    for number in signal.valid_signals():
-        with contextlib.suppress(OSError, ValueError):
-            signal.signal(number, signal.SIG_DFL)
-    if libc.AVAILABLE:
-        libc.reset_internal_signals()
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def _find(command: bytes, environment: dict[bytes, bytes]) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from course_lib.box import settings
 from course_lib.box.queue import access, keeper, schedule, state
 from course_lib.box.queue.records import Job
 from course_lib.box.queue.store import StateError
@@ -47,5 +48,5 @@ def _bury(job: Job) -> bool:
             if age_s > GRACE_S or launch.died_at_its_start(job.id):
                 launch.start_supervisor(job.id)
             return False
-    launch.bury(job)
+    launch.kill_processes(settings.job_folder(job.id))
     return state.bury(job)

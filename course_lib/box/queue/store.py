@@ -165,7 +165,7 @@ def _end_unknown_jobs() -> None:
     if launch.inside_job() is None:
         for name in os.listdir(folder):
             if name.isdigit():
-                launch.bury_folder(os.path.join(folder, name))
+                launch.kill_processes(os.path.join(folder, name))
 
 
 def _version_of(file: str) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from course_lib.box.processes import messages
 from course_lib.box.steps import filename_patterns
 from course_lib.box.steps.sinks import NoFile, Sinks, input_of
-from course_lib.box.steps.srun_signals import Interrupts
+from course_lib.box.steps.srun_signals import SrunSignals
 from course_lib.box.steps.step_request import Options, user_name
 from course_lib.box.steps.streams import Input, Output, write_all
 from course_lib.box.steps.task_ends import Report, code_of, ranges, say
@@ -42,7 +42,8 @@ class Session:
         self.force_terminated = False
         self.aborted = False
         self.first_exit_s = 0.0
-        self.interrupts = Interrupts(self)
+        self.terminating = False
+        self.signals = SrunSignals(self.step_id, self.tell, self.print_status)
 
     def run(self) -> int:
         try:
@@ -51,8 +52,8 @@ class Session:
             self.connection.close()
             return 1
         self._read_from(self.connection.fileno(), self._hear)
-        self.interrupts.install()
-        self._read_from(self.interrupts.descriptor, self.interrupts.handle)
+        self.signals.install()
+        self._read_from(self.signals.descriptor, self.signals.handle)
         while not self.done or self.outputs:
             ready = self.poll.poll(GROUP_MS if self.report.pending else self._wait_ms())
             for descriptor, _ in ready:
@@ -190,8 +191,8 @@ class Session:
                 self._terminate()
 
     def _terminate(self, quiet: bool = True) -> None:
-        if not self.interrupts.terminating:
-            self.interrupts.terminating = True
+        if not self.terminating:
+            self.terminating = True
             self.report.flush()
             say(f"launch/slurm: _step_signal: Terminating StepId={self.step_id}")
             self.tell({"do": "terminate", "quiet": quiet})
@@ -201,8 +202,8 @@ class Session:
         limit_s = self.options.wait_s
         if not limit_s or not self.first_exit_s or len(self.exit_codes) == self.total:
             return
-        if time.monotonic() - self.first_exit_s >= limit_s and not self.interrupts.terminating:
-            self.interrupts.terminating = True
+        if time.monotonic() - self.first_exit_s >= limit_s and not self.terminating:
+            self.terminating = True
             say(f"First task exited {limit_s}s ago")
             self.print_status()
             say(f"launch/slurm: _step_signal: Terminating StepId={self.step_id}")

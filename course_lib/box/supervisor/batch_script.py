@@ -5,61 +5,67 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from course_lib.box.process_tree.step_daemon import Daemon, Usage
+from course_lib.box.process_tree.step_daemon import StepDaemon, Usage
 from course_lib.box.processes.log import note
 from course_lib.box.queue import state
 from course_lib.box.supervisor import script_files
+from course_lib.box.supervisor.context import JobContext
 from course_lib.box.supervisor.state_writes import insist
 
-if TYPE_CHECKING:
-    from course_lib.box.supervisor.supervisor import Supervisor
-
+STEP = "batch"
+KEY = "script"
+"""Of the script's own process among those of its step."""
 IO_FAILED_SIGNAL = 53
 """How slurmd reports that it could not open the output of a script (ExitCode 0:53)."""
 
 
 class BatchScript:
-    def __init__(self, supervisor: Supervisor) -> None:
-        self.of = supervisor
-        self.job = supervisor.job
-        self.host = supervisor.parts[0].node
+    """Tells its end to whoever sets `on_exit` (with the wait status) and `on_gone`."""
+
+    on_exit: Callable[[int], None]
+    on_gone: Callable[[], None]
+    """Nothing that the script left behind runs any more."""
+
+    def __init__(self, context: JobContext) -> None:
+        self.context = context
         self.log = -1
         self.status: int | None = None
         self.running = False
         self.finishing = False
-        self.usage: Usage = (0.0, 0.0, 0)
+        self.usage = Usage()
 
     def start(self) -> None:
-        of = self.of
-        part = of.parts[0]
-        record = {
-            "job_id": self.job.id,
-            "step": "batch",
-            "name": "batch",
-            "nodes": self.host,
-            "cpus": len(part.cpus),
-            "devices": len(part.devices),
-        }
-        insist(lambda: state.add_step(record))
+        job, host, loop = self.context.job, self.context.host, self.context.loop
+        insist(lambda: state.add_step(self._record()))
         try:
-            script = script_files.copy_script(self.job, of.folder)
-            streams = script_files.open_streams(self.job, self.host)
+            script = script_files.copy_script(job, self.context.folder)
+            streams = script_files.open_streams(job, host)
         except OSError as error:
             note(f"the script cannot be started: {error}")
             number = IO_FAILED_SIGNAL
-            insist(lambda: state.finish_step(self.job.id, "batch", "CANCELLED", 0, number))
-            of.ending.script_ended(number)
+            insist(lambda: state.finish_step(job.id, STEP, "CANCELLED", 0, number))
+            self.on_exit(number)
             return
         self.log = os.dup(streams[2])
-        self.daemon = Daemon(of.loop, of.first, "batch", self._exited, self._gone)
+        line = self.context.processes.line
+        self.daemon = StepDaemon(loop, line, STEP, self._exited, self._gone)
         self.running = True
-        self.daemon.spawn(
-            script_files.KEY, script_files.order(self.job, of.environment, script), streams
-        )
+        self.daemon.spawn(KEY, script_files.order(job, self.context.variables, script), streams)
         for descriptor in streams:
             os.close(descriptor)
+
+    def _record(self) -> dict[str, object]:
+        part = self.context.parts[0]
+        return {
+            "job_id": self.context.job.id,
+            "step": STEP,
+            "name": STEP,
+            "nodes": part.node,
+            "cpus": len(part.cpus),
+            "devices": len(part.devices),
+        }
 
     def say(self, text: str) -> None:
         """A line of slurmstepd's in the log of the job."""
@@ -70,15 +76,14 @@ class BatchScript:
     def signal(self, number: int, alone: bool = False) -> None:
         """To every process of the script, or to the script's own alone."""
         if self.running:
-            self.daemon.signal(number, script_files.KEY if alone else None, alone)
+            self.daemon.signal(number, KEY if alone else None, alone)
 
     def kill(self) -> None:
-        if self.running:
-            self.daemon.signal(signal.SIGKILL)
+        self.signal(signal.SIGKILL)
 
     def _exited(self, key: str, status: int, usage: Usage) -> None:
         self.status, self.usage = status, usage
-        self.of.ending.script_ended(status)
+        self.on_exit(status)
 
     def finish(self) -> None:
         """Kills what the script left behind, once its steps have ended."""
@@ -90,18 +95,11 @@ class BatchScript:
         """The daemon has ended, and with it everything that the script left behind."""
         self.running = False
         daemon_was_killed = self.status is None
-        if daemon_was_killed and self.of.nodes_are_gone():
+        if daemon_was_killed and self.context.nodes_are_gone():
             return
         status = int(signal.SIGKILL) if self.status is None else self.status
-        user_s, system_s, max_rss_kib = self.usage
-        code, number = self.of.ending.code_and_signal(status)
-        used = {
-            "max_rss_kib": max_rss_kib,
-            "cpu_s": user_s + system_s,
-            "user_cpu_s": user_s,
-        }
-        final = self.of.ending.step_state(status)
-        insist(lambda: state.finish_step(self.job.id, "batch", final, code, number, **used))
+        final = self.context.outcome.step_state(status)
+        self.context.finish_step(STEP, final, status, self.usage)
         if daemon_was_killed:
-            self.of.ending.script_ended(status)
-        self.of.ending.check()
+            self.on_exit(status)
+        self.on_gone()

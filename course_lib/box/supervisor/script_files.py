@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
+from course_lib.box.process_tree.task import Order
+from course_lib.box.processes import detached
 from course_lib.box.queue.records import Job
 from course_lib.box.steps import filename_patterns
-from course_lib.box.supervisor import launch, limits
-from course_lib.box.supervisor.variables import JobEnvironment
+from course_lib.box.supervisor import limits
+from course_lib.box.supervisor.variables import JobVariables, encoded
 
-KEY = "script"
 SCRIPT = "slurm_script"
 DEFAULT_OUTPUT = b"slurm-%j.out"
 
@@ -51,22 +51,20 @@ def open_streams(job: Job, host: str) -> list[int]:
 
 def with_commands(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
     """A job finds the commands of the box that it runs in, and not those of a Slurm beside it."""
-    folder = os.fsencode(os.path.join(launch.package_root(), "course_lib", "box", "bin"))
+    folder = os.fsencode(os.path.join(detached.package_root(), "course_lib", "box", "bin"))
     path = environment.get(b"PATH", b"/usr/bin:/bin")
     if folder in path.split(b":"):
         return environment
     return {**environment, b"PATH": folder + b":" + path}
 
 
-def order(job: Job, environment: JobEnvironment, script: str) -> dict[str, Any]:
+def order(job: Job, variables: JobVariables, script: str) -> Order:
     """What the step daemon of the script is told to start."""
-    added = {os.fsencode(name): os.fsencode(text) for name, text in environment.batch().items()}
-    return {
-        "node": 0,
-        "argv": [os.fsencode(script), *job.arguments()],
-        "environment": with_commands({**job.variables(), **added}),
-        "folder": job.work_dir,
-        "umask": job.umask,
-        "limits": limits.of_process(job, bool(environment.parts[0].devices), environment.gpus),
-        "cpus": (),
-    }
+    return Order(
+        node=0,
+        argv=[os.fsencode(script), *job.arguments()],
+        environment=with_commands({**job.variables(), **encoded(variables.batch())}),
+        folder=job.work_dir,
+        umask=job.umask,
+        limits=limits.of_process(job, bool(variables.parts[0].devices), variables.gpus),
+    )

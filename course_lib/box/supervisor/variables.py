@@ -9,8 +9,8 @@ from course_lib.box import settings
 from course_lib.box.hostlist import compress
 from course_lib.box.node.layout import Layout
 from course_lib.box.nodes.namespaces import address
+from course_lib.box.processes import job_mark
 from course_lib.box.queue.records import Allocation, Job
-from course_lib.box.supervisor import launch
 
 Variables = dict[str, str]
 LAUNCHER_PORT = 60001
@@ -36,7 +36,7 @@ def repeated(counts: list[int]) -> str:
     return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in parts)
 
 
-class JobEnvironment:
+class JobVariables:
     """Works out the variables of one job."""
 
     def __init__(self, job: Job, parts: list[Allocation]) -> None:
@@ -50,7 +50,7 @@ class JobEnvironment:
         job, parts = self.job, self.parts
         found = {
             "COURSE_BOX_HOME": settings.state_home(),
-            launch.MARKER: launch.marker(job.id, settings.state_home()),
+            job_mark.MARKER: job_mark.marker(job.id, settings.state_home()),
             "SLURM_CLUSTER_NAME": self.box.cluster,
             "SLURM_JOBID": str(job.id),
             "SLURM_JOB_CPUS_PER_NODE": repeated([len(part.cpus) for part in parts]),
@@ -220,6 +220,10 @@ class JobEnvironment:
         first = on_node.index(task) * per_task
         own = slice(first, first + per_task) if per_task and len(on_node) > 1 else EVERY
         return {**found, **self.devices(place, own)}
+
+
+def encoded(variables: Variables) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(text) for name, text in variables.items()}
 
 
 def _only(variables: Variables, name: str) -> Variables:

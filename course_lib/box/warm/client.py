@@ -45,10 +45,10 @@ def supervise(job_id: int) -> int:
 
 def ensure() -> None:
     """Starts the warm process where none is alive; returns at once."""
-    from course_lib.box.supervisor import launch
+    from course_lib.box.processes import detached
 
     home = settings.state_home()
-    if not wanted() or launch.is_locked(os.path.join(home, LOCK)):
+    if not wanted() or detached.is_locked(os.path.join(home, LOCK)):
         return
     log = os.path.join(home, LOG)
-    launch.spawn_detached("warm", [], log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    detached.spawn_detached("warm", [], log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

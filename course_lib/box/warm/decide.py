@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from course_lib.box.warm.loaded import Loaded
 from course_lib.box.warm.shims import Shims
 
 Environment = dict[bytes, bytes]
@@ -36,7 +36,7 @@ READ_LATER = ("TORCH_NCCL_", "TORCH_GLOO_", "TORCH_FR_", "PYTORCH_CUDA_ALLOC", "
 
 
 @dataclass(frozen=True)
-class Choice:
+class PythonCommand:
     """A Python command that a fork of the warm process can become."""
 
     kind: str
@@ -55,38 +55,22 @@ class Cold(Exception):
     """The command has to start cold; why."""
 
 
-class Loaded:
-    """What the warm process knows of itself; None in one that began cold."""
-
-    now: Loaded | None = None
-
-    def __init__(
-        self, environment: dict[str, str], absent_names: set[str], base_path: list[str]
-    ) -> None:
-        self.names_read = (absent_names | OFTEN_SET) - APPLIED_AGAIN
-        self.environment = environment
-        self.base_path = base_path
-        self.modules = {
-            name
-            for name, module in sys.modules.items()
-            if "." not in name and name not in sys.builtin_module_names
-        } - {"course_lib"}
-
-
 def of_command(
     shims: Shims, path: bytes, argv: list[bytes], environment: Environment
-) -> Choice | None:
+) -> PythonCommand | None:
     """For a command that a step daemon is about to exec."""
-    if not shims.active or environment.get(SWITCH) == b"0":
+    loaded = shims.loaded
+    if loaded is None or environment.get(SWITCH) == b"0":
         return None
     words = [os.fsdecode(word) for word in argv]
     absolute = os.path.abspath(os.fsdecode(path))
     try:
         if absolute in shims.interpreters:
-            return of_interpreter([absolute, *words[1:]], environment)
+            return of_interpreter([absolute, *words[1:]], environment, loaded)
         if _interpreter_of(path) in shims.interpreters:
             script = os.fsdecode(path)
-            return of_interpreter([shims.interpreters[0], script, *words[1:]], environment, script)
+            words = [shims.interpreters[0], script, *words[1:]]
+            return of_interpreter(words, environment, loaded, script)
     except Cold:
         pass  # the streams are the task's already: nowhere to say it
     return None
@@ -101,7 +85,9 @@ def _interpreter_of(script: bytes) -> str:
     return os.fsdecode(first[2:].strip()) if first.startswith(b"#!") else ""
 
 
-def of_interpreter(words: list[str], environment: Environment, script: str = "") -> Choice:
+def of_interpreter(
+    words: list[str], environment: Environment, loaded: Loaded, script: str = ""
+) -> PythonCommand:
     """`words` as in sys.orig_argv. Options that change the interpreter itself mean: cold."""
     flags = {"-u": False, "-B": False}
     position = 1
@@ -109,11 +95,11 @@ def of_interpreter(words: list[str], environment: Environment, script: str = "")
         flags[words[position]] = True
         position += 1
     kind, target, argv = _program(words[position:])
-    why = "its options, or no file" if not kind else _other_environment(environment)
-    why = why or _shadows(kind, target, environment)
+    why = "its options, or no file" if not kind else _other_environment(environment, loaded)
+    why = why or _shadows(kind, target, environment, loaded)
     if why:
         raise Cold(f"cold start of {' '.join(words)[:200]}: {why}")
-    return Choice(
+    return PythonCommand(
         kind=kind,
         target=target,
         argv=argv,
@@ -122,10 +108,6 @@ def of_interpreter(words: list[str], environment: Environment, script: str = "")
         unbuffered=flags["-u"] or bool(environment.get(b"PYTHONUNBUFFERED")),
         no_bytecode=flags["-B"] or bool(environment.get(b"PYTHONDONTWRITEBYTECODE")),
     )
-
-
-def with_signals(choice: Choice, ignored: tuple[int, ...]) -> Choice:
-    return replace(choice, ignored_signals=ignored)
 
 
 def _program(rest: list[str]) -> tuple[str, str, list[str]]:
@@ -139,11 +121,8 @@ def _program(rest: list[str]) -> tuple[str, str, list[str]]:
     return "file", first, rest
 
 
-def _other_environment(environment: Environment) -> str:
+def _other_environment(environment: Environment, loaded: Loaded) -> str:
     """What was read while torch was loaded, and would be read otherwise by this program."""
-    loaded = Loaded.now
-    if loaded is None:
-        return "this job began without the warm process"
     if environment.get(SWITCH) == b"0":
         return "COURSE_BOX_WARM is 0"
     given = {os.fsdecode(name): os.fsdecode(text) for name, text in environment.items()}
@@ -152,7 +131,7 @@ def _other_environment(environment: Environment) -> str:
         for name in (*given, *loaded.environment)
         if name.startswith(READ_BY_LIBRARIES) and not name.startswith(READ_LATER)
     }
-    compared = sorted((names | loaded.names_read) - APPLIED_AGAIN)
+    compared = sorted((names | loaded.absent | OFTEN_SET) - APPLIED_AGAIN)
     for name in compared:
         if given.get(name) != loaded.environment.get(name):
             return f"{name} is {given.get(name)!r}, here {loaded.environment.get(name)!r}"
@@ -160,17 +139,16 @@ def _other_environment(environment: Environment) -> str:
     return "" if threads.isdigit() and int(threads) > 0 else f"OMP_NUM_THREADS is {threads!r}"
 
 
-def _shadows(kind: str, target: str, environment: Environment) -> str:
+def _shadows(kind: str, target: str, environment: Environment, loaded: Loaded) -> str:
     """A file beside the program that bears the name of a module that is loaded already."""
-    assert Loaded.now is not None
     own = os.path.dirname(os.path.realpath(target)) if kind == "file" else "."
     more = os.fsdecode(environment.get(b"PYTHONPATH", b""))
     for folder in {own, *(more.split(":") if more else ())}:
         try:
-            hidden = Loaded.now.modules & set(_importable(folder or "."))
+            hidden = loaded.modules & set(_importable(folder or "."))
         except OSError:
             continue
-        if hidden and os.path.realpath(folder) not in Loaded.now.base_path:
+        if hidden and os.path.realpath(folder) not in loaded.base_path:
             return f"{folder} has its own {', '.join(sorted(hidden))}"
     return ""
 

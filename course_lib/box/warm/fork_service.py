@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import resource
 import select
 import signal
 import socket
-from typing import Any, Protocol
+from typing import Any
 
 from course_lib.box.nodes import namespaces
-from course_lib.box.process_tree import task
-from course_lib.box.process_tree.job_plan import Plan
-from course_lib.box.processes import libc, messages, roles
+from course_lib.box.processes import inherited, libc, messages, roles
 from course_lib.box.processes.log import note
 from course_lib.box.warm import decide, program
+from course_lib.box.warm.loaded import Loaded
 
 FIRST_FREE = 400
 """Descriptors of a fork are moved above this before they get their numbers."""
@@ -25,15 +25,12 @@ def socket_path(folder: str, step: str) -> str:
     return os.path.join(folder, f"warm-{step}.sock")
 
 
-class Parent(Protocol):
-    children: dict[int, str]
+class ForkService:
+    """Lives in the step daemon, whose children the forks are."""
 
-
-class Desk:
-    def __init__(self, plan: Plan, step: str, parent: Parent) -> None:
-        self.plan = plan
-        self.path = socket_path(plan.folder, step)
-        self.parent = parent
+    def __init__(self, folder: str, step: str, loaded: Loaded) -> None:
+        self.path = socket_path(folder, step)
+        self.loaded = loaded
         self.waiting: dict[int, tuple[socket.socket, int, int]] = {}
         """Descriptor of a connection -> connection, stand-in, fork."""
 
@@ -77,38 +74,39 @@ class Desk:
             asked, files = messages.receive(connection)
         except (OSError, messages.Gone):
             return
-        choice = self._choose(asked, files)
-        if choice is None:
+        command = self._command(asked, files)
+        if command is None:
             with contextlib.suppress(messages.Gone):
                 messages.send(connection, {"cold": True})
             connection.close()
         else:
+            chosen = program.Program(command, asked["environment"], self.loaded.base_path)
             parent = os.getpid()
-            pid = roles.fork_into(lambda: _become(connection, asked, files, choice, parent))
+            pid = roles.fork_into(lambda: _become(connection, asked, files, chosen, parent))
             self.waiting[connection.fileno()] = (connection, asked["pid"], pid)
             self.poll.register(connection, select.POLLIN)
         messages.close_all(files)
 
-    def _choose(self, asked: dict[str, Any], files: list[int]) -> decide.Choice | None:
+    def _command(self, asked: dict[str, Any], files: list[int]) -> decide.PythonCommand | None:
         try:
             os.fchdir(files[0])
         except OSError:
             return None
         try:
-            choice = decide.of_interpreter(asked["words"], asked["environment"], asked["script"])
+            command = decide.of_interpreter(asked["words"], asked["environment"], self.loaded)
         except decide.Cold as reason:
             note(str(reason))
             return None
         finally:
             os.chdir("/")
-        return decide.with_signals(choice, tuple(asked["ignored"]))
+        return dataclasses.replace(command, ignored_signals=tuple(asked["ignored"]))
 
 
 def _become(
     connection: socket.socket,
     asked: dict[str, Any],
     files: list[int],
-    choice: decide.Choice,
+    chosen: program.Program,
     parent: int,
 ) -> None:
     signal.set_wakeup_fd(-1)
@@ -118,7 +116,7 @@ def _become(
         if nofile[1] > resource.getrlimit(resource.RLIMIT_NOFILE)[1]:
             raise ValueError("more open files than we may have")
         _join(asked, files[0], parent)
-        task.reset_signals()
+        inherited.reset_signals()
         signal.pthread_sigmask(signal.SIG_SETMASK, asked["mask"])
         messages.send(connection, {"pid": os.getpid()})
     except (OSError, ValueError):
@@ -128,9 +126,9 @@ def _become(
     os.closerange(0, FIRST_FREE)
     for number, file in zip(numbers, high, strict=True):
         os.dup2(file, number, inheritable=True)
-    _close_all_but(set(numbers))
-    task.set_limits({"RLIMIT_NOFILE": nofile})  # last, as it may forbid the numbers above
-    raise program.Program(choice, asked["environment"])
+    inherited.close_files(set(numbers))
+    inherited.set_limits({"RLIMIT_NOFILE": nofile})  # last, as it may forbid the numbers above
+    raise chosen
 
 
 def _join(asked: dict[str, Any], folder: int, parent: int) -> None:
@@ -152,7 +150,7 @@ def _join(asked: dict[str, Any], folder: int, parent: int) -> None:
     os.fchdir(folder)
     os.umask(asked["umask"])
     os.setpriority(os.PRIO_PROCESS, 0, asked["nice"])
-    task.set_limits(asked["limits"])
+    inherited.set_limits(asked["limits"])
     if asked["cpus"] and set(asked["cpus"]) != os.sched_getaffinity(0):
         raise ValueError("other CPUs: the thread pools were sized for all")
 
@@ -161,12 +159,3 @@ def _raise(file: int) -> int:
     import fcntl
 
     return fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE)
-
-
-def _close_all_but(kept: set[int]) -> None:
-    start = 0
-    for number in sorted(kept):
-        if start < number:  # closerange(0, 0) closes everything
-            os.closerange(start, number)
-        start = number + 1
-    os.closerange(start, os.sysconf("SC_OPEN_MAX"))

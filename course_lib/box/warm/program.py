@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from course_lib.box.processes import libc
 from course_lib.box.warm import program_end, torchrun_store, visible_environment
-from course_lib.box.warm.decide import Choice, Loaded
+from course_lib.box.warm.decide import PythonCommand
 
 LAUNCHER = "torch.distributed.run"
 READ_LOG_LEVEL = "_ZN3c1011initLoggingEv"
@@ -22,49 +22,71 @@ READ_LOG_LEVEL = "_ZN3c1011initLoggingEv"
 class Program(BaseException):
     """Raised in a fork; unwinds to the very first frame, where `run` is called."""
 
-    def __init__(self, choice: Choice, environment: dict[bytes, bytes]) -> None:
+    def __init__(
+        self, command: PythonCommand, environment: dict[bytes, bytes], base_path: list[str]
+    ) -> None:
         super().__init__()
-        self.choice = choice
+        self.command = command
         self.environment = environment
+        self.base_path = base_path
+        self.replaced_streams: list[Any] = []
+        """Those of the warm process; log handlers made at import still write to them."""
 
 
 def run(program: Program) -> NoReturn:
     """Plays the program to its end."""
-    choice = program.choice
+    command = program.command
     program.__traceback__ = None
     _forget_sockets()
-    if libc.AVAILABLE:
-        libc.prctl(libc.PR_SET_NAME, os.fsencode(choice.name)[:15])
-    os.environb.clear()
-    os.environb.update(program.environment)
-    visible_environment.show_environment(program.environment)
-    _set_flags(choice)
-    _set_path(choice)
-    _set_streams(choice.unbuffered)
-    _set_signals(choice.ignored_signals)
-    _set_libraries()
-    sys.argv = list(choice.argv)
-    sys.orig_argv = list(choice.original)
-    sys.executable = choice.original[0]
+    _take_environment(program)
+    program.replaced_streams = _set_interpreter(command, program.base_path)
     for name in [name for name in sys.modules if name.partition(".")[0] == "course_lib"]:
         del sys.modules[name]
     before = set(sys.modules)
     main = types.ModuleType("__main__")
     vars(main).update({"__builtins__": sys.modules["builtins"], "__annotations__": {}})
     sys.modules["__main__"] = main
-    code = 0
+    code = _execute(command, main)
+    program_end.leave(code, before)
+
+
+def _take_environment(program: Program) -> None:
+    if libc.AVAILABLE:
+        libc.prctl(libc.PR_SET_NAME, os.fsencode(program.command.name)[:15])
+    os.environb.clear()
+    os.environb.update(program.environment)
+    visible_environment.show_environment(program.environment)
+
+
+def _set_interpreter(command: PythonCommand, base_path: list[str]) -> list[Any]:
+    """All that a program can see of its interpreter. Returns the streams that were there before."""
+    _set_flags(command)
+    _set_path(command, base_path)
+    replaced = _set_streams(command.unbuffered)
+    _set_signals(command.ignored_signals)
+    _set_libraries()
+    sys.argv = list(command.argv)
+    sys.orig_argv = list(command.original)
+    sys.executable = command.original[0]
+    return replaced
+
+
+def _execute(command: PythonCommand, main: types.ModuleType) -> int:
+    """Runs it, and says with which code it ends."""
+    stores: list[Any] = []
     try:
-        if choice.target == LAUNCHER or os.path.basename(choice.argv[0]) == "torchrun":
-            torchrun_store.keep_stores()
-        _execute(choice, main)
-        torchrun_store.wait_for_others()
+        if command.target == LAUNCHER or os.path.basename(command.argv[0]) == "torchrun":
+            stores = torchrun_store.keep_stores()
+        _run_code(command, main)
+        torchrun_store.wait_for_others(stores)
     except SystemExit as end:
         code = program_end.code_of(end)
         if not code:
-            torchrun_store.wait_for_others()
+            torchrun_store.wait_for_others(stores)
+        return code
     except BaseException as error:
-        code = program_end.report(error, {run.__code__, _execute.__code__})
-    program_end.leave(code, before)
+        return program_end.report(error, {_execute.__code__, _run_code.__code__})
+    return 0
 
 
 def _forget_sockets() -> None:
@@ -77,19 +99,19 @@ def _forget_sockets() -> None:
             thing.detach()
 
 
-def _execute(choice: Choice, main: types.ModuleType) -> None:
-    if choice.kind == "module":
+def _run_code(command: PythonCommand, main: types.ModuleType) -> None:
+    if command.kind == "module":
         import runpy
 
-        runpy._run_module_as_main(choice.target)  # type: ignore[attr-defined]
+        runpy._run_module_as_main(command.target)  # type: ignore[attr-defined]
         return
     # `dont_inherit`: the `__future__` of this file is not the program's.
-    if choice.kind == "code":
-        code = compile(choice.target, "<string>", "exec", dont_inherit=True)
+    if command.kind == "code":
+        code = compile(command.target, "<string>", "exec", dont_inherit=True)
     else:
         from importlib.machinery import SourceFileLoader
 
-        path = os.path.join(os.getcwd(), choice.target)
+        path = os.path.join(os.getcwd(), command.target)
         main.__dict__["__file__"] = path
         main.__dict__["__cached__"] = None
         main.__loader__ = SourceFileLoader("__main__", path)
@@ -98,14 +120,14 @@ def _execute(choice: Choice, main: types.ModuleType) -> None:
     exec(code, main.__dict__)
 
 
-def _set_flags(choice: Choice) -> None:
+def _set_flags(command: PythonCommand) -> None:
     """sys.flags is read-only in Python; the interpreter itself has a call to fill it."""
     fill = ctypes.pythonapi.PyStructSequence_SetItem
     fill.argtypes, fill.restype = [ctypes.py_object, ctypes.c_ssize_t, ctypes.py_object], None
-    number = int(choice.no_bytecode)
+    number = int(command.no_bytecode)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(number))  # the call keeps our reference
     fill(sys.flags, _flag_order().index("dont_write_bytecode"), number)
-    sys.dont_write_bytecode = choice.no_bytecode
+    sys.dont_write_bytecode = command.no_bytecode
 
 
 def _flag_order() -> list[str]:
@@ -114,31 +136,29 @@ def _flag_order() -> list[str]:
     return [part.partition("=")[0].strip() for part in inside.split(",")]
 
 
-def _set_path(choice: Choice) -> None:
+def _set_path(command: PythonCommand, base_path: list[str]) -> None:
     import importlib
 
-    assert Loaded.now is not None
-    first = {"code": "", "module": os.getcwd()}.get(choice.kind)
+    first = {"code": "", "module": os.getcwd()}.get(command.kind)
     if first is None:
-        first = os.path.dirname(os.path.realpath(choice.target))
+        first = os.path.dirname(os.path.realpath(command.target))
     given = os.environ.get("PYTHONPATH", "")
     more = [os.path.abspath(folder) for folder in given.split(":")] if given else []
-    sys.path[:] = [first, *dict.fromkeys([*more, *Loaded.now.base_path])]
+    sys.path[:] = [first, *dict.fromkeys([*more, *base_path])]
     sys.path_importer_cache.clear()
     importlib.invalidate_caches()
 
 
-def _set_streams(unbuffered: bool) -> None:
+def _set_streams(unbuffered: bool) -> list[Any]:
+    """The streams that were there before."""
+    replaced = []
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         old = getattr(sys, f"__{name}__")
         new = _stream(number, name, unbuffered, old)
         setattr(sys, name, new)
         setattr(sys, f"__{name}__", new)
-        KEPT.append(old)
-
-
-KEPT: list[Any] = []
-"""Streams of the warm process that log handlers made at import still write to."""
+        replaced.append(old)
+    return replaced
 
 
 def _stream(number: int, name: str, unbuffered: bool, old: Any) -> io.TextIOWrapper | None:

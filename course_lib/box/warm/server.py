@@ -12,13 +12,13 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 
 from course_lib.box import settings
 from course_lib.box.nodes import host_names, probe
 from course_lib.box.processes import libc, messages, roles
 from course_lib.box.warm import client
-from course_lib.box.warm.decide import Loaded
-from course_lib.box.warm.watched_environment import WatchedEnvironment
+from course_lib.box.warm.loaded import Loaded, WatchedEnvironment
 
 IDLE_S = 15 * 60.0
 LOOK_S = 5.0
@@ -31,7 +31,10 @@ QUESTION_S = 0.02
 
 
 class Server:
-    def __init__(self, root: str) -> None:
+    """`supervise(job number, what is loaded)` is what its forks do."""
+
+    def __init__(self, root: str, supervise: Callable[[int, Loaded], None]) -> None:
+        self.supervise = supervise
         self.home = settings.state_home()
         self.path = os.path.join(self.home, client.SOCKET)
         self.root = root
@@ -47,7 +50,7 @@ class Server:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if libc.AVAILABLE:
             libc.prctl(libc.PR_SET_NAME, b"box-warm")
-        preload(self.root)
+        self.loaded = preload(self.root)
         self.listener = messages.listen(self.path)
         self.listener.settimeout(messages.PATIENCE_S)
         self.identity = os.stat(self.path).st_ino
@@ -101,23 +104,15 @@ class Server:
         connection.close()
 
     def _play_supervisor(self, connection: socket.socket, job_id: int) -> None:
-        from course_lib.box.supervisor import launch
-        from course_lib.box.supervisor.supervisor import Supervisor
-
         roles.forget_signals()
         os.setsid()
         connection.close()
         self.listener.close()
         os.closerange(3, 256)
-        log = os.path.join(settings.job_folder(job_id), launch.LOG)
-        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        for stream in (1, 2):
-            os.dup2(descriptor, stream)
-        os.close(descriptor)
-        Supervisor(job_id).run()
+        self.supervise(job_id, self.loaded)
 
 
-def preload(root: str) -> None:
+def preload(root: str) -> Loaded:
     """Imports what jobs will need, and notes which variables that read."""
     import importlib
 
@@ -126,14 +121,13 @@ def preload(root: str) -> None:
         for module in MODULES:
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
-    from course_lib.box.supervisor import supervisor  # noqa: F401
-
     hurry_rendezvous()
     base = list(sys.path)
     base.remove(root)
-    Loaded.now = Loaded(before, watched.absent, base)
+    loaded = Loaded(before, watched.absent, base)
     gc.collect()
     gc.freeze()
+    return loaded
 
 
 def hurry_rendezvous() -> None:

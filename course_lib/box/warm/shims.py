@@ -6,7 +6,8 @@ import os
 import sys
 from dataclasses import dataclass
 
-from course_lib.box.supervisor import launch
+from course_lib.box.processes import detached
+from course_lib.box.warm.loaded import Loaded
 
 SCRIPT = "python"
 LONGEST_SHEBANG = 200  # the kernel reads 255 bytes of the first line
@@ -14,8 +15,8 @@ LONGEST_SHEBANG = 200  # the kernel reads 255 bytes of the first line
 
 @dataclass(frozen=True)
 class Shims:
-    active: bool = False
-    """The processes of this job are forks of the warm one."""
+    loaded: Loaded | None = None
+    """What the warm process had loaded whose forks the processes of this job are; None: cold."""
     interpreters: tuple[str, ...] = ()
     """Paths that start the interpreter that we run ourselves."""
     covered: tuple[str, ...] = ()
@@ -31,7 +32,7 @@ def interpreters() -> tuple[str, ...]:
     return tuple(path for path in paths if os.path.realpath(path) == mine)
 
 
-def make(folder: str, separate: bool) -> Shims:
+def make(folder: str, separate: bool, loaded: Loaded) -> Shims:
     """Writes the stand-in of a job into its folder."""
     paths = interpreters()
     script = os.path.join(folder, SCRIPT)
@@ -39,17 +40,17 @@ def make(folder: str, separate: bool) -> Shims:
     # An interpreter outside of a virtual environment is its own file, which the stand-in needs
     possible = separate and sys.prefix != sys.base_prefix and len(real) < LONGEST_SHEBANG
     if not possible or " " in real or os.statvfs(folder).f_flag & os.ST_NOEXEC:
-        return Shims(active=True, interpreters=paths)
+        return Shims(loaded, paths)
     text = (
         f"#!{real} -IS\n"
         "import os, sys\n"
         "if sys.argv[1:2] == ['-I']:  # the commands of the box: never warm\n"
         f"    os.execv({real!r}, sys.argv)\n"
-        f"sys.path.insert(0, {launch.package_root()!r})\n"
+        f"sys.path.insert(0, {detached.package_root()!r})\n"
         "from course_lib.box.warm import stand_in\n"
         f"stand_in.main({real!r}, {folder!r})\n"
     )
     with open(script, "w") as file:
         file.write(text)
     os.chmod(script, 0o755)
-    return Shims(active=True, interpreters=paths, covered=paths, script=script)
+    return Shims(loaded, paths, paths, script)

@@ -58,7 +58,6 @@ def _description(words: list[str], ignored: list[int], files: list[int]) -> mess
     return {
         "pid": pid,
         "words": words,
-        "script": "",
         "environment": dict(os.environb),
         "ignored": ignored,
         "mask": [int(n) for n in signal.pthread_sigmask(signal.SIG_BLOCK, [])],

@@ -11,28 +11,29 @@ import time
 from typing import Any
 
 LONGEST_S = 2.0
-SERVED: list[Any] = []
 
 
-def keep_stores() -> None:
-    """A store that this process serves lives as long as the process."""
+def keep_stores() -> list[Any]:
+    """The stores that this process is going to serve, which live as long as the list."""
     from torch.distributed.elastic.rendezvous import c10d_rendezvous_backend
 
     backend: Any = c10d_rendezvous_backend
     make_store = backend.TCPStore
+    served: list[Any] = []
 
     def make(*places: Any, **options: Any) -> Any:
         store = make_store(*places, **options)
         if options.get("is_master"):
-            SERVED.append(store)
+            served.append(store)
         return store
 
     backend.TCPStore = make
+    return served
 
 
-def wait_for_others() -> None:
+def wait_for_others(stores: list[Any]) -> None:
     """Until no other process is connected to a store of ours: the kernel says, nobody announces."""
-    ports = {store.port for store in SERVED}
+    ports = {store.port for store in stores}
     end = time.monotonic() + LONGEST_S
     while ports and _connected(ports) and time.monotonic() < end:
         time.sleep(0.01)

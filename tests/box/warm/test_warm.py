@@ -328,13 +328,13 @@ def test_launchers_of_a_job_look_at_once_who_has_come(monkeypatch):
 
 SERVER = """\
 from course_lib.box.warm import torchrun_store
-torchrun_store.keep_stores()
+stores = torchrun_store.keep_stores()
 from torch.distributed.elastic.rendezvous import c10d_rendezvous_backend as backend
 store = backend.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 print(store.port, flush=True)
 store.get("arrived")
 print("waiting", flush=True)
-torchrun_store.wait_for_others()
+torchrun_store.wait_for_others(stores)
 print(store.check(["last words"]), flush=True)
 """
 

@@ -1,9 +1,22 @@
-"""Which environment variables are read by name while something is imported."""
+"""What the warm process has loaded, and which environment variables it read for that."""
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
+
+
+class Loaded:
+    """`absent`: variables that were looked up, and not set; `base_path`: sys.path without ours."""
+
+    def __init__(self, environment: dict[str, str], absent: set[str], base_path: list[str]) -> None:
+        self.environment = environment
+        self.absent = absent
+        self.base_path = base_path
+        self.modules = {
+            name for name in sys.modules if "." not in name and name not in sys.builtin_module_names
+        } - {"course_lib"}
 
 
 class WatchedEnvironment:
