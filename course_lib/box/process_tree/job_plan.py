@@ -19,7 +19,7 @@ class JobPlan:
     """Name and address, in the order of the allocation."""
     link_gbit: float
     shims: Shims = field(default_factory=Shims)
-    names: str = ""
+    names_library: str = ""
     """Library that stands in for host names in flat mode."""
 
     @property

@@ -43,7 +43,7 @@ def become_process(
         node.enter()
         roles.die_with_parent(parent)
     numbered = {**order.environment, b"SLURM_TASK_PID": str(os.getpid()).encode()}
-    environment = host_names.added_to(numbered, plan.names)
+    environment = host_names.added_to(numbered, plan.names_library)
     os.umask(order.umask)
     _enter_folder(order.folder)
     inherited.lower_limits(order.limits)

@@ -16,7 +16,7 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def ticks(pid: int) -> int:
-    """When a process started, in clock ticks; 0 if there is no such process, or only its shell."""
+    """When a process started, in clock ticks; 0 if there is none, or a zombie."""
     if HAVE_PROC:
         with contextlib.suppress(OSError, IndexError, ValueError):
             fields = _stat(pid)
@@ -43,6 +43,7 @@ def is_ending(pid: int) -> bool:
 
 
 def note(path: str, pids: list[int]) -> None:
+    """Writes down processes so that `noted` finds them again."""
     with open(path, "w") as file:
         file.writelines(f"{pid} {ticks(pid)}\n" for pid in pids)
 

@@ -107,7 +107,18 @@ def listen(path: str) -> socket.socket:
     with _short(path) as name:
         listener.bind(name)
     listener.listen(128)
+    listener.settimeout(PATIENCE_S)
     return listener
+
+
+def accept(listener: socket.socket) -> tuple[socket.socket, Message, list[int]] | None:
+    """The next caller, and what it sent; None where it is gone already."""
+    try:
+        connection, _ = listener.accept()
+        connection.settimeout(PATIENCE_S)
+        return connection, *receive(connection)
+    except (OSError, Gone):
+        return None
 
 
 def connect(path: str, timeout_s: float | None = PATIENCE_S) -> socket.socket:

@@ -24,15 +24,8 @@ def run(options: Options, job_id: int) -> int:
     """Exit code of srun. Without --jobid the job was made for this srun, and ends with it."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     owns_job = options.jobid is None
-    held, asked = len(state.read_allocation(job_id)), options.nodes_min or 0
-    if asked > held > 0:
-        say(f"error: Only allocated {held} nodes asked for {asked}")
-        return 1
-    if options.relative and held and options.relative + max(asked, 1) > held:
-        say(
-            "error: --relative and --nodes option incompatible with count of allocated nodes"
-            f" ({options.relative}+{max(asked, 1)}>{held})"
-        )
+    if wrong := _too_many_nodes(options, len(state.read_allocation(job_id))):
+        say(f"error: {wrong}")
         return 1
     attached = _connect(job_id, {"do": "attach"}) if owns_job else None
     connection = _connect(job_id, _message(options, job_id if owns_job or _joins(job_id) else None))
@@ -52,6 +45,19 @@ def run(options: Options, job_id: int) -> int:
     finally:
         if attached:
             attached.close()
+
+
+def _too_many_nodes(options: Options, held: int) -> str:
+    """What is wrong with the nodes that are asked for, of a job that holds so many."""
+    asked, passed_over = options.nodes_min or 0, options.relative or 0
+    if asked > held > 0:
+        return f"Only allocated {held} nodes asked for {asked}"
+    if passed_over and held and passed_over + max(asked, 1) > held:
+        return (
+            "--relative and --nodes option incompatible with count of allocated nodes"
+            f" ({passed_over}+{max(asked, 1)}>{held})"
+        )
+    return ""
 
 
 def _connect(job_id: int, message: messages.Message) -> socket.socket | None:

@@ -64,23 +64,7 @@ def number(environment: Mapping[str, str], *names: str) -> int | None:
 
 def request(options: Options, environment: Mapping[str, str]) -> dict[str, Any]:
     """Fields of `allot.Request`; says what it cannot honour, in Slurm's words."""
-    nodes = options.nodes_min or number(environment, "SLURM_NNODES", "SLURM_JOB_NUM_NODES") or 1
-    per_node = options.ntasks_per_node or number(environment, "SLURM_NTASKS_PER_NODE") or 0
-    tasks = options.ntasks or number(environment, "SLURM_NTASKS", "SLURM_NPROCS")
-    if options.ntasks is None and options.ntasks_per_node and options.nodes_min:
-        tasks = nodes * options.ntasks_per_node
-    if tasks is None:
-        tasks = nodes * (per_node or 1)
-    if tasks < nodes:
-        say(f"Warning: can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}")
-        nodes = tasks
-    if per_node and tasks > nodes and tasks != nodes * per_node:
-        say(
-            f"Warning: can't honor --ntasks-per-node set to {per_node} which doesn't match the"
-            f" requested tasks {tasks} with the number of requested nodes {nodes}."
-            " Ignoring --ntasks-per-node."
-        )
-        per_node = 0
+    nodes, tasks, per_node = _counts(options, environment)
     own_cpus = options.cpus_per_task or number(environment, "SRUN_CPUS_PER_TASK")
     kind, _, plane = options.distribution.replace(",", ":").partition(":")[0].partition("=")
     return {
@@ -99,6 +83,28 @@ def request(options: Options, environment: Mapping[str, str]) -> dict[str, Any]:
         "overcommit": options.overcommit,
         "relative": options.relative or 0,
     }
+
+
+def _counts(options: Options, environment: Mapping[str, str]) -> tuple[int, int, int]:
+    """Nodes, tasks, and tasks per node (0: not said)."""
+    nodes = options.nodes_min or number(environment, "SLURM_NNODES", "SLURM_JOB_NUM_NODES") or 1
+    per_node = options.ntasks_per_node or number(environment, "SLURM_NTASKS_PER_NODE") or 0
+    tasks = options.ntasks or number(environment, "SLURM_NTASKS", "SLURM_NPROCS")
+    if options.ntasks is None and options.ntasks_per_node and options.nodes_min:
+        tasks = nodes * options.ntasks_per_node
+    if tasks is None:
+        tasks = nodes * (per_node or 1)
+    if tasks < nodes:
+        say(f"Warning: can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}")
+        nodes = tasks
+    if per_node and tasks > nodes and tasks != nodes * per_node:
+        say(
+            f"Warning: can't honor --ntasks-per-node set to {per_node} which doesn't match the"
+            f" requested tasks {tasks} with the number of requested nodes {nodes}."
+            " Ignoring --ntasks-per-node."
+        )
+        per_node = 0
+    return nodes, tasks, per_node
 
 
 def exported(choice: str, own: dict[bytes, bytes]) -> dict[bytes, bytes]:

@@ -43,7 +43,7 @@ class Output:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """The reader of our own output may be gone, or slow, or its disk full."""
+    """Waits for a slow reader; gives up where there is none, or where the disk is full."""
     while data:
         try:
             data = data[os.write(descriptor, data) :]

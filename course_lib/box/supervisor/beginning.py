@@ -49,7 +49,7 @@ def make_plan(job: Job, parts: list[Allocation], folder: str, loaded: Loaded | N
         nodes=tuple((part.node, known[part.node]) for part in parts),
         link_gbit=job.link_gbit,
         shims=shims.make(folder, separate, loaded) if loaded else shims.Shims(),
-        names="" if separate else host_names.library(box, probe.stamp()),
+        names_library="" if separate else host_names.library(box, probe.stamp()),
     )
     with open(plan.hosts_file, "w") as file:
         file.write(namespaces.hosts_text(box.node_names))

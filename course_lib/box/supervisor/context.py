@@ -80,12 +80,12 @@ class JobContext:
         return self.parts[0].node
 
     def node_failed(self) -> None:
-        """Reported when nothing is left, which is at once where a namespace held it all."""
+        """The job ends; where a namespace held its processes, all of them have ended already."""
         self.outcome.decide("node failure", "NODE_FAIL")
         self.loop.stop()
 
     def nodes_are_gone(self) -> bool:
-        """A daemon that died alone is one thing, one that died with its nodes another."""
+        """Whether a daemon died with its nodes, and not alone; then the job has failed."""
         if not finding.is_ending(self.processes.first):
             return False
         self.node_failed()

@@ -1,4 +1,4 @@
-"""The batch script: its copy, its output files, its process."""
+"""The batch script: its copy, its output files, and what starts it."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ Result = TypeVar("Result")
 
 
 def insist(action: Callable[[], Result], patience_s: float = PATIENCE_S) -> Result | None:
-    """The result; None if the state file could not be used for so long (it is in the log), or is
-    gone with its folder."""
+    """Tries until it works; None if the state file could not be used for so long (it is in the
+    log), or is gone with its folder."""
     deadline = time.monotonic() + patience_s
     wait_s = FIRST_WAIT_S
     said = ""

@@ -69,7 +69,6 @@ class Supervisor:
         self.script = BatchScript(context) if context.job.kind == "batch" else None
         self.ending = Ending(context, self.steps, self.script)
         self.listener = messages.listen(os.path.join(self.folder, SOCKET))
-        self.listener.settimeout(messages.PATIENCE_S)
         loop.on_input(self.listener, self._accept)
         loop.on_input(context.processes.line, self._hear_first)
         loop.every(LOOK_S, self._look)
@@ -119,12 +118,10 @@ class Supervisor:
             self.ending.cancel()
 
     def _accept(self) -> None:
-        try:
-            connection, _ = self.listener.accept()
-            connection.settimeout(messages.PATIENCE_S)
-            request, files = messages.receive(connection)
-        except (OSError, messages.Gone):
+        caller = messages.accept(self.listener)
+        if caller is None:
             return
+        connection, request, files = caller
         if request.get("do") == "attach":
             self._attach(connection)
         elif request.get("do") == "step":

@@ -71,15 +71,17 @@ class JobVariables:
             found |= {"SLURM_NODE_ALIASES": "(null)", "TMPDIR": "/tmp"}
         else:
             found |= _only(self.asked(), "SLURM_NTASKS_PER_NODE")
-        if job.account:
-            found["SLURM_JOB_ACCOUNT"] = job.account
-        if job.qos:
-            found["SLURM_JOB_QOS"] = job.qos
-        if job.reservation:
-            found["SLURM_JOB_RESERVATION"] = job.reservation
-        if job.restarts:
-            found["SLURM_RESTART_COUNT"] = str(job.restarts)
-        return found
+        return found | self._where_given()
+
+    def _where_given(self) -> Variables:
+        job = self.job
+        found = {
+            "SLURM_JOB_ACCOUNT": job.account,
+            "SLURM_JOB_QOS": job.qos,
+            "SLURM_JOB_RESERVATION": job.reservation,
+            "SLURM_RESTART_COUNT": str(job.restarts or ""),
+        }
+        return {name: text for name, text in found.items() if text}
 
     def asked(self) -> Variables:
         """What the options of the submission put into the environment of the script."""
@@ -118,14 +120,13 @@ class JobVariables:
 
     def of_node(self, place: int, number: int, cpus: int) -> Variables:
         """`place` in the job's nodes, `number` in the step's."""
-        part = self.parts[place]
-        found = {
-            "SLURMD_NODENAME": part.node,
+        node = self.parts[place].node
+        return {
+            "SLURMD_NODENAME": node,
             "SLURM_CPUS_ON_NODE": str(cpus),
             "SLURM_NODEID": str(number),
-            "SLURM_TOPOLOGY_ADDR": part.node,
+            "SLURM_TOPOLOGY_ADDR": node,
         }
-        return found
 
     def devices(self, place: int, own: slice = EVERY) -> Variables:
         """`own`: of the job's devices on the node, those that a task has to itself."""

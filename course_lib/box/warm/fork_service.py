@@ -37,7 +37,6 @@ class ForkService:
     def open(self, poll: select.poll) -> None:
         self.poll = poll
         self.listener = messages.listen(self.path)
-        self.listener.settimeout(messages.PATIENCE_S)
         poll.register(self.listener, select.POLLIN)
 
     def stand_ins(self) -> set[int]:
@@ -68,12 +67,10 @@ class ForkService:
         return entry
 
     def _accept(self) -> None:
-        try:
-            connection, _ = self.listener.accept()
-            connection.settimeout(messages.PATIENCE_S)
-            asked, files = messages.receive(connection)
-        except (OSError, messages.Gone):
+        caller = messages.accept(self.listener)
+        if caller is None:
             return
+        connection, asked, files = caller
         command = self._command(asked, files)
         if command is None:
             with contextlib.suppress(messages.Gone):

@@ -52,7 +52,6 @@ class Server:
             libc.prctl(libc.PR_SET_NAME, b"box-warm")
         self.loaded = preload(self.root)
         self.listener = messages.listen(self.path)
-        self.listener.settimeout(messages.PATIENCE_S)
         self.identity = os.stat(self.path).st_ino
         self._serve()
 
@@ -89,12 +88,10 @@ class Server:
             return False
 
     def _answer(self) -> None:
-        try:
-            connection, _ = self.listener.accept()
-            connection.settimeout(messages.PATIENCE_S)
-            request, files = messages.receive(connection)
-        except (OSError, messages.Gone):
+        caller = messages.accept(self.listener)
+        if caller is None:
             return
+        connection, request, files = caller
         messages.close_all(files)
         with contextlib.suppress(messages.Gone):
             if request.get("do") == "supervise":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import socket
 import sys
 from typing import NoReturn
 
@@ -20,24 +21,11 @@ NOT_PASSED_ON = {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGCONT,
 def main(real: str, sockets: str) -> NoReturn:
     """`real` is the interpreter's own file, `sockets` the folder of the job."""
     words = list(sys.argv)
-    own = (signal.SIGPIPE, signal.SIGXFSZ)  # the interpreter ignores these itself
-    numbers = [number for number in signal.valid_signals() if number not in own]
-    ignored = [int(n) for n in numbers if signal.getsignal(n) == signal.SIG_IGN]
-    step = os.environ.get("SLURM_STEP_ID", "batch")
-    try:
-        connection = messages.connect(f"{sockets}/warm-{step}.sock")
-        files = _open_files(connection.fileno())
-        folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        messages.send(connection, _description(words, ignored, files), [folder, *files])
-        os.close(folder)
-        answer = messages.receive(connection)[0]
-    except (OSError, messages.Gone):
-        answer = {"cold": True}
-    if "cold" in answer:
+    connection, answer = _ask_for_fork(words, sockets)
+    if connection is None or "cold" in answer:
         _start_cold(real, words)
     fork = int(answer["pid"])
-    leader = os.getpgrp() == os.getpid()
-    if not leader:
+    if os.getpgrp() != os.getpid():
         os.setpgid(0, 0)  # a signal to the group then reaches the program once, and not twice
     _pass_signals_on(fork, os.getsid(0) == os.getpid())
     os.closerange(0, connection.fileno())
@@ -49,6 +37,22 @@ def main(real: str, sockets: str) -> NoReturn:
         os.kill(fork, signal.SIGKILL)
         status = int(signal.SIGKILL)
     _end(status)
+
+
+def _ask_for_fork(words: list[str], sockets: str) -> tuple[socket.socket | None, messages.Message]:
+    own = (signal.SIGPIPE, signal.SIGXFSZ)  # the interpreter ignores these itself
+    numbers = [number for number in signal.valid_signals() if number not in own]
+    ignored = [int(n) for n in numbers if signal.getsignal(n) == signal.SIG_IGN]
+    step = os.environ.get("SLURM_STEP_ID", "batch")
+    try:
+        connection = messages.connect(f"{sockets}/warm-{step}.sock")
+        files = _open_files(connection.fileno())
+        folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        messages.send(connection, _description(words, ignored, files), [folder, *files])
+        os.close(folder)
+        return connection, messages.receive(connection)[0]
+    except (OSError, messages.Gone):
+        return None, {}
 
 
 def _description(words: list[str], ignored: list[int], files: list[int]) -> messages.Message:

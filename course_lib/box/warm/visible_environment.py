@@ -28,7 +28,7 @@ def show_environment(environment: dict[bytes, bytes], stat: Path = STAT) -> None
 
 
 def block(environment: dict[bytes, bytes], old: set[bytes], size: int) -> bytes:
-    """Whole variables only, each with its end mark; the rest is empty."""
+    """What is written into a place of that size: whole variables, each ended by NUL, then NULs."""
     lines = [name + b"=" + value for name, value in environment.items()]
     found = b""
     for line in sorted(lines, key=lambda line: (line in old, len(line))):
