@@ -4,8 +4,6 @@ The words of this room:
 
 - command: one run of sbatch, squeue, srun …; it uses the state file (SQLite) and is gone again.
 - pass: giving free nodes to the jobs whose turn it is; whoever changes the queue runs one.
-- heal: ending what is left of a job whose supervisor was killed; every command does it first.
-- keeper: the process that runs passes and heals while there is something to wait for.
 - supervisor: the process that answers for one running job, from its nodes to its last line.
 - guard, first process: below the supervisor; when one dies, the kernel kills all below it.
 - step daemon: parent of the tasks of one step, or of the batch script (Slurm's slurmstepd).

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import socket
 
 from course_lib.box.nodes import namespaces
@@ -86,18 +85,14 @@ class Guard:
                     if pid == first:
                         return self._sweep()
             if os.getppid() != self.supervisor:
-                with contextlib.suppress(OSError):
-                    os.kill(first, signal.SIGKILL)
+                finding.kill([first])
             select.select([ended], [], [], 1.0)
-            with contextlib.suppress(BlockingIOError):
-                os.read(ended, 512)
+            roles.drain(ended)
 
     def _sweep(self) -> None:
         """Flat mode: ends what the job left behind, however often it forked."""
         while not self.plan.separate and (left := finding.descendants(os.getpid())):
-            for pid in left:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
+            finding.kill(left)
             with contextlib.suppress(ChildProcessError):
                 while os.waitpid(-1, 0):
                     pass

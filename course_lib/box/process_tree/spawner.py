@@ -42,8 +42,7 @@ class Spawner:
             self._reap()
             for descriptor, _ in poll.poll(1000):
                 if descriptor == ended:
-                    with contextlib.suppress(BlockingIOError):
-                        os.read(ended, 512)
+                    roles.drain(ended)
                 elif descriptor == self.line.fileno():
                     if not self._obey():
                         return
@@ -124,17 +123,14 @@ class Spawner:
                 send(pid, number)
         if key is None:
             stand_ins = self.forks.stand_ins() if self.forks else set()
-            for pid in finding.descendants(os.getpid()):
-                if pid not in stand_ins or number == signal.SIGKILL:
-                    with contextlib.suppress(OSError):
-                        os.kill(pid, number)
+            left = finding.descendants(os.getpid())
+            spared = stand_ins if number != signal.SIGKILL else set()
+            finding.kill([pid for pid in left if pid not in spared], number)
 
     def kill_all(self) -> None:
         """Returns when no process of the step is left."""
         while left := finding.descendants(os.getpid()):
-            for pid in left:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
+            finding.kill(left)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(-1, 0)
         self._reap()

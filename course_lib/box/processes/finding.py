@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 
 FLAG_EXITING = 0x4
 HAVE_PROC = os.path.exists("/proc/self/stat")
@@ -84,6 +85,12 @@ def _environment(pid: int) -> list[bytes]:
     with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
         return file.read().split(b"\0") if ticks(pid) else []
     return []
+
+
+def kill(pids: list[int], number: int = signal.SIGKILL) -> None:
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)
 
 
 def descendants(root: int) -> list[int]:

@@ -9,6 +9,7 @@ which unwinds to `play`, and begins its role there. Nothing between the two may 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Callable
@@ -69,6 +70,12 @@ def watch_children() -> int:
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     return reading
+
+
+def drain(ended: int) -> None:
+    """Empties that descriptor, before the children that ended are waited for."""
+    with contextlib.suppress(BlockingIOError):
+        os.read(ended, 512)
 
 
 def forget_signals() -> None:

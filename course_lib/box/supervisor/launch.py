@@ -72,24 +72,16 @@ def inside_job() -> int | None:
 def kill_processes(folder: str) -> None:
     """Of a job without supervisor, found by its folder, as the state file may have forgotten it;
     nothing remains on return."""
-    import signal
     import time
-    from contextlib import suppress
 
-    deadline = time.monotonic() + KILLING_S
-    while left := _processes(folder):
-        for pid in left:
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        if time.monotonic() > deadline:
-            return
-        time.sleep(0.01)
-
-
-def _processes(folder: str) -> list[int]:
-    """Living processes that the supervisor noted, or that carry the job's mark."""
     from course_lib.box.processes import finding
 
     name, home = os.path.basename(folder), os.path.dirname(os.path.dirname(folder))
     mark = job_mark.marker(int(name), home) if name.isdigit() else ""
-    return sorted(set(finding.noted(os.path.join(folder, PROCESSES))) | finding.marked(mark))
+    noted = os.path.join(folder, PROCESSES)
+    deadline = time.monotonic() + KILLING_S
+    while left := finding.marked(mark).union(finding.noted(noted)):
+        finding.kill(sorted(left))
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.01)

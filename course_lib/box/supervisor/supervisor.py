@@ -9,7 +9,7 @@ import socket
 
 from course_lib.box import settings
 from course_lib.box.process_tree.guard import NotStarted
-from course_lib.box.processes import finding, messages
+from course_lib.box.processes import finding, libc, messages
 from course_lib.box.processes.control import SOCKET
 from course_lib.box.processes.event_loop import Loop
 from course_lib.box.queue import schedule, state
@@ -41,6 +41,8 @@ class Supervisor:
 
     def run(self) -> None:
         os.chdir("/")
+        if libc.AVAILABLE:
+            libc.prctl(libc.PR_SET_NAME, b"box-supervisor")  # a fork bears the warm process's name
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         if not beginning.take_lock(self.folder):

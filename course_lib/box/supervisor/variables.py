@@ -69,8 +69,8 @@ class JobVariables:
         }
         if job.kind == "batch":
             found |= {"SLURM_NODE_ALIASES": "(null)", "TMPDIR": "/tmp"}
-        else:
-            found |= _only(self.asked(), "SLURM_NTASKS_PER_NODE")
+        elif job.tasks_per_node:
+            found["SLURM_NTASKS_PER_NODE"] = str(job.tasks_per_node)
         return found | self._where_given()
 
     def _where_given(self) -> Variables:
@@ -104,7 +104,7 @@ class JobVariables:
 
     def batch(self) -> Variables:
         parts = self.parts
-        return {
+        found = {
             **self.common(),
             **self.asked(),
             "ENVIRONMENT": "BATCH",
@@ -115,8 +115,10 @@ class JobVariables:
             "SLURM_PROCID": "0",
             "SLURM_TASKS_PER_NODE": repeated([part.tasks for part in parts]),
             **self.of_node(0, 0, len(parts[0].cpus)),
-            **_without(self.devices(0), "SLURM_STEP_GPUS"),
+            **self.devices(0),
         }
+        found.pop("SLURM_STEP_GPUS", None)
+        return found
 
     def of_node(self, place: int, number: int, cpus: int) -> Variables:
         """`place` in the job's nodes, `number` in the step's."""
@@ -225,11 +227,3 @@ class JobVariables:
 
 def encoded(variables: Variables) -> dict[bytes, bytes]:
     return {os.fsencode(name): os.fsencode(text) for name, text in variables.items()}
-
-
-def _only(variables: Variables, name: str) -> Variables:
-    return {key: text for key, text in variables.items() if key == name}
-
-
-def _without(variables: Variables, name: str) -> Variables:
-    return {key: text for key, text in variables.items() if key != name}

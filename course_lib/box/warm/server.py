@@ -70,8 +70,8 @@ class Server:
         while time.monotonic() - last < self.idle_s and self._is_ours():
             watched: list[socket.socket | int] = [self.listener, ended]
             ready = select.select(watched, [], [], LOOK_S)[0]
-            with contextlib.suppress(ChildProcessError, BlockingIOError):
-                os.read(ended, 512)
+            roles.drain(ended)
+            with contextlib.suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
             if self.listener in ready:
