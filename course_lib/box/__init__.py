@@ -1,15 +1,18 @@
 """Be a cluster: two nodes in one machine that answer the commands of Slurm.
 
-Words of commands/, dispatch/, scheduling/ and queue/:
+The words of this room:
 
-pass        one look over the waiting jobs, which gives nodes to those whose turn it is
-dispatcher  the background process of a box that runs a pass when a begin time comes, and notices
-            jobs that died; it ends when nothing is left to wait for
-upkeep      what each command does before it answers: ends dead jobs, starts a dispatcher
-dead job    one whose supervisor (the process that runs it) was killed; it becomes NODE_FAIL
-lost job    one that still runs though its state file was lost; its processes are ended
-held        a job that waits until it is released; "holding nodes": running or completing
-view        a job or node as a command shows it, with what follows from its record
+- command: one run of sbatch, squeue, srun …; it uses the state file (SQLite) and is gone again.
+- pass: giving free nodes to the jobs whose turn it is; whoever changes the queue runs one.
+- dispatcher: background process that runs a pass when a begin time comes and notices dead jobs.
+- upkeep: what each command does before it answers: ends dead jobs, starts a dispatcher.
+- dead job: its supervisor was killed; lost job: it runs, but its state file is gone.
+- supervisor: the process that answers for one running job, from its nodes to its last line.
+- guard, first process: below the supervisor; when one dies, the kernel kills all below it.
+- step daemon: parent of the tasks of one step, or of the batch script (Slurm's slurmstepd).
+- warm process: has torch loaded; a supervisor that is its fork starts Python programs at once.
+- stand-in: runs in a job where `python` is asked for, and gets a fork of the warm process.
+- flat mode: without namespaces; the nodes are names, and share the machine's network.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from course_lib import box as box_room
-from course_lib.box.node import probe
+from course_lib.box.nodes import probe
 from course_lib.box.queue import rows, state
 from course_lib.box.scheduling import first_come
 from course_lib.box.settings import Settings

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import graphlib
+from collections import Counter
 
 import pytest
 
@@ -15,7 +17,8 @@ MAY_IMPORT = {
     "teach": {"plan", "read", "show", "lab"},
 }
 BOX_BY_ITS_COMMANDS_ONLY = "bin_dir"
-LONGEST_MODULE_LINES = 300
+LONGEST_MODULE_LINES = 260
+MOST_FILES_IN_A_FOLDER = 15
 HEAVY_IN_PLAN = {"torch"}
 
 
@@ -86,3 +89,61 @@ def test_no_module_is_too_long_to_be_read_at_once(repository):
         if (lines := len(path.read_text(encoding="utf-8").splitlines())) > LONGEST_MODULE_LINES
     }
     assert long == {}
+
+
+def test_no_folder_is_too_full_to_tell_its_story(repository):
+    full = {
+        str(folder.relative_to(repository)): len(files)
+        for top in ("course_lib", "code", "benchmarks")
+        for folder in [repository / top, *(repository / top).rglob("*/")]
+        if folder.name != "__pycache__"
+        and len(files := [f for f in folder.iterdir() if f.is_file()]) > MOST_FILES_IN_A_FOLDER
+    }
+    assert full == {}
+
+
+def names_only_for_types(node):
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def loaded_by(path, known):
+    """The modules of this tree that one imports, also late; what only types need is left out."""
+    todo, found = [ast.parse(path.read_text(encoding="utf-8"))], set()
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        todo += [n for n in ast.iter_child_nodes(node) if not names_only_for_types(n)]
+    return found & set(known)
+
+
+@pytest.mark.parametrize("top", ["course_lib", "code"])
+def test_no_modules_import_each_other_in_a_circle(repository, top):
+    start = repository / top if top == "code" else repository
+    known = {
+        ".".join(path.relative_to(start).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in modules(repository, top)
+    }
+    loaded = {name: loaded_by(path, known) - {name} for name, path in known.items()}
+    with_content = {
+        name: {other for other in others if known[other].name != "__init__.py"}
+        for name, others in loaded.items()
+        if known[name].name != "__init__.py"
+    }
+    try:
+        graphlib.TopologicalSorter(with_content).prepare()
+    except graphlib.CycleError as circle:
+        pytest.fail(f"a circle of imports: {' -> '.join(reversed(circle.args[1]))}")
+
+
+@pytest.mark.parametrize("room", [*(f"course_lib/{room}" for room in MAY_IMPORT), "code"])
+def test_no_two_classes_of_a_room_bear_one_name(repository, room):
+    names = Counter(
+        node.name
+        for path in modules(repository, room)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from course_lib.lab.job.recipe import Recipe
 
+from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checklist import NotYet
 

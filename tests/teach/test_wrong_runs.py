@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from course_lib.lab.job.recipe import Recipe
 
+from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt, links, shell
 from course_lib.teach import check
 from course_lib.teach.checks.lesson04 import COLLEAGUE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from course_lib.box import settings
-from course_lib.box.node import launch
+from course_lib.box.dispatch import launch
 from course_lib.box.queue import rows, store
 
 
@@ -14,6 +14,6 @@ def end(numbers: list[str]) -> None:
     if not numbers:
         return
     for number in numbers:
-        launch.bury_folder(os.path.join(settings.state_home(), "jobs", number))
+        launch.kill_processes(os.path.join(settings.state_home(), "jobs", number))
     with rows.transaction() as db:
         store.forget_lost_jobs(db)

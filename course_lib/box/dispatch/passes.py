@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from course_lib.box import settings
-from course_lib.box.dispatch import dispatcher, lost_jobs
-from course_lib.box.node import control, launch
+from course_lib.box.dispatch import dispatcher, launch, lost_jobs
+from course_lib.box.processes import control
 from course_lib.box.queue import rows, store
 from course_lib.box.scheduling import first_come
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from course_lib.box.dispatch import dispatcher, lost_jobs, passes
-from course_lib.box.node import launch
+from course_lib.box import settings
+from course_lib.box.dispatch import dispatcher, launch, lost_jobs, passes
 from course_lib.box.queue import rows, state, store
 from course_lib.box.queue.records import Job
 
@@ -52,5 +52,5 @@ def _end(job: Job) -> bool:
             if age_s > GRACE_S or launch.died_at_its_start(job.id):
                 launch.start_supervisor(job.id)
             return False
-    launch.bury(job)
+    launch.kill_processes(settings.job_folder(job.id))
     return state.record_dead_supervisor(job)

@@ -9,8 +9,8 @@ from course_lib.box.formats import times
 from course_lib.box.formats.job_view import JobView
 from course_lib.box.formats.squeue_fields import memory, null, over_subscribe, tres
 from course_lib.box.hostlist import compress_sorted
-from course_lib.box.node import patterns
 from course_lib.box.queue.records import PENDING, Allocation, Job, StepRecord
+from course_lib.box.steps import filename_patterns
 
 SEPARATOR = "\n   "
 SHOWN_SIGNS = re.compile("%([jAuxa])")
@@ -162,7 +162,9 @@ def _files(view: JobView) -> list[str]:
 
 def shown_path(job: Job, pattern: bytes) -> str:
     """Absolute, with the signs filled in that scontrol knows."""
-    values = patterns.of_task(job.id, "batch", job.batch_host, name=job.name, user=job.user)
+    values = filename_patterns.of_task(
+        job.id, "batch", job.batch_host, name=job.name, user=job.user
+    )
     path = os.path.join(job.work_dir, pattern or b"slurm-%j.out")
     return SHOWN_SIGNS.sub(lambda sign: values[sign[1]], os.fsdecode(path))
 

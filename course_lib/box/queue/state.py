@@ -1,6 +1,6 @@
 """What happens to a job, one function per event; each is one transaction.
 
-The supervisor of a job (box/node) and the commands call these; nobody else writes the state
+The supervisor of a job (box/supervisor) and the commands call these; nobody else writes the state
 file. A function that comes too late (the job is already over, another supervisor was faster)
 changes nothing and says so with its result.
 """

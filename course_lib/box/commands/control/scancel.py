@@ -145,7 +145,7 @@ def _agreed(job: Job, target: Target) -> bool:
 
 def _cancel(target: Target, job: Job | None, options: dict[str, str]) -> int:
     """A job that is over or unknown is no error, as in Slurm; -v says so."""
-    from course_lib.box.node import control
+    from course_lib.box.processes import control
 
     verbose = "verbose" in options
     if verbose:
@@ -188,7 +188,7 @@ def _signal_step(target: Target, job: Job | None, number: int, options: dict[str
 
 
 def _send(target: Target, request: dict[str, object], options: dict[str, str]) -> int:
-    from course_lib.box.node import control
+    from course_lib.box.processes import control
 
     if "verbose" in options:
         what = "step" if target.step else "job"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from course_lib.box.commands.control.scontrol_call import ENDED, ScontrolCall
-from course_lib.box.node import control
+from course_lib.box.processes import control
 from course_lib.box.queue import pending_jobs
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
 

@@ -10,7 +10,7 @@ from course_lib.box.commands.control.scontrol_call import ENDED, ScontrolCall, c
 from course_lib.box.commands.shared import option_values as read
 from course_lib.box.commands.shared import refusal
 from course_lib.box.commands.shared.errors import Failure, Unsupported
-from course_lib.box.node import control
+from course_lib.box.processes import control
 from course_lib.box.queue import rows
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
 from course_lib.box.settings import UNLIMITED

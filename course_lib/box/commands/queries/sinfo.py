@@ -63,7 +63,7 @@ def run(arguments: list[str]) -> int:
 
 def _say_if_flat() -> None:
     """On standard error, so that what is read from sinfo stays what a real one prints."""
-    from course_lib.box.node import probe
+    from course_lib.box.nodes import probe
 
     mode, why = probe.describe()
     if mode == probe.FLAT:

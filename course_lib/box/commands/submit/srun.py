@@ -47,7 +47,7 @@ def _fatal(text: str) -> int:
 
 
 def _in_job(options: srun_options.SrunOptions, job_id: int) -> int:
-    from course_lib.box.node import srun as node_srun
+    from course_lib.box.steps import srun as node_srun
 
     job = state.read_job(job_id)
     why = ""
@@ -67,7 +67,7 @@ def _in_job(options: srun_options.SrunOptions, job_id: int) -> int:
 
 def _in_own_job(options: srun_options.SrunOptions, gathered: Gathered) -> int:
     from course_lib.box.commands.submit import environment
-    from course_lib.box.node import srun as node_srun
+    from course_lib.box.steps import srun as node_srun
 
     fields = {
         "name": os.path.basename(options.command[0]),

@@ -1,1 +1,0 @@
-"""How a job runs: its supervisor, its nodes, its steps and the processes in them."""

@@ -1,0 +1,1 @@
+"""From a supervisor to the program of a task: guard, first process, step daemons, tasks."""

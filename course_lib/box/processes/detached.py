@@ -1,0 +1,59 @@
+"""Processes of the box that outlive the command that starts them, and the locks that they hold."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+
+from course_lib.box import settings
+
+
+def spawn_detached(role: str, arguments: list[str], log: str, flags: int) -> int:
+    """A Python process in a session of its own, without any stream of ours; its number."""
+    return os.posix_spawn(
+        sys.executable,
+        [sys.executable, start_file(), package_root(), role, *arguments],
+        _environment(),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, log, flags, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
+
+
+def start_file() -> str:
+    """First file of every process of the box that is no command."""
+    return os.path.join(package_root(), "course_lib", "box", "start.py")
+
+
+def package_root() -> str:
+    """The folder that holds `course_lib`."""
+    here = os.path.abspath(__file__)
+    for _ in range(4):
+        here = os.path.dirname(here)
+    return here
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without what Python and the libraries below torch read when they start."""
+    dropped = ("PYTHON", "OMP_", "MKL_", "SLURM_", "SBATCH_", "CUDA_", "LD_", "COURSE_BOX_JOB")
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(dropped)}
+    return {**kept, "COURSE_BOX_HOME": settings.state_home()}
+
+
+def is_locked(path: str) -> bool:
+    """By another process: the caller must not hold the lock, as asking would lose it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

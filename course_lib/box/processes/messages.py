@@ -1,0 +1,133 @@
+"""Messages with open files between the processes of the box, over Unix sockets.
+
+A message is a dict of plain values in Python's own `marshal` form: both ends run the same
+interpreter as the same user, and `json` alone would cost a command 5 ms.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+Message = dict[str, Any]
+
+_HEADER = struct.Struct("!II")
+_FILES_AT_ONCE = 200  # the kernel takes at most 253
+_LONGEST_BYTES = 64 * 1024 * 1024
+_LONGEST_SOCKET_PATH = 100  # 108 on Linux, 104 on macOS, with the ending NUL
+PATIENCE_S = 10.0
+OWN_PATIENCE_S = 120.0
+"""Between the processes of one job: never stuck, but slow where many jobs start at once."""
+
+
+class Gone(Exception):
+    """The other end is closed, or sent what is no message."""
+
+
+def send(connection: socket.socket, message: Message, files: Sequence[int] = ()) -> None:
+    body = marshal.dumps(message)
+    try:
+        header = _HEADER.pack(len(body), len(files))
+        if not files:  # in one piece, so that nobody waits for a second one
+            connection.sendall(header + body)
+            return
+        connection.sendall(header)
+        for start in range(0, len(files), _FILES_AT_ONCE):
+            socket.send_fds(connection, [b"f"], list(files[start : start + _FILES_AT_ONCE]))
+        connection.sendall(body)
+    except OSError as error:
+        raise Gone(str(error)) from error
+
+
+def receive(connection: socket.socket) -> tuple[Message, list[int]]:
+    """The next message, with its files open, none of them inherited by an exec."""
+    files: list[int] = []
+    try:
+        length, count = _HEADER.unpack(_exactly(connection, _HEADER.size))
+        if length > _LONGEST_BYTES:
+            raise Gone("no message of the box")
+        while len(files) < count:
+            flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+            data, got, _, _ = socket.recv_fds(connection, 1, _FILES_AT_ONCE, flags)
+            if not data or not got:
+                raise Gone("closed in the middle of a message")
+            files += got
+        message = marshal.loads(_exactly(connection, length))
+    except (OSError, ValueError, EOFError, TypeError) as error:
+        close_all(files)
+        raise Gone(str(error)) from error
+    for file in files:
+        os.set_inheritable(file, False)
+    if not isinstance(message, dict):
+        raise Gone("no message of the box")
+    return message, files
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        part = connection.recv(min(size - len(parts), 1 << 20))
+        if not part:
+            raise Gone("closed")
+        parts += part
+    return bytes(parts)
+
+
+def close_all(files: Sequence[int]) -> None:
+    for file in files:
+        with contextlib.suppress(OSError):
+            os.close(file)
+
+
+@contextlib.contextmanager
+def _short(path: str) -> Iterator[str]:
+    """A name for the same socket that fits into the kernel's 108 bytes."""
+    if len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH:
+        yield path
+        return
+    if not os.path.isdir("/proc/self/fd"):
+        raise OSError(f"the path of a socket is too long: {path}; choose a shorter COURSE_BOX_HOME")
+    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{os.path.basename(path)}"
+    finally:
+        os.close(folder)
+
+
+def listen(path: str) -> socket.socket:
+    """A listening socket at `path`, in place of one that a killed process may have left."""
+    listener = socket.socket(socket.AF_UNIX)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    with _short(path) as name:
+        listener.bind(name)
+    listener.listen(128)
+    listener.settimeout(PATIENCE_S)
+    return listener
+
+
+def accept(listener: socket.socket) -> tuple[socket.socket, Message, list[int]] | None:
+    """The next caller, and what it sent; None where it is gone already."""
+    try:
+        connection, _ = listener.accept()
+        connection.settimeout(PATIENCE_S)
+        return connection, *receive(connection)
+    except (OSError, Gone):
+        return None
+
+
+def connect(path: str, timeout_s: float | None = PATIENCE_S) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(timeout_s)
+    try:
+        with _short(path) as name:
+            connection.connect(name)
+    except OSError:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,132 @@
+"""How a job ends: by itself, by a cancel, at its time limit, or by the death of its nodes."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from course_lib.box.dispatch import passes
+from course_lib.box.queue import state
+from course_lib.box.supervisor.batch_script import STEP, BatchScript
+from course_lib.box.supervisor.context import ENDED, JobContext
+from course_lib.box.supervisor.job_steps import JobSteps
+from course_lib.box.supervisor.running_step import cancelled_text
+from course_lib.box.supervisor.state_writes import BRIEF_S, LASTING_S, insist
+
+
+class Ending:
+    def __init__(self, context: JobContext, steps: JobSteps, script: BatchScript | None) -> None:
+        self.context = context
+        self.outcome = context.outcome
+        self.steps = steps
+        self.script = script
+        self.forgotten = False
+        self.alarms = 0
+        steps.on_end = self._step_ended
+        if script:
+            script.on_exit, script.on_gone = self.ended_by_itself, self._leave_if_idle
+
+    def set_alarms(self) -> None:
+        """The time limit, and the signal before it; again whenever the limit changes."""
+        self.alarms += 1
+        mine, job, loop = self.alarms, self.context.job, self.context.loop
+        if job.time_limit_min < 0:
+            return
+        left_s = job.start_s + job.time_limit_min * 60 - time.time()
+        loop.after(left_s, lambda: self._time_is_up(mine))
+        if job.signal_number:
+            loop.after(left_s - job.signal_before_s, lambda: self._warn(mine))
+
+    def _warn(self, alarm: int) -> None:
+        job = self.context.job
+        if alarm != self.alarms:
+            return
+        if job.signal_to == STEP and self.script:
+            self.script.signal(job.signal_number, alone=True)
+        else:
+            self.steps.signal(job.signal_number)
+
+    def _time_is_up(self, alarm: int) -> None:
+        if not self.outcome.decided and alarm == self.alarms:
+            insist(lambda: state.mark_completing(self.context.job.id, "TIMEOUT"), BRIEF_S)
+            self._stop(" DUE TO TIME LIMIT", "TIMEOUT")
+
+    def cancel(self) -> None:
+        if not self.outcome.decided:
+            self._stop("", "CANCELLED")
+
+    def exceeded_memory(self) -> None:
+        """As the kernel would: no warning, no time to end."""
+        if self.outcome.out_of_memory:
+            return
+        self.outcome.out_of_memory = True
+        for step in list(self.steps.active):
+            step.say(self._killed_in(step.name))
+        if self.script:
+            self.script.say(self._killed_in(STEP))
+        self._kill()
+
+    def _killed_in(self, step: str) -> str:
+        return (
+            f"Detected 1 oom-kill event(s) in StepId={self.context.job.id}.{step}. Some of your"
+            " processes may have been killed by the cgroup out-of-memory handler."
+        )
+
+    def forget(self) -> None:
+        """The queue does not know this job any more: nothing is left to report to."""
+        self.forgotten = True
+        self._kill()
+
+    def _stop(self, why: str, final: str) -> None:
+        """SIGCONT and SIGTERM to everything, SIGKILL to what is left after KillWait."""
+        self.outcome.decide(why or "cancelled", final)
+        text = cancelled_text(why)
+        self.steps.stop_all(text)
+        if self.script and self.script.running:
+            self.script.say(f"*** JOB {self.context.job.id} ON {self.context.host} {text} ***")
+            self.script.signal(signal.SIGCONT)
+            self.script.signal(signal.SIGTERM)
+        self._kill_later()
+        self._leave_if_idle()
+
+    def _kill_later(self) -> None:
+        self.context.loop.after(self.context.box.kill_wait_s, self._kill)
+
+    def _kill(self) -> None:
+        self.steps.kill_all()
+        if self.script:
+            self.script.kill()
+
+    def ended_by_itself(self, status: int) -> None:
+        """The script has; or the srun that the job was made for, with its worst task's status."""
+        outcome = self.outcome
+        outcome.status = status
+        if not outcome.decided:
+            final = outcome.job_state(status)
+            code, number = outcome.code_and_signal(status)
+            job_id = self.context.job.id
+            insist(lambda: state.mark_completing(job_id, final, code, number), BRIEF_S)
+            outcome.decide(ENDED, final)
+            self.steps.stop_all(cancelled_text())
+            self._kill_later()
+        self._leave_if_idle()
+
+    def _step_ended(self) -> None:
+        if self.outcome.decided:
+            self._leave_if_idle()
+
+    def _leave_if_idle(self) -> None:
+        """Nothing runs any more but, perhaps, what the script left behind."""
+        if self.steps.active:
+            return
+        if self.script and self.script.running:
+            self.script.finish()
+        else:
+            self.context.loop.stop()
+
+    def report(self) -> None:
+        if not self.forgotten:
+            job_id, final = self.context.job.id, self.outcome.state
+            code, number = self.outcome.code_and_signal(self.outcome.status)
+            insist(lambda: state.finish(job_id, final, code, number), LASTING_S)
+        insist(passes.run_pass)
