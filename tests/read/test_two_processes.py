@@ -81,9 +81,9 @@ def test_the_other_process_finds_the_same(log, in_small_pieces):
             other.ask(number, None)
             theirs, ours = other.answer(), own(pieces.read(number), None)
             assert theirs.heads == ours.heads
-            assert theirs.part.columns.keys() == ours.part.columns.keys()
-            for name, values in ours.part.columns.items():
-                assert (theirs.part.columns[name] == values).all()
+            assert theirs.rows.columns.keys() == ours.rows.columns.keys()
+            for name, values in ours.rows.columns.items():
+                assert (theirs.rows.columns[name] == values).all()
 
 
 @pytest.mark.parametrize("asked_before", [1, 3])

@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from course_lib.read.large_files.line_search import Finder, Hits, Ints
+from course_lib.read.large_files.line_search import Finder, Hits
 from course_lib.read.training_logs.iteration_lines.line_heads import Head
-from course_lib.read.training_logs.iteration_lines.many_lines import Bulk
-from course_lib.read.training_logs.iteration_lines.rows_of_block import Part, merged
+from course_lib.read.training_logs.iteration_lines.many_lines import ManyLines
+from course_lib.read.training_logs.iteration_lines.rows_of_block import (
+    BlockFindings,
+    BlockRows,
+    merged,
+)
 from course_lib.read.training_logs.iteration_lines.times_of_day import as_times, written_times
 from course_lib.read.training_logs.megatron_lines import TIMER_NEEDLES
-from course_lib.read.training_logs.other_lines import NEEDLES as MARK_NEEDLES
+from course_lib.read.training_logs.other_lines import NEEDLES as OTHER_NEEDLES
 from course_lib.read.training_logs.other_lines import WORLD_NEEDLE
 
 ITERATION_NEEDLES = (b"elapsed time per iteration", b"train_step_timing in s")
-NEEDLES = (*ITERATION_NEEDLES, *MARK_NEEDLES)
+NEEDLES = (*ITERATION_NEEDLES, *OTHER_NEEDLES)
 _WORLD = NEEDLES.index(WORLD_NEEDLE)
 _FINDER = Finder(NEEDLES)
 _WITHOUT_TIMERS = Finder(NEEDLES, TIMER_NEEDLES)
-
-
-@dataclass(frozen=True)
-class Found:
-    """Iterations that were read, if any, and lines of others; lines of other kinds; those that
-    state the world size, so begin an attempt (numbered within the block). `heads`: what the codes
-    from the last one known on stand for. `half`: a last line without its end, not searched."""
-
-    part: Part | None
-    rest: Hits
-    marks: Hits
-    begun: Ints
-    heads: list[bytes]
-    half: bytes
-
-    @property
-    def lines(self) -> int:
-        return self.marks.lines
 
 
 class TrainingSearch:
@@ -47,27 +31,27 @@ class TrainingSearch:
     """Large, since lines of one form are read together."""
 
     def __init__(self) -> None:
-        self._bulk = Bulk(self._learn)
+        self._many_lines = ManyLines(self._learn)
         self._heads: list[bytes] = []
         self._told = 0
 
-    def __call__(self, block: bytes, hint: bool | None) -> Found:
+    def __call__(self, block: bytes, hint: bool | None) -> BlockFindings:
         """`hint`: whether enough timers were seen."""
         whole = block.rfind(b"\n") + 1
         block, half = (block, b"") if whole == len(block) else (block[:whole], block[whole:])
         hits = (_WITHOUT_TIMERS if hint else _FINDER).find(block)
         is_iteration = hits.needle < len(ITERATION_NEEDLES)
-        part, rest = self._iterations(block, hits.only(is_iteration))
+        rows, unread = self._iterations(block, hits.only(is_iteration))
         begun = np.unique(hits.line[hits.needle == _WORLD])
         heads, self._told = self._heads[self._told :], len(self._heads)
-        return Found(part, rest, hits.only(~is_iteration), begun, heads, half)
+        return BlockFindings(rows, unread, hits.only(~is_iteration), begun, heads, half)
 
-    def _iterations(self, block: bytes, hits: Hits) -> tuple[Part | None, Hits]:
+    def _iterations(self, block: bytes, hits: Hits) -> tuple[BlockRows | None, Hits]:
         single = hits.times == 1
         line = hits.line[single]
-        batches, left = self._bulk.take(block, hits.start[single], hits.end[single])
+        batches, left = self._many_lines.read(block, hits.start[single], hits.end[single])
         parts = [
-            Part(line[batch.row], batch.columns, batch.codes, as_times(batch.stamps))
+            BlockRows(line[batch.row], batch.columns, batch.codes, as_times(batch.stamps))
             for batch in batches
         ]
         rest = np.concatenate([np.flatnonzero(single)[left], np.flatnonzero(~single)])

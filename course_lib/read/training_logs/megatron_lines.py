@@ -6,7 +6,7 @@ import re
 
 from course_lib.read import prefix
 from course_lib.read.training_logs.iteration_lines.names_and_values import NUMBER, column_of
-from course_lib.read.training_logs.tables import Handler, Place, Tables
+from course_lib.read.training_logs.tables import Handler, LinePlace, Tables
 
 _MEMORY = re.compile(
     rb"(?:\[Rank (\d{1,7})\] )?\(?after (\d{1,12}) iterations\)? memory \((\w{2,3})\)"
@@ -43,7 +43,7 @@ TIMER_NEEDLES: tuple[bytes, ...] = (
 )
 
 
-def _memory(tables: Tables, text: bytes, place: Place) -> None:
+def _memory(tables: Tables, text: bytes, place: LinePlace) -> None:
     for match in _MEMORY.finditer(text):
         body = match[4]
         if match.end() == len(text.rstrip()) and b"max reserved" not in body:
@@ -72,7 +72,7 @@ def _next_part(following: bytes) -> bytes:
     return rest[prefix.label_length(rest) :][:300]
 
 
-def _evaluation(tables: Tables, text: bytes, place: Place) -> None:
+def _evaluation(tables: Tables, text: bytes, place: LinePlace) -> None:
     for match in _EVALUATION.finditer(text):
         split = "test" if re.search(rb"\btest\b", match[2]) else "validation"
         iteration = int(match[1]) if match[1] else place.iteration
@@ -87,7 +87,7 @@ def _evaluation(tables: Tables, text: bytes, place: Place) -> None:
             tables.evaluations.add(**row, **values, **place.where)
 
 
-def _parameters(tables: Tables, text: bytes, place: Place) -> None:
+def _parameters(tables: Tables, text: bytes, place: LinePlace) -> None:
     for match in _PARAMETERS.finditer(text):
         if not NUMBER.fullmatch(match[4]):
             continue
@@ -100,14 +100,14 @@ def _parameters(tables: Tables, text: bytes, place: Place) -> None:
         )
 
 
-def _effective(tables: Tables, text: bytes, place: Place) -> None:
+def _effective(tables: Tables, text: bytes, place: LinePlace) -> None:
     if (match := _EFFECTIVE.search(text)) and NUMBER.fullmatch(match[1]):
         tables.iterations.patch(place.file, place.line, "tflops_per_device", float(match[1]))
         if match[2] and NUMBER.fullmatch(match[2]):
             tables.total_parameters = round(float(match[2]) * 1e9)
 
 
-def _old_timers(tables: Tables, text: bytes, place: Place) -> None:
+def _old_timers(tables: Tables, text: bytes, place: LinePlace) -> None:
     if not _room_for_timers(tables, place):
         return
     for match in _OLD_TIMER.finditer(text, text.find(b"time (ms) |")):
@@ -117,7 +117,7 @@ def _old_timers(tables: Tables, text: bytes, place: Place) -> None:
             tables.timers.add(**row, **place.where)
 
 
-def _room_for_timers(tables: Tables, place: Place) -> bool:
+def _room_for_timers(tables: Tables, place: LinePlace) -> bool:
     tables.timer_reports += 1
     if tables.timer_reports == MOST_TIMER_REPORTS:
         tables.note(
@@ -136,7 +136,7 @@ def region_ended(region: str, text: bytes) -> bool:
     return region == "arguments" and _ARGUMENTS_END in text
 
 
-def region_line(region: str, tables: Tables, text: bytes, place: Place) -> bool:
+def region_line(region: str, tables: Tables, text: bytes, place: LinePlace) -> bool:
     """Takes a line of a table that spans lines; False where it does not belong to it."""
     if region == "arguments":
         return tables.world.argument(text)
@@ -150,11 +150,11 @@ def region_line(region: str, tables: Tables, text: bytes, place: Place) -> bool:
     return True
 
 
-def _world(tables: Tables, text: bytes, _: Place) -> None:
+def _world(tables: Tables, text: bytes, _: LinePlace) -> None:
     tables.world.line(text)
 
 
-def _nothing(_: Tables, __: bytes, ___: Place) -> None:
+def _nothing(_: Tables, __: bytes, ___: LinePlace) -> None:
     """The line begins a table: see `region_begun`."""
 
 

@@ -14,7 +14,7 @@ from course_lib.read.lines import Source
 from course_lib.read.training_logs import megatron_lines, other_trainers
 from course_lib.read.training_logs.iteration_lines.collected_rows import Ints
 from course_lib.read.training_logs.iteration_lines.names_and_values import Floats
-from course_lib.read.training_logs.tables import Handler, Place, Tables
+from course_lib.read.training_logs.tables import Handler, LinePlace, Tables
 
 WORLD_NEEDLE: bytes = b"using world size"
 _HANDLERS: dict[bytes, Handler] = {**megatron_lines.HANDLERS, **other_trainers.HANDLERS}
@@ -29,7 +29,7 @@ _STRANGERS = {"arguments": 40, "timers": 0}
 
 
 @dataclass(frozen=True)
-class Logged:
+class LoggedIterations:
     """The iteration rows of one block: their line numbers (from 1) and iterations."""
 
     first_line: int
@@ -49,7 +49,7 @@ class Logged:
         return int(value) if np.isfinite(value) else earlier
 
 
-class Marks:
+class OtherLines:
     """Reads the candidate lines of each block in order; knows the last iteration before each."""
 
     def __init__(self, tables: Tables) -> None:
@@ -63,7 +63,7 @@ class Marks:
         self._region: str | None = None
         self._region_left = self._strangers = self._read_bytes = 0
 
-    def read(self, piece: Piece, hits: Hits, first_needle: int, rows: Logged) -> None:
+    def read(self, piece: Piece, hits: Hits, first_needle: int, rows: LoggedIterations) -> None:
         """`hits` of `NEEDLES`, which the finder numbers from `first_needle`."""
         short = self._read_bytes < _SHORT_SEARCH_BYTES or not self.tables.iterations.rows
         if self._region or len(hits.line) or short:
@@ -71,7 +71,7 @@ class Marks:
             self._read_bytes += len(piece.text)
         self._iteration = rows.last(self._iteration)
 
-    def _read(self, block: bytes, hits: Hits, first_needle: int, rows: Logged) -> None:
+    def _read(self, block: bytes, hits: Hits, first_needle: int, rows: LoggedIterations) -> None:
         if self._region:
             self._follow(block, 0, rows.first_line, rows)
         columns = (hits.line.tolist(), hits.start.tolist(), hits.end.tolist(), hits.needle.tolist())
@@ -88,13 +88,15 @@ class Marks:
         if self._read_bytes < _SHORT_SEARCH_BYTES or not self.tables.iterations.rows:
             self._short(block, rows, done)
 
-    def _place(self, block: bytes, span: tuple[int, int], line: int, rows: Logged) -> Place:
-        place = Place(block, span, self._source, line)
+    def _place(
+        self, block: bytes, span: tuple[int, int], line: int, rows: LoggedIterations
+    ) -> LinePlace:
+        place = LinePlace(block, span, self._source, line)
         place.file = self._file
         place.iteration = rows.before(line, self._iteration)
         return place
 
-    def _short(self, block: bytes, rows: Logged, done: set[tuple[int, Handler]]) -> None:
+    def _short(self, block: bytes, rows: LoggedIterations, done: set[tuple[int, Handler]]) -> None:
         for number, start, end, word in _short_lines(block):
             handler = other_trainers.SHORT_HANDLERS[word]
             if (number, handler) not in done:
@@ -109,7 +111,7 @@ class Marks:
         self._strangers = 0
         return True
 
-    def _follow(self, block: bytes, start: int, line: int, rows: Logged) -> None:
+    def _follow(self, block: bytes, start: int, line: int, rows: LoggedIterations) -> None:
         """Reads on, line by line, in a table that spans lines and maybe blocks."""
         while self._region and start < len(block):
             end = block.find(b"\n", start)

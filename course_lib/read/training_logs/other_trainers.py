@@ -10,7 +10,7 @@ from course_lib.read.training_logs.iteration_lines.names_and_values import (
     column_of,
     values_of,
 )
-from course_lib.read.training_logs.tables import Handler, Place, Tables
+from course_lib.read.training_logs.tables import Handler, LinePlace, Tables
 
 _DEEPSPEED_OVERFLOW = re.compile(
     rb"OVERFLOW! Rank (\d{1,7}) Skipping step\. Attempted loss scale: ([\d.e+]{1,30}),"
@@ -55,7 +55,7 @@ def _number(text: bytes | None) -> float | None:
     return float(text) if text and NUMBER.fullmatch(text) else None
 
 
-def _deepspeed_overflow(tables: Tables, text: bytes, place: Place) -> None:
+def _deepspeed_overflow(tables: Tables, text: bytes, place: LinePlace) -> None:
     for match in _DEEPSPEED_OVERFLOW.finditer(text):
         tables.overflows.add(
             iteration=place.iteration,
@@ -67,7 +67,7 @@ def _deepspeed_overflow(tables: Tables, text: bytes, place: Place) -> None:
         )
 
 
-def _apex_overflow(tables: Tables, text: bytes, place: Place) -> None:
+def _apex_overflow(tables: Tables, text: bytes, place: LinePlace) -> None:
     for match in _APEX_OVERFLOW.finditer(text):
         scale = _number(match[1])
         before = scale * 2 if scale is not None else None
@@ -75,7 +75,7 @@ def _apex_overflow(tables: Tables, text: bytes, place: Place) -> None:
         tables.overflows.add(**values, **place.where)
 
 
-def _epoch(tables: Tables, text: bytes, place: Place) -> None:
+def _epoch(tables: Tables, text: bytes, place: LinePlace) -> None:
     for match in _EPOCH.finditer(text):
         tables.epochs.add(
             epoch=int(match[1]),
@@ -92,7 +92,7 @@ _EPOCH_COLUMN = {
 }
 
 
-def _of_epoch(tables: Tables, text: bytes, place: Place) -> None:
+def _of_epoch(tables: Tables, text: bytes, place: LinePlace) -> None:
     """Belongs to the last epoch that the same process finished."""
     for match in _ASSIGNED.finditer(text):
         name, value = _EPOCH_COLUMN[match[1]], _number(match[2])
@@ -104,7 +104,7 @@ def _of_epoch(tables: Tables, text: bytes, place: Place) -> None:
         mine[-1][name] = value
 
 
-def _usage(tables: Tables, text: bytes, place: Place) -> None:
+def _usage(tables: Tables, text: bytes, place: LinePlace) -> None:
     for match in _USAGE.finditer(text):
         size_bytes = (_number(match[2]) or 0.0) * _TO_MEBIBYTES[match[3]]
         what = match[1].decode("utf-8", "replace").strip()
@@ -114,7 +114,7 @@ def _usage(tables: Tables, text: bytes, place: Place) -> None:
         tables.memory.add(iteration=place.iteration, what=what, **values, **place.where)
 
 
-def _dictionary(tables: Tables, text: bytes, place: Place) -> None:
+def _dictionary(tables: Tables, text: bytes, place: LinePlace) -> None:
     """The dictionaries that the Hugging Face trainer prints."""
     for match in _DICTIONARY.finditer(text):
         values = {pair[1].decode(): _number(pair[2]) for pair in _PAIR.finditer(match[1])}
@@ -127,7 +127,7 @@ def _dictionary(tables: Tables, text: bytes, place: Place) -> None:
             tables.note("summary", match[0], place)
 
 
-def _speed(tables: Tables, text: bytes, place: Place) -> None:
+def _speed(tables: Tables, text: bytes, place: LinePlace) -> None:
     for match in _SPEED.finditer(text):
         values = {
             "iteration": _number(match[1]),
@@ -138,7 +138,7 @@ def _speed(tables: Tables, text: bytes, place: Place) -> None:
         _other(tables, place, values)
 
 
-def _step(tables: Tables, text: bytes, place: Place) -> None:
+def _step(tables: Tables, text: bytes, place: LinePlace) -> None:
     """`step:0, loss:5.45` and `iter 100: loss 2.4, time 12.3ms`."""
     for match in _STEP.finditer(text):
         values: dict[str, float | None] = {}
@@ -152,7 +152,7 @@ def _step(tables: Tables, text: bytes, place: Place) -> None:
             _other(tables, place, values | {"iteration": float(match[1])})
 
 
-def _bar(tables: Tables, text: bytes, place: Place) -> None:
+def _bar(tables: Tables, text: bytes, place: LinePlace) -> None:
     """The progress bar of Lightning, as NeMo 1 fills it."""
     for match in _BAR.finditer(text):
         values: dict[str, float | None] = {}
@@ -164,21 +164,21 @@ def _bar(tables: Tables, text: bytes, place: Place) -> None:
         _other(tables, place, {"iteration": float(match[1]) if step is None else step, **values})
 
 
-def _other(tables: Tables, place: Place, values: dict[str, float | None]) -> None:
+def _other(tables: Tables, place: LinePlace, values: dict[str, float | None]) -> None:
     """An iteration of a trainer that prints no Megatron line."""
     if "iteration" not in values:
         values = values | {"iteration": float(len(tables.others.rows) + 1)}
     tables.others.add(**values, **place.where)
 
 
-def _untimed(tables: Tables, text: bytes, place: Place) -> None:
+def _untimed(tables: Tables, text: bytes, place: LinePlace) -> None:
     """An iteration line without its time, as authors of web pages cut them."""
     if b"elapsed time per iteration" not in text and (head := HEAD.search(text)):
         values = {name: value for name, value in (values_of(text[head.start() :]) or {}).items()}
         _other(tables, place, {**values})
 
 
-def _total(tables: Tables, text: bytes, place: Place) -> None:
+def _total(tables: Tables, text: bytes, place: LinePlace) -> None:
     if match := _TOTAL.search(text):
         tables.total_parameters = int(match[1])
 

@@ -12,11 +12,12 @@ from course_lib.read import lines
 from course_lib.read.large_files.file_pieces import Piece
 from course_lib.read.large_files.two_processes import searched
 from course_lib.read.lines import LineBuffer, PathLike, Source, Tail
-from course_lib.read.training_logs.block_search import ITERATION_NEEDLES, Found, TrainingSearch
-from course_lib.read.training_logs.iteration_lines.collected_rows import Place
+from course_lib.read.training_logs.block_search import ITERATION_NEEDLES, TrainingSearch
+from course_lib.read.training_logs.iteration_lines.collected_rows import BlockPlace
 from course_lib.read.training_logs.iteration_lines.names_and_values import HEAD
+from course_lib.read.training_logs.iteration_lines.rows_of_block import BlockFindings
 from course_lib.read.training_logs.megatron_lines import MOST_TIMER_REPORTS
-from course_lib.read.training_logs.other_lines import Logged, Marks
+from course_lib.read.training_logs.other_lines import LoggedIterations, OtherLines
 from course_lib.read.training_logs.result import TrainingLog
 from course_lib.read.training_logs.tables import Tables
 
@@ -32,7 +33,7 @@ class TrainingReader:
 
     def __init__(self) -> None:
         self._tables = Tables()
-        self._marks = Marks(self._tables)
+        self._other_lines = OtherLines(self._tables)
         self._buffer = LineBuffer()
         self._sources: list[Source] = []
         self._tail: Tail | None = None
@@ -87,7 +88,7 @@ class TrainingReader:
         self._sources.append(source)
         self._lines_before += self._line
         self._line = 0
-        self._marks.begin(source, len(self._sources) - 1)
+        self._other_lines.begin(source, len(self._sources) - 1)
 
     def _enough_timers(self) -> bool:
         return self._tables.timer_reports >= MOST_TIMER_REPORTS
@@ -95,12 +96,12 @@ class TrainingReader:
     def _read(self, block: bytes) -> None:
         self._block(Piece(block), self._search(block, self._enough_timers()), 0)
 
-    def _block(self, piece: Piece, found: Found, who: int) -> None:
-        place = Place(len(self._sources) - 1, self._line + 1, self._starts)
+    def _block(self, piece: Piece, found: BlockFindings, who: int) -> None:
+        place = BlockPlace(len(self._sources) - 1, self._line + 1, self._starts)
         line, iteration = self._tables.iterations.add_block(piece, found, who, place)
         self._starts += len(found.begun)
-        rows = Logged(self._line + 1, line, iteration)
-        self._marks.read(piece, found.marks, len(ITERATION_NEEDLES), rows)
+        rows = LoggedIterations(self._line + 1, line, iteration)
+        self._other_lines.read(piece, found.others, len(ITERATION_NEEDLES), rows)
         self._line += found.lines
 
 

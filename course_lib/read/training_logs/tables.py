@@ -24,7 +24,7 @@ LONGEST_BYTES = 20_000
 """No line of interest is longer; a hostile one is cut."""
 
 
-class Place:
+class LinePlace:
     """Who printed a line, where, and after which iteration; found out when it is asked for."""
 
     def __init__(self, block: bytes, span: tuple[int, int], source: Source, line: int) -> None:
@@ -73,7 +73,7 @@ class Tables:
     total_parameters: int | None = None
     timer_reports: int = 0
 
-    def note(self, kind: str, text: bytes, place: Place) -> None:
+    def note(self, kind: str, text: bytes, place: LinePlace) -> None:
         body = text[place.found.length :].strip()[:500]
         self.notes.add(kind=kind, text=body.decode("utf-8", "replace"), **place.where)
 
@@ -116,4 +116,4 @@ class Tables:
         return tuple(sorted({str(node) for node in nodes | set(notes["node"].dropna())}))
 
 
-Handler = Callable[[Tables, bytes, Place], None]
+Handler = Callable[[Tables, bytes, LinePlace], None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,19 @@ from course_lib.read.large_files.file_pieces import Piece
 from course_lib.read.prefix import Prefix
 from course_lib.read.training_logs.iteration_lines.growing_columns import Column, Columns
 from course_lib.read.training_logs.iteration_lines.line_heads import Codes
-from course_lib.read.training_logs.iteration_lines.names_and_values import HEAD, Decoder, Floats
+from course_lib.read.training_logs.iteration_lines.names_and_values import (
+    HEAD,
+    MOST_EXTRA_COLUMNS,
+    Floats,
+    values_of,
+)
 from course_lib.read.training_logs.iteration_lines.odd_lines import pick
-from course_lib.read.training_logs.iteration_lines.rows_of_block import Part, by_global_step, merged
+from course_lib.read.training_logs.iteration_lines.rows_of_block import (
+    BlockFindings,
+    BlockRows,
+    by_global_step,
+    merged,
+)
 from course_lib.read.training_logs.iteration_lines.times_of_day import (
     DATE,
     Span,
@@ -26,9 +36,6 @@ from course_lib.read.training_logs.iteration_lines.times_of_day import (
     written_times,
 )
 
-if TYPE_CHECKING:
-    from course_lib.read.training_logs.block_search import Found
-
 Ints = npt.NDArray[np.int64]
 MOST_ROWS = 20_000_000
 MOST_PRINTERS = 100_000
@@ -37,7 +44,7 @@ LARGEST_STEP_BACK = 2
 
 
 @dataclass(frozen=True)
-class Place:
+class BlockPlace:
     """The number of the file, of a block's first line (from 1), and of world lines before it."""
 
     file: int
@@ -54,7 +61,6 @@ class IterationRows:
         self.stamp = Column("M8[us]")
         self.printers: list[tuple[Prefix, int]] = []
         self.patches: list[tuple[int, int, str, float]] = []
-        self._decoder = Decoder()
         self._codes: dict[tuple[bytes, int], int] = {}
         self._searches: dict[tuple[int, int], list[int]] = {}
 
@@ -62,13 +68,15 @@ class IterationRows:
     def rows(self) -> int:
         return self.columns.rows
 
-    def add_block(self, piece: Piece, found: Found, who: int, place: Place) -> tuple[Ints, Floats]:
+    def add_block(
+        self, piece: Piece, found: BlockFindings, who: int, place: BlockPlace
+    ) -> tuple[Ints, Floats]:
         """Adds the iteration lines that search `who` found in a block; gives their lines and
         iteration numbers."""
         codes = self._codes_of(found.heads, who, place.file)
-        parts = [] if found.part is None else [replace(found.part, codes=codes[found.part.codes])]
-        if len(found.rest.line):
-            parts.append(self._one_by_one(*pick(piece.text, found.rest), place.file))
+        parts = [] if found.rows is None else [replace(found.rows, codes=codes[found.rows.codes])]
+        if len(found.unread.line):
+            parts.append(self._one_by_one(*pick(piece.text, found.unread), place.file))
         part = merged(parts) if parts else None
         if part is None or not len(part.line) or self.rows + len(part.line) > MOST_ROWS:
             return np.zeros(0, np.int64), np.zeros(0)
@@ -90,28 +98,21 @@ class IterationRows:
 
     def _one_by_one(
         self, before: Sequence[bytes], tails: Sequence[bytes], numbers: Sequence[int], file: int
-    ) -> Part:
-        line = np.array(numbers, np.int64)
-        table = self._decoder.read(tails)
-        if np.isnan(table["iteration"]).any():
-            table, before, kept = self._searched(table["iteration"], before, tails)
-            line = line[kept]
-        codes, stamps = self._who(before, file)
-        return Part(line, table, codes, stamps)
-
-    def _searched(
-        self, iteration: Floats, before: Sequence[bytes], tails: Sequence[bytes]
-    ) -> tuple[dict[str, Floats], Sequence[bytes], Ints]:
-        """The word `iteration` may come up earlier on the line than in its head, or not at all."""
-        heads = [
-            HEAD.search(tail) if unknown else None
-            for tail, unknown in zip(tails, np.isnan(iteration), strict=True)
-        ]
-        moved = [head.start() if head else 0 for head in heads]
-        kept = [row for row in range(len(tails)) if heads[row] or not np.isnan(iteration[row])]
-        table = self._decoder.read([tails[row][moved[row] :] for row in kept])
-        texts = [before[row] + tails[row][: moved[row]] for row in kept]
-        return table, texts, np.array(kept, np.int64)
+    ) -> BlockRows:
+        """Lines that have no form which many share."""
+        line: list[int] = []
+        heads: list[bytes] = []
+        rows: list[dict[str, float]] = []
+        for number, text, tail in zip(numbers, before, tails, strict=True):
+            head = HEAD.search(tail)  # the word `iteration` may come up earlier, or alone
+            if head is not None:
+                line.append(number)
+                heads.append(text + tail[: head.start()])
+                rows.append(values_of(tail[head.start() :]) or {})
+        names = list(dict.fromkeys(name for row in rows for name in row))[:MOST_EXTRA_COLUMNS]
+        columns = {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
+        codes, stamps = self._who(heads, file)
+        return BlockRows(np.array(line, np.int64), columns, codes, stamps)
 
     def patch(self, file: int, line: int, name: str, value: float) -> None:
         """A later line completes the row before it."""

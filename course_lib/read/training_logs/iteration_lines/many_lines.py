@@ -27,7 +27,7 @@ _LINES_AT_ONCE = 2048
 
 @dataclass(frozen=True)
 class Batch:
-    """Lines of one form; `row` counts the lines that were given to `take`."""
+    """Lines of one form; `row` counts the lines that were given to `read`."""
 
     row: Ints
     columns: dict[str, Floats]
@@ -39,14 +39,14 @@ Read = tuple[Ints, Ints, Form, Floats]
 """Rows, where their word `iteration` is, their form and numbers."""
 
 
-class Bulk:
+class ManyLines:
     """`learn` is told the head of a line that is like none before."""
 
     def __init__(self, learn: Callable[[bytes], Head]) -> None:
         self._heads = Heads(learn)
         self._forms: dict[int, list[Form]] = {}
 
-    def take(self, block: bytes, start: Ints, end: Ints) -> tuple[list[Batch], Ints]:
+    def read(self, block: bytes, start: Ints, end: Ints) -> tuple[list[Batch], Ints]:
         """What could be read, and the numbers of the lines that are left."""
         if not len(start):
             return [], start

@@ -1,4 +1,4 @@
-"""Rows of iterations on their way from the lines of a block to the table."""
+"""What one block of a log tells, without the blocks around it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from course_lib.read.large_files.line_search import Ints
+from course_lib.read.large_files.line_search import Hits, Ints
 from course_lib.read.training_logs.iteration_lines.line_heads import Codes
 from course_lib.read.training_logs.iteration_lines.names_and_values import Floats
 from course_lib.read.training_logs.iteration_lines.times_of_day import Times
 
 
 @dataclass(frozen=True)
-class Part:
+class BlockRows:
     """Some rows of a block; `line` counts from 0 within it, `codes` say who printed them."""
 
     line: Ints
@@ -23,7 +23,26 @@ class Part:
     stamps: Times
 
 
-def merged(parts: Sequence[Part]) -> Part:
+@dataclass(frozen=True)
+class BlockFindings:
+    """`rows` of iteration lines that could be read; hits on other iteration lines and on lines of
+    other kinds; lines that state the world size, so begin an attempt (numbered within the block).
+    `heads`: what the codes from the last one known on stand for. `half`: a last line without its
+    end, not searched."""
+
+    rows: BlockRows | None
+    unread: Hits
+    others: Hits
+    begun: Ints
+    heads: list[bytes]
+    half: bytes
+
+    @property
+    def lines(self) -> int:
+        return self.others.lines
+
+
+def merged(parts: Sequence[BlockRows]) -> BlockRows:
     """All rows in the order of their lines."""
     if len(parts) == 1:
         return parts[0]
@@ -35,7 +54,8 @@ def merged(parts: Sequence[Part]) -> Part:
         pieces = [part.columns.get(name, np.full(len(part.line), np.nan)) for part in parts]
         columns[name] = np.concatenate(pieces)[order]
     codes = np.concatenate([part.codes for part in parts])[order]
-    return Part(line[order], columns, codes, np.concatenate([part.stamps for part in parts])[order])
+    stamps = np.concatenate([part.stamps for part in parts])[order]
+    return BlockRows(line[order], columns, codes, stamps)
 
 
 def by_global_step(columns: dict[str, Floats]) -> dict[str, Floats]:
