@@ -1,4 +1,5 @@
-"""States and times as Slurm's commands print them, short or long, plain or marked."""
+"""States and times as Slurm's commands print them, short or long, plain or marked: the one table
+of them, also for the code that asks Slurm about its jobs."""
 
 from __future__ import annotations
 
@@ -30,11 +31,13 @@ _TIME = re.compile(r"(?:(\d{1,6})-)?(\d{1,6}):(\d{1,2})(?::(\d{1,2}))?(?:\.\d+)?
 
 
 def job_state(text: str) -> str:
-    """The long name; a name that was cut (`CONFIGUR`, `CANCELLED+`) is completed."""
-    words = text.strip().split()
-    word = words[0].rstrip("+") if words else ""
+    """The long name: of a code (`PD`), of a name that was cut (`CONFIGUR`, `CANCELLED+`), without
+    what follows it (`CANCELLED by 1000`). A name that nobody has heard of is kept."""
+    found = re.match(r"[A-Za-z_]+", text.strip())
+    word = found[0] if found else ""
     if word in JOB_STATES:
         return JOB_STATES[word]
+    word = word.upper()
     whole = [name for name in JOB_STATES.values() if len(word) >= 3 and name.startswith(word)]
     return word if word in whole or not whole else whole[0]
 
