@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from course_lib.read.first_causes.reader import Failure, failure, failures
+    from course_lib.read.first_causes.reader import failure, failures
+    from course_lib.read.first_causes.result import Failure
     from course_lib.read.measurements.link_times import Links, links
     from course_lib.read.measurements.node_load import Monitor, monitor
     from course_lib.read.memory_traces.reader import memory
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from course_lib.read.training_logs.result import TrainingLog, World
 
 _WHERE = {
-    "Failure": "first_causes.reader",
+    "Failure": "first_causes.result",
     "failure": "first_causes.reader",
     "failures": "first_causes.reader",
     "NcclLog": "nccl_logs.result",

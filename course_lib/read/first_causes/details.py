@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from course_lib.read.first_causes.scanner import Event, Scanner
+from course_lib.read.first_causes.scanner import FailureLine, Scanner, rank_of
 
 _PORT = re.compile(
     r"port: (\d{1,5})|\]:(\d{1,5})\b|\b(?:\d{1,3}\.){3}\d{1,3}:(\d{1,5})|, (\d{1,5})\)"
@@ -28,7 +27,7 @@ _RENAMED = {
 _INTERNAL = {"mine", "theirs", "timeout_text", "rank"}
 
 
-def complete(first: Event, same: list[Event], scanner: Scanner) -> dict[str, Any]:
+def complete(first: FailureLine, same: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in first.details.items():
         if name not in _INTERNAL and name != "tried":
@@ -44,17 +43,17 @@ def complete(first: Event, same: list[Event], scanner: Scanner) -> dict[str, Any
     return found
 
 
-def _nothing(_: Event, __: list[Event], ___: Scanner) -> dict[str, Any]:
+def _nothing(_: FailureLine, __: list[FailureLine], ___: Scanner) -> dict[str, Any]:
     return {}
 
 
-def _memory(_: Event, same: list[Event], __: Scanner) -> dict[str, Any]:
+def _memory(_: FailureLine, same: list[FailureLine], __: Scanner) -> dict[str, Any]:
     """All sizes that were asked for, since ranks differ."""
     tried = [int(event.details["tried_bytes"]) for event in same if "tried_bytes" in event.details]
     return {"all_tried_bytes": tuple(tried)} if len(tried) > 1 else {}
 
 
-def _port(first: Event, same: list[Event], _: Scanner) -> dict[str, Any]:
+def _port(first: FailureLine, same: list[FailureLine], _: Scanner) -> dict[str, Any]:
     ports: list[int] = []
     for event in same:
         if match := _PORT.search(event.text):
@@ -64,7 +63,7 @@ def _port(first: Event, same: list[Event], _: Scanner) -> dict[str, Any]:
     return {"port": ports[0], "ports": tuple(ports)} if ports else {}
 
 
-def _mismatch(first: Event, _: list[Event], __: Scanner) -> dict[str, Any]:
+def _mismatch(first: FailureLine, _: list[FailureLine], __: Scanner) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for side, text in (
         ("", first.details.get("mine", "")),
@@ -84,10 +83,8 @@ def _value(name: str, text: str) -> Any:
     return int(text) if text.isdecimal() else text
 
 
-def _waiting(first: Event, same: list[Event], scanner: Scanner) -> dict[str, Any]:
+def _waiting(first: FailureLine, same: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
     """Who waited in which operation; who is furthest behind; which ranks said nothing."""
-    from course_lib.read.first_causes.reader import rank_of
-
     sequences: dict[int, set[int]] = {}
     for event in same:
         rank = rank_of(event, scanner)
@@ -106,14 +103,14 @@ def _waiting(first: Event, same: list[Event], scanner: Scanner) -> dict[str, Any
     return found | ({"silent_ranks": tuple(silent)} if silent and sequences else {})
 
 
-def _waited_for(waited: list[Event], scanner: Scanner) -> dict[str, Any]:
+def _waited_for(waited: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
     """In which operation the other ranks waited for the one that failed."""
     known = {name: waited[0].details.get(name, "") for name in ("op", "sequence", "timeout_ms")}
     found = {name: int(v) if v.isdecimal() else v for name, v in known.items() if v}
     return found | _waiting(waited[0], waited, scanner)
 
 
-def _interface(_: Event, __: list[Event], scanner: Scanner) -> dict[str, Any]:
+def _interface(_: FailureLine, __: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
     return {"interface": scanner.interfaces[-1]} if scanner.interfaces else {}
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from course_lib.read.first_causes.advice import TEXTS
+from course_lib.read.first_causes.result import Failure
 from course_lib.read.lines import Source
 
 if TYPE_CHECKING:
-    from course_lib.read.first_causes.reader import Failure
     from course_lib.read.training_logs.result import TrainingLog
 
 HOPELESS_SCALE = 8.0
@@ -59,8 +59,6 @@ def _scale(log: TrainingLog) -> Failure | None:
 
 def _build(cause: str, row: Any, text: str, details: dict[str, Any]) -> Failure:
     import pandas as pd
-
-    from course_lib.read.first_causes.reader import Failure
 
     rank = None if pd.isna(row["rank"]) else int(row["rank"])
     title, meaning, remedy = TEXTS[cause]

@@ -31,7 +31,7 @@ _ROOT_CAUSE = {
 
 
 @dataclass(frozen=True)
-class Event:
+class FailureLine:
     """One line that tells of a failure. `moment` orders lines of different files; `iterations`
     counts the iteration lines before it."""
 
@@ -54,7 +54,7 @@ class Scanner:
     ranks.
     """
 
-    events: list[Event] = field(default_factory=list)
+    events: list[FailureLine] = field(default_factory=list)
     iterations: Counter[str] = field(default_factory=Counter)
     nodes: dict[int, str] = field(default_factory=dict)
     root: dict[str, str] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Scanner:
         if found.tier < REPORT:
             details = details | frame_before(window.text, span[0])
         self.events.append(
-            Event(
+            FailureLine(
                 cause=found.cause,
                 tier=found.tier,
                 who=who,
@@ -142,3 +142,27 @@ def _tasks(text: bytes) -> Iterator[int]:
         if first.isdigit():
             stop = int(last) if last.isdigit() else int(first)
             yield from range(int(first), min(stop, int(first) + 5000) + 1)
+
+
+def rank_of(event: FailureLine, scanner: Scanner) -> int | None:
+    if event.who.rank is not None:
+        return event.who.rank
+    for name in ("rank", "group_rank", *(() if scanner.launcher else ("task",))):
+        if event.details.get(name, "").isdecimal():
+            return int(event.details[name])
+    if event.source.rank is not None:
+        return event.source.rank
+    if event.who.task is not None and event.who.local_rank is None:
+        return event.who.task
+    return None
+
+
+def node_of(event: FailureLine, scanner: Scanner) -> str | None:
+    if node := event.who.node or event.details.get("node"):
+        return node
+    rank = rank_of(event, scanner)
+    for task in (event.who.task, rank):
+        if task is not None and task in scanner.nodes:
+            return scanner.nodes[task]
+    hosts = {*scanner.nodes.values(), *([scanner.root["host"]] if "host" in scanner.root else [])}
+    return hosts.pop() if len(hosts) == 1 else None

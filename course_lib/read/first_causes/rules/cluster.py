@@ -21,7 +21,8 @@ MEMORY = (
         "cuda_oom",
         ROOT,
         rb"OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED|cudaErrorMemoryAllocation|"
-        rb"C(?:uda|UDA) failure (?:2 )?'out of memory'",
+        rb"C(?:uda|UDA) failure (?:2 )?'out of memory'|"
+        rb"(?:PI|UR_RESULT)_ERROR_OUT_OF_(?:RESOURCES|DEVICE_MEMORY)",  # Intel's devices
     ),
     rule(
         "cpu_oom",
