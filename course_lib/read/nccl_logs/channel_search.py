@@ -93,11 +93,8 @@ def channel_lines(block: bytes) -> ChannelBlock:
     line = np.flatnonzero(place >= 0)
     after = place[line] + len(NEEDLE)
     channel, link = _numbers(words, after, end[line])
-    good = (
-        (link > 0)
-        & (place[line] - start[line] < _LONGEST_BYTES)
-        & (end[line] - link < _LONGEST_BYTES)
-    )
+    good = (link > 0) & (place[line] - start[line] < _LONGEST_BYTES)
+    good &= end[line] - link < _LONGEST_BYTES
     line, link = line[good], link[good]
     rest = np.ones(len(start), np.bool_)
     rest[line] = False

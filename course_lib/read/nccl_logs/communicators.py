@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.read.nccl_logs.collected import Collected
 from course_lib.read.nccl_logs.result import COMMUNICATOR_COLUMNS, RING_COLUMNS
+from course_lib.read.nccl_logs.threads import Slot
 from course_lib.read.rows import Rows, as_integers
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from course_lib.read.nccl_logs.reader import NcclReader
-    from course_lib.read.nccl_logs.threads import Slot
 
 Key = tuple[Any, ...]
 
 
-def communicator_numbers(reader: NcclReader) -> list[int]:
+def communicator_numbers(collected: Collected) -> list[int]:
     """Which communicator each slot belongs to, counted from 0 in the order of the log.
 
     New versions print an id. Without one, the k-th communicator of a given size that a process
     joins is matched with the k-th of the others, one member for each rank. What says nothing of
     its communicator is taken to belong to the largest.
     """
-    keys = [_key(slot) for slot in reader.slots]
+    keys = [_key(slot) for slot in collected.slots]
     members: dict[Key, dict[int, Key]] = defaultdict(dict)
-    for slot, key in zip(reader.slots, keys, strict=True):
+    for slot, key in zip(collected.slots, keys, strict=True):
         if key is not None and slot.comm is not None:
             members[key][slot.comm.rank] = _place(slot)
     joined: dict[Key, int] = defaultdict(int)
-    for number, slot in enumerate(reader.slots):
+    for number, slot in enumerate(collected.slots):
         if keys[number] is None and slot.comm is not None:
             keys[number] = _matched(slot, members, joined)
     largest = max(members, key=lambda key: (key[0], len(members[key])), default=(0,))
@@ -76,18 +76,18 @@ def renumbered(rows: Rows, columns: tuple[str, ...], number: list[int]) -> pd.Da
     return table
 
 
-def sizes(reader: NcclReader, number: list[int]) -> dict[int, int]:
+def sizes(collected: Collected, number: list[int]) -> dict[int, int]:
     found: dict[int, int] = defaultdict(int)
-    for place, slot in enumerate(reader.slots):
+    for place, slot in enumerate(collected.slots):
         if slot.comm is not None:
             found[number[place]] = max(found[number[place]], slot.comm.size)
     return found
 
 
-def rings(reader: NcclReader, number: list[int]) -> pd.DataFrame:
+def rings(collected: Collected, number: list[int]) -> pd.DataFrame:
     """NCCL prints the first ranks of a long ring only: then it is marked as truncated."""
-    table = renumbered(reader.rings, RING_COLUMNS, number)
-    known = sizes(reader, number)
+    table = renumbered(collected.rings, RING_COLUMNS, number)
+    known = sizes(collected, number)
     orders: list[tuple[int, ...]] = list(table["order"])
     keys = [int(key) for key in table["communicator"]]
     for key, order in zip(keys, orders, strict=True):
@@ -97,14 +97,14 @@ def rings(reader: NcclReader, number: list[int]) -> pd.DataFrame:
 
 
 def communicators(
-    reader: NcclReader, number: list[int], channels: pd.DataFrame, ring_table: pd.DataFrame
+    collected: Collected, number: list[int], channels: pd.DataFrame, ring_table: pd.DataFrame
 ) -> pd.DataFrame:
     slots: dict[int, list[Slot]] = defaultdict(list)
-    for place, slot in enumerate(reader.slots):
+    for place, slot in enumerate(collected.slots):
         slots[number[place]].append(slot)
     most = _largest(channels, len(set(number)))
     used = {int(key) for key in (*np.flatnonzero(most[0] >= 0), *ring_table["communicator"])}
-    algorithms = "+".join(sorted({name for _, _, name, _ in reader.operations})) or None
+    algorithms = "+".join(sorted({name for _, _, name, _ in collected.operations})) or None
     rows = []
     for key, members in sorted(slots.items()):
         if key in used or any(slot.comm for slot in members):

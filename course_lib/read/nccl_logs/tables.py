@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from course_lib.read.nccl_logs.collected import Collected
 from course_lib.read.nccl_logs.communicators import (
     communicator_numbers,
     communicators,
@@ -22,51 +23,47 @@ from course_lib.read.nccl_logs.result import (
 )
 from course_lib.read.rows import Rows
 
-if TYPE_CHECKING:
-    from course_lib.read.nccl_logs.reader import NcclReader
-
-
 _ROWS_AT_ONCE = 1 << 16
 """What is made of them fits a processor's cache."""
 
 
-def build(reader: NcclReader) -> NcclLog:
-    number = communicator_numbers(reader)
-    channels = _channels(reader, number)
-    ranks = _ranks(reader, number, channels)
-    ring_table = rings(reader, number)
-    trees = renumbered(reader.trees, TREE_COLUMNS, number)
-    operations = [(*key, count) for key, count in sorted(reader.operations.items())]
+def build(collected: Collected) -> NcclLog:
+    number = communicator_numbers(collected)
+    channels = _channels(collected, number)
+    ranks = _ranks(collected, number, channels)
+    ring_table = rings(collected, number)
+    trees = renumbered(collected.trees, TREE_COLUMNS, number)
+    operations = [(*key, count) for key, count in sorted(collected.operations.items())]
     return NcclLog(
-        library=reader.library,
-        versions=tuple(reader.versions),
-        hosts=tuple(reader.hosts),
-        network=reader.network,
-        environment=dict(reader.environment),
-        communicators=communicators(reader, number, channels, ring_table),
+        library=collected.library,
+        versions=tuple(collected.versions),
+        hosts=tuple(collected.hosts),
+        network=collected.network,
+        environment=dict(collected.environment),
+        communicators=communicators(collected, number, channels, ring_table),
         ranks=ranks,
         channels=channels,
         rings=ring_table.drop(columns="total", errors="ignore"),
         trees=trees,
-        warnings=reader.warnings.table(),
+        warnings=collected.warnings.table(),
         operations=pd.DataFrame(operations, columns=list(OPERATION_COLUMNS)),
-        tests=reader.tests.table(),
-        average_bus_bandwidth_gb_s=reader.average,
-        simulated=reader.simulated,
-        lines=reader.lines,
-        files=tuple(reader.files),
+        tests=collected.tests.table(),
+        average_bus_bandwidth_gb_s=collected.average,
+        simulated=collected.simulated,
+        lines=collected.lines,
+        files=tuple(collected.files),
     )
 
 
-def _channels(reader: NcclReader, number: list[int]) -> pd.DataFrame:
-    rows, links = reader.rows, reader.links
+def _channels(collected: Collected, number: list[int]) -> pd.DataFrame:
+    rows, links = collected.rows, collected.links
     if not len(rows.slot):
         return pd.DataFrame(columns=list(CHANNEL_COLUMNS))
     link = np.frombuffer(rows.link, np.intc)
-    slot = _corrected(reader, np.frombuffer(rows.slot, np.intc), link)
-    hosts = list(reader.hosts)
+    slot = _corrected(collected, np.frombuffer(rows.slot, np.intc), link)
+    hosts = list(collected.hosts)
     of_slot = {host: place for place, host in enumerate(hosts)}
-    host = np.array([of_slot.get(item.host, -1) for item in reader.slots], np.int32)
+    host = np.array([of_slot.get(item.host, -1) for item in collected.slots], np.int32)
     host = host.astype(np.min_scalar_type(-len(hosts) - 1))
     data: dict[str, Any] = {
         "communicator": np.array(number, np.int32)[slot],
@@ -87,14 +84,14 @@ def _channels(reader: NcclReader, number: list[int]) -> pd.DataFrame:
     return pd.DataFrame(data, copy=False)
 
 
-def _corrected(reader: NcclReader, slot: Any, link: Any) -> Any:
+def _corrected(collected: Collected, slot: Any, link: Any) -> Any:
     """Threads that connect after a communicator is ready do not say for which one they do; the
     rank that must be their own does."""
     ends = (
-        item.destination if item.direction == "receive" else item.source for item in reader.links
+        item.destination if item.direction == "receive" else item.source for item in collected.links
     )
     own = np.array(list(ends), np.int32)
-    comms = [item.comm for item in reader.slots]
+    comms = [item.comm for item in collected.slots]
     rank = np.array([-1 if comm is None else comm.rank for comm in comms], np.int32)
     wrong = np.zeros(len(slot), np.bool_)
     for first in range(0, len(slot), _ROWS_AT_ONCE):
@@ -104,19 +101,19 @@ def _corrected(reader: NcclReader, slot: Any, link: Any) -> Any:
     if not wrong.any():
         return slot
     pairs, place = np.unique(np.stack([slot[wrong], link[wrong]]), axis=1, return_inverse=True)
-    better = np.array([_better(reader, *pair) for pair in pairs.T.tolist()], np.intc)
+    better = np.array([_better(collected, *pair) for pair in pairs.T.tolist()], np.intc)
     slot = slot.copy()
     slot[wrong] = better[place.reshape(-1)]
     return slot
 
 
-def _better(reader: NcclReader, slot: int, link: int) -> int:
+def _better(collected: Collected, slot: int, link: int) -> int:
     """Another communicator of the same process in which the link makes sense."""
-    found, item = reader.links[link], reader.slots[slot]
+    found, item = collected.links[link], collected.slots[slot]
     own = found.destination if found.direction == "receive" else found.source
     same = (item.host, item.pid, item.device)
-    for number in reversed(reader.threads.slots_at.get(same, [])):
-        comm = reader.slots[number].comm
+    for number in reversed(collected.threads.slots_at.get(same, [])):
+        comm = collected.slots[number].comm
         fits = comm is not None and comm.rank == own
         if fits and comm is not None and comm.size > max(found.source, found.destination):
             return number
@@ -143,7 +140,7 @@ def _names(link: Any, values: list[str | None]) -> Any:
     return pd.Categorical.from_codes(codes[link], pd.Index(known, dtype=str), validate=False)
 
 
-def _ranks(reader: NcclReader, number: list[int], channels: pd.DataFrame) -> pd.DataFrame:
+def _ranks(collected: Collected, number: list[int], channels: pd.DataFrame) -> pd.DataFrame:
     rows = [
         {
             "communicator": number[place],
@@ -154,11 +151,11 @@ def _ranks(reader: NcclReader, number: list[int], channels: pd.DataFrame) -> pd.
             "nvml_device": _integer(slot.comm.parts.get("nvmlDev"), None),
             "bus_id": slot.comm.parts.get("busId"),
         }
-        for place, slot in enumerate(reader.slots)
+        for place, slot in enumerate(collected.slots)
         if slot.comm is not None
     ]
     if not rows:
-        rows = _from_tests(reader) or _from_channels(reader, channels)
+        rows = _from_tests(collected) or _from_channels(collected, channels)
     whole = ["communicator", "rank", "pid", "cuda_device", "nvml_device"]
     table = Rows(RANK_COLUMNS, whole, rows).table()
     table = table.drop_duplicates(["communicator", "rank"])
@@ -169,7 +166,7 @@ def _integer(text: str | None, otherwise: int | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else otherwise
 
 
-def _from_tests(reader: NcclReader) -> list[dict[str, Any]]:
+def _from_tests(collected: Collected) -> list[dict[str, Any]]:
     return [
         {
             "communicator": 0,
@@ -179,11 +176,11 @@ def _from_tests(reader: NcclReader) -> list[dict[str, Any]]:
             "cuda_device": device,
             "bus_id": bus,
         }
-        for rank, pid, host, device, bus in reader.test_ranks
+        for rank, pid, host, device, bus in collected.test_ranks
     ]
 
 
-def _from_channels(reader: NcclReader, channels: pd.DataFrame) -> list[dict[str, Any]]:
+def _from_channels(collected: Collected, channels: pd.DataFrame) -> list[dict[str, Any]]:
     """A part of a log without its `comm` lines: the sender (or receiver) prints for itself."""
     found: dict[tuple[int, int], dict[str, Any]] = {}
     kinds = ["communicator", "source", "destination", "direction", "host"]
