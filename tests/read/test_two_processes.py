@@ -76,7 +76,7 @@ def test_logs_of_nccl_read_the_same(logs, request):
 def test_the_other_process_finds_the_same(log, in_small_pieces):
     own = TrainingSearch()
     pieces = Pieces(log, own.BLOCK_BYTES)
-    with contextlib.closing(two_processes._Assistant(log, own)) as other:
+    with contextlib.closing(two_processes._OtherProcess(log, own)) as other:
         for number in (0, 1, 5):
             other.ask(number, None)
             theirs, ours = other.answer(), own(pieces.read(number), None)
@@ -92,7 +92,7 @@ def test_what_a_killed_process_owes_is_read_all_the_same(
 ):
     begun, asked = [], []
 
-    class Mortal(two_processes._Assistant):
+    class Mortal(two_processes._OtherProcess):
         def ask(self, number, hint):
             super().ask(number, hint)
             asked.append(number)
@@ -101,7 +101,7 @@ def test_what_a_killed_process_owes_is_read_all_the_same(
                 self._process.kill()
                 self._process.wait()
 
-    monkeypatch.setattr(two_processes, "_Assistant", Mortal)
+    monkeypatch.setattr(two_processes, "_OtherProcess", Mortal)
     found = list(two_processes.searched(log, TrainingSearch()))
     assert len(begun) == 1
     assert not begun[0].alive

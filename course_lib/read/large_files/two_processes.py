@@ -54,8 +54,8 @@ def searched(
             yield 0, Piece(block), search(block, hint())
         return
     pieces = Pieces(path, search.BLOCK_BYTES)
-    with contextlib.closing(pieces), contextlib.closing(_Assistant(path, search)) as assistant:
-        yield from _Shared(pieces, search, assistant, hint)
+    with contextlib.closing(pieces), contextlib.closing(_OtherProcess(path, search)) as other:
+        yield from _InTurns(pieces, search, other, hint)
 
 
 def _processors() -> int:
@@ -63,18 +63,18 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
 
 
-class _Shared(Generic[Found]):
+class _InTurns(Generic[Found]):
     """Whoever is free takes the next piece. Should the other process die, this one does it all."""
 
     def __init__(
         self,
         pieces: Pieces,
         search: Search[Found],
-        assistant: _Assistant,
+        other: _OtherProcess,
         hint: Callable[[], Any],
     ) -> None:
         self._pieces, self._search, self._hint = pieces, search, hint
-        self._assistant = assistant
+        self._other = other
         self._asked: list[int] = []
         self._open = list(reversed(range(len(pieces))))
         self._found: dict[int, tuple[int, Piece, Found]] = {}
@@ -82,38 +82,38 @@ class _Shared(Generic[Found]):
     def __iter__(self) -> Iterator[tuple[int, Piece, Found]]:
         for number in range(len(self._pieces)):
             while number not in self._found:
-                self._go_on(number)
+                self._search_one_more(number)
             yield self._found.pop(number)
 
-    def _go_on(self, wanted: int) -> None:
+    def _search_one_more(self, wanted: int) -> None:
         """One piece more, in whichever process."""
-        while self._open and len(self._asked) < _MOST_ASKED and self._assistant.alive:
+        while self._open and len(self._asked) < _MOST_ASKED and self._other.alive:
             self._asked.append(self._open.pop())
-            self._assistant.ask(self._asked[-1], self._hint())
+            self._other.ask(self._asked[-1], self._hint())
         wait = wanted in self._asked and (not self._open or len(self._found) >= _MOST_KEPT)
-        if self._asked and self._assistant.alive and (wait or self._assistant.has_answered()):
-            self._take()
+        if self._asked and self._other.alive and (wait or self._other.has_answered()):
+            self._take_answer()
         elif self._open:
-            self._do(self._open.pop())
-        if not self._assistant.alive:
+            self._search_here(self._open.pop())
+        if not self._other.alive:
             self._open += reversed(self._asked)
             self._asked.clear()
 
-    def _do(self, number: int) -> None:
+    def _search_here(self, number: int) -> None:
         block = self._pieces.read(number)
         found = self._search(block, self._hint())
         self._found[number] = 0, Piece(block), found
 
-    def _take(self) -> None:
+    def _take_answer(self) -> None:
         with contextlib.suppress(EOFError, OSError, pickle.UnpicklingError):
-            found = self._assistant.answer()
+            found = self._other.answer()
             number = self._asked.pop(0)
             self._found[number] = 1, Piece(partial(self._pieces.read, number)), found
             return
-        self._assistant.close()
+        self._other.close()
 
 
-class _Assistant:
+class _OtherProcess:
     """The other process; `alive` until it fails or is not needed any more."""
 
     def __init__(self, path: Path, search: Search[Any]) -> None:
@@ -121,7 +121,7 @@ class _Assistant:
         self._in, theirs_out = Pipe(duplex=False)
         _widen(theirs_out.fileno())
         ends = theirs_in.fileno(), theirs_out.fileno()
-        code = f"from {__name__} import _work; _work({ends[0]}, {ends[1]})"
+        code = f"from {__name__} import _serve; _serve({ends[0]}, {ends[1]})"
         self.alive = False
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(
@@ -166,7 +166,7 @@ def _widen(pipe: int) -> None:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
-def _work(asked: int, answers: int) -> None:
+def _serve(asked: int, answers: int) -> None:
     """What the other process does until no one asks any more."""
     questions, out = Connection(asked, writable=False), Connection(answers, readable=False)
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):

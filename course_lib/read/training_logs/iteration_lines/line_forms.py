@@ -76,7 +76,7 @@ class Form:
         first, last = ([_word(name[part]) for name in self.names] for part in _PARTS)
         return np.array(first, np.uint64), np.array(last, np.uint64), mask
 
-    def like(self, lines: Lines) -> Flags:
+    def fits(self, lines: Lines) -> Flags:
         """Which lines have this form."""
         words, bar = lines.words, lines.bars[:, self.first_bar]
         same = bar >= self.word
@@ -155,7 +155,7 @@ def _kinds(line: bytes, at: int, fields: list[Field]) -> tuple[Kind, ...]:
     return tuple(map(kind_of, texts))
 
 
-def add(form: Form, forms: list[Form]) -> int | None:
+def remember(form: Form, forms: list[Form]) -> int | None:
     """Its place among the forms. One that is known but for longer numbers is widened; None if it
     is known as it is, or one too many."""
     for place, other in enumerate(forms):

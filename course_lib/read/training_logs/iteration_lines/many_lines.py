@@ -15,7 +15,13 @@ import numpy.typing as npt
 
 from course_lib.read.large_files.eight_bytes import MARGIN, Ints, Words, words_of
 from course_lib.read.large_files.line_search import places_of
-from course_lib.read.training_logs.iteration_lines.line_forms import BAR, Form, Lines, add, form_of
+from course_lib.read.training_logs.iteration_lines.line_forms import (
+    BAR,
+    Form,
+    Lines,
+    form_of,
+    remember,
+)
 from course_lib.read.training_logs.iteration_lines.line_heads import Codes, Head, Heads
 from course_lib.read.training_logs.iteration_lines.names_and_values import Floats
 
@@ -93,20 +99,20 @@ def _read(block: bytes, lines: Lines, spans: tuple[Ints, Ints], forms: list[Form
             start, end = (int(places[lines.row[0]]) for places in spans)
             line = block[start:end]
             form = form_of(line)
-            place = None if form is None else add(form, forms)
+            place = None if form is None else remember(form, forms)
             if place is None:
                 failures += 1
                 lines = lines.only(np.arange(len(lines.row)) > 0)
                 continue
             tried = place
         form = forms[tried]
-        like = form.like(lines)
-        if like.any():
-            mine = lines.only(like)
+        fitting = form.fits(lines)
+        if fitting.any():
+            mine = lines.only(fitting)
             values, readable = form.read(mine)
             mine, values = mine.only(readable), values[readable]
             found.append((mine.row, mine.bars[:, form.first_bar] - form.word, form, values))
-            like[like] = readable
-            lines = lines.only(~like)
+            fitting[fitting] = readable
+            lines = lines.only(~fitting)
         tried += 1
     return found
