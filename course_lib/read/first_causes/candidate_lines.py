@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from course_lib.read import lines, prefix
-from course_lib.read.lines import Source
+from course_lib.read.files import Source
 
 WORDS = tuple(
     word.encode()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from course_lib.read.first_causes.advice import TEXTS
+from course_lib.read.files import Source
 from course_lib.read.first_causes.result import Failure
-from course_lib.read.lines import Source
 
 if TYPE_CHECKING:
     from course_lib.read.training_logs.result import TrainingLog
@@ -61,15 +60,11 @@ def _build(cause: str, row: Any, text: str, details: dict[str, Any]) -> Failure:
     import pandas as pd
 
     rank = None if pd.isna(row["rank"]) else int(row["rank"])
-    title, meaning, remedy = TEXTS[cause]
-    return Failure(
-        cause=cause,
-        title=title,
+    return Failure.of(
+        cause,
         rank=rank,
         ranks=() if rank is None else (rank,),
         node=None,
-        meaning=meaning,
-        remedy=remedy,
         file=str(row["file"]),
         line=int(row["line"]),
         evidence=text,

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_lib.read import lines
+from course_lib.read import files
+from course_lib.read.files import PathLike
 from course_lib.read.first_causes.advice import TEXTS
 from course_lib.read.first_causes.details import complete
 from course_lib.read.first_causes.divergence import diverged
@@ -15,7 +16,6 @@ from course_lib.read.first_causes.ordering import BY_SCHEDULER, causes_first
 from course_lib.read.first_causes.result import Failure
 from course_lib.read.first_causes.rules.rule import REPORT, ROOT
 from course_lib.read.first_causes.scanner import FailureLine, Scanner, node_of, rank_of
-from course_lib.read.lines import PathLike
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,11 +31,11 @@ def scan(paths: PathLike | Iterable[PathLike]) -> Scanner:
     return scanner
 
 
-def _sources(paths: PathLike | Iterable[PathLike]) -> list[lines.Source]:
+def _sources(paths: PathLike | Iterable[PathLike]) -> list[files.Source]:
     if isinstance(paths, str | os.PathLike):
-        return lines.sources(paths)
+        return files.sources(paths)
     given = [Path(path) for path in paths]
-    return lines.sources([path for path in given if path.exists()] or given)
+    return files.sources([path for path in given if path.exists()] or given)
 
 
 def failure(paths: PathLike | Iterable[PathLike]) -> Failure | None:
@@ -90,16 +90,12 @@ def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
         if first.cause in _OF_THE_LAUNCHER:
             code = scanner.exit_codes.get(rank)
             ranks |= {other for other, its in scanner.exit_codes.items() if its == code}
-    title, meaning, remedy = TEXTS[first.cause]
     rest = [event for event in ordered if event.cause != first.cause]
-    return Failure(
-        cause=first.cause,
-        title=title,
+    return Failure.of(
+        first.cause,
         rank=rank,
         ranks=tuple(sorted(ranks)),
         node=node_of(first, scanner),
-        meaning=meaning,
-        remedy=remedy,
         file=first.source.name,
         line=first.line,
         evidence=first.text,

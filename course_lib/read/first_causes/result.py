@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from course_lib.read.first_causes.advice import TEXTS
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -23,6 +25,12 @@ class Failure:
     evidence: str
     details: dict[str, Any] = field(default_factory=dict)
     consequences: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(cause: str, **found: Any) -> Failure:
+        """With the texts that belong to the cause."""
+        title, meaning, remedy = TEXTS[cause]
+        return Failure(cause=cause, title=title, meaning=meaning, remedy=remedy, **found)
 
     def __str__(self) -> str:
         who = f" on rank {self.rank}" if self.rank is not None else ""

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from course_lib.read import prefix
+from course_lib.read.files import Source
 from course_lib.read.first_causes.candidate_lines import BACK_BYTES, Window, candidates, windows
 from course_lib.read.first_causes.line_findings import classify, following, frame_before, moment
 from course_lib.read.first_causes.rules.rule import REPORT
-from course_lib.read.lines import Source
 from course_lib.read.prefix import Prefix
 from course_lib.read.training_logs.iteration_lines.names_and_values import HEAD
 

@@ -118,17 +118,20 @@ def numbers(words: Words, begin: Ints, end: Ints, kind: Kind) -> tuple[Floats, F
     mantissa, places = (_long if kind.long else _short)(parts, good)
     power -= places
     good &= np.abs(power) < len(_POWERS)
-    if not good.all():
-        power[~good] = 0
+    power[~good] = 0
     value = mantissa / _POWERS[np.maximum(-power, 0)]
     if kind.scientific:
         value *= _POWERS[np.maximum(power, 0)]
     value = value if negative is None else np.where(negative, -value, value)
     if not kind.scientific and not good.all():
-        for text, special in ((b"nan", np.nan), (b"inf", np.inf)):
-            known = _is_word(last, text)
-            value[known], good[known] = special, True
+        _read_specials(last, value, good)
     return value, good
+
+
+def _read_specials(last: Words, value: Floats, good: Flags) -> None:
+    for text, special in ((b"nan", np.nan), (b"inf", np.inf)):
+        known = _is_word(last, text)
+        value[known], good[known] = special, True
 
 
 def _is_word(last: Words, text: bytes) -> Flags:

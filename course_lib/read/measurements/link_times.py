@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_lib.read.lines import PathLike
+from course_lib.read.files import PathLike
 from course_lib.read.rows import as_numbers
 
 if TYPE_CHECKING:
@@ -123,7 +123,8 @@ def fit_line(
     """(alpha in us, beta in GB/s, r2) of time = alpha + size / beta.
 
     The large messages say how many bytes flow per second, the smallest what remains: in between
-    lie sizes that a network's buffers swallow faster than it can send. Neither may be negative.
+    lie sizes that fit a network's buffers, so that they seem to be sent faster than they are.
+    Neither may be negative.
     """
     size, time = np.asarray(sizes, float), np.asarray(times, float)
     good = np.isfinite(size) & (time > SHORTEST_US) & (time < LONGEST_US) & (size > 0)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_lib.read import lines
-from course_lib.read.lines import PathLike
-from course_lib.read.memory_traces.course_format import rows_of
+from course_lib.read.files import PathLike, found_files
 from course_lib.read.rows import as_integers
 
 if TYPE_CHECKING:
@@ -55,10 +54,11 @@ def monitor(path: PathLike | Iterable[PathLike], last_bytes: int | None = None) 
 
     `last_bytes`: only about so many at the end of each file, for who looks once a second.
     """
-    files = files_of(path)
+    missing = "nothing was monitored at {}; give a run folder"
+    files = found_files(path, ("monitor",), _is_record, missing)
     looks: list[dict[str, Any]] = []
     for file in files:
-        for row in rows_of(file, last_bytes):
+        for row in lines.json_rows(file, last_bytes):
             if isinstance(row, dict) and _number(row.get("unix_s")) is not None:
                 row["node"] = str(row.get("node") or file.name.split(".")[0])
                 looks.append(row)
@@ -75,19 +75,8 @@ def monitor(path: PathLike | Iterable[PathLike], last_bytes: int | None = None) 
     )
 
 
-def files_of(path: PathLike | Iterable[PathLike]) -> list[Path]:
-    given = [path] if isinstance(path, str | Path) else list(path)
-    found: list[Path] = []
-    for item in map(Path, given):
-        folder = item / "monitor" if (item / "monitor").is_dir() else item
-        if folder.is_dir():
-            files = [file for file in folder.glob("*.jsonl*") if file.is_file()]
-            found += sorted(files, key=lambda file: lines.natural(file.name))
-        elif item.exists():
-            found.append(item)
-        else:
-            raise FileNotFoundError(f"nothing was monitored at {item}; give a run folder")
-    return found
+def _is_record(path: Path) -> bool:
+    return ".jsonl" in path.name and len(path.parts) == 1
 
 
 def _number(value: Any) -> float | None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from course_lib.read import lines
 from course_lib.read.memory_traces.timeline import (
-    BLOCK_COLUMNS,
-    FRAGMENT_COLUMNS,
+    Block,
     MemoryTimeline,
     PhaseRow,
-    empty_table,
+    alive_at,
     phase_table,
     steps_from_changes,
 )
@@ -109,23 +106,9 @@ def _maybe(value: object) -> int | None:
     return value if type(value) is int and abs(value) < LARGEST else None
 
 
-def rows_of(path: Path, last_bytes: int | None = None) -> Iterator[Any]:
-    """One decoded line after the other; what is no JSON is passed over."""
-    decoder = msgspec.json.Decoder()
-    for block in lines.blocks(path, last_bytes=last_bytes):
-        try:
-            yield from decoder.decode(b"[" + block.strip().replace(b"\n", b",") + b"]")
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            for line in block.split(b"\n"):
-                try:
-                    yield decoder.decode(line)
-                except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                    continue
-
-
 def read_course_trace(path: Path) -> MemoryTimeline | None:
     """None where the first line is not the header of this format."""
-    rows = rows_of(path)
+    rows = lines.json_rows(path)
     header = next(rows, None)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         return None
@@ -150,11 +133,9 @@ def _timeline(
     time, levels = steps_from_changes(events.time, events.category, events.change, len(names))
     total = levels.sum(axis=1)
     peak = float(time[int(total.argmax())]) if len(time) else 0.0
-    alive = [item for item in events.blocks if item[3] <= peak < item[4]]
-    alive.sort(key=lambda item: -item[1])
-    rows = [
-        (block, size, names[category], begun, None if freed == math.inf else freed, None)
-        for block, size, category, begun, freed in alive[:10_000]
+    blocks: list[Block] = [
+        (block, size, names[kind], begun, freed, None)
+        for block, size, kind, begun, freed in events.blocks
     ]
     layout = header.get("layout")
     sizes = layout.items() if isinstance(layout, dict) else ()
@@ -168,9 +149,7 @@ def _timeline(
         bytes_by_category=levels,
         phases=phase_table(events.phases, time, np.asarray(total, np.int64)),
         level=pd.DataFrame(events.levels, columns=["time_us", "bytes"]),
-        reserved=empty_table(["time_us", "reserved_bytes"]),
-        fragments=empty_table(FRAGMENT_COLUMNS),
-        blocks=pd.DataFrame(rows, columns=list(BLOCK_COLUMNS)),
+        blocks=alive_at(peak, blocks),
         limit_bytes=_maybe(header.get("limit_bytes")),
         layout={str(name): size for name, size in sizes if type(size) is int},
         note=str(header.get("note") or ""),

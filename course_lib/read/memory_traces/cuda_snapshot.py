@@ -16,11 +16,10 @@ import numpy as np
 
 from course_lib.read import lines
 from course_lib.read.memory_traces.timeline import (
-    BLOCK_COLUMNS,
     FRAGMENT_COLUMNS,
-    PHASE_COLUMNS,
+    Block,
     MemoryTimeline,
-    empty_table,
+    alive_at,
     steps_from_changes,
 )
 
@@ -96,7 +95,6 @@ def _integer(value: Any) -> int:
 
 
 def _timeline(path: Path, device: int, segments: list[Any], trace: list[Any]) -> MemoryTimeline:
-    import pandas as pd
 
     mine = [item for item in segments if _integer(item.get("device")) == device]
     held = sum(_integer(item.get("allocated_size")) for item in mine)
@@ -113,18 +111,14 @@ def _timeline(path: Path, device: int, segments: list[Any], trace: list[Any]) ->
     total = levels.sum(axis=1)
     peak = float(time[int(total.argmax())])
     return MemoryTimeline(
-        rank=None,
-        node=None,
         device=f"cuda:{device}",
         source=str(path),
         categories=CATEGORIES,
         time_us=time,
         bytes_by_category=levels,
-        phases=empty_table(PHASE_COLUMNS),
-        level=empty_table(["time_us", "bytes"]),
         reserved=_reserved(reserved, mine, first),
         fragments=_fragments(mine),
-        blocks=pd.DataFrame(_alive(blocks, peak), columns=list(BLOCK_COLUMNS)),
+        blocks=alive_at(peak, blocks),
         note="" if events else "the snapshot was taken without recording its history",
     )
 
@@ -140,7 +134,6 @@ def _times(events: list[dict[str, Any]]) -> list[float]:
 
 
 Changes = list[tuple[float, int]]
-Block = tuple[int, int, float, float, str | None]
 
 
 def _changes(
@@ -160,7 +153,7 @@ def _changes(
         elif action == "free_completed":
             changes.append((time, -size))
             if (known := alive.pop(address, None)) is not None:
-                blocks.append((address, known[0], known[1], time, known[2]))
+                blocks.append((address, known[0], CATEGORIES[1], known[1], time, known[2]))
         elif action == "segment_alloc":
             reserved.append((time, size))
         elif action in ("segment_free", "segment_unmap"):
@@ -168,18 +161,10 @@ def _changes(
         elif action == "segment_map":
             reserved.append((time, size))
     blocks += [
-        (address, size, begun, np.inf, frame) for address, (size, begun, frame) in alive.items()
+        (address, size, CATEGORIES[1], begun, np.inf, frame)
+        for address, (size, begun, frame) in alive.items()
     ]
     return changes, reserved, blocks
-
-
-def _alive(blocks: list[Block], peak: float) -> list[tuple[Any, ...]]:
-    found = [block for block in blocks if block[2] <= peak < block[3]]
-    found.sort(key=lambda block: -block[1])
-    return [
-        (address, size, CATEGORIES[1], begun, None if freed == np.inf else freed, frame)
-        for address, size, begun, freed, frame in found[:10_000]
-    ]
 
 
 def where(frames: Any) -> str | None:

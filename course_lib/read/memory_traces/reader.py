@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import pickle
-import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from course_lib.read import lines
-from course_lib.read.lines import PathLike
+from course_lib.read.files import PathLike, found_files, rank_of_trace
 from course_lib.read.memory_traces.course_format import FORMAT, read_course_trace
 from course_lib.read.memory_traces.cuda_snapshot import RefusedError, read_snapshot
 from course_lib.read.memory_traces.timeline import Memory, MemoryTimeline
 from course_lib.read.memory_traces.torch_profiler import from_trace, read_raw
 from course_lib.read.profiler_traces.trace_file import read_trace
 
-_RANK = re.compile(r"(?:^|[^a-z])rank[-_]?(\d{1,7})", re.IGNORECASE)
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".pickle", ".pkl", ".raw.gz", ".raw")
 
 
@@ -28,7 +26,8 @@ def memory(path: PathLike | Iterable[PathLike]) -> Memory:
     """
     timelines: list[MemoryTimeline] = []
     notes: list[str] = []
-    for file in files_of(path):
+    missing = "no memory trace at {}; give a file or a run folder"
+    for file in found_files(path, ("memory", "profile"), _is_trace, missing):
         try:
             found = _read(file)
         except (pickle.UnpicklingError, RefusedError) as error:
@@ -41,21 +40,8 @@ def memory(path: PathLike | Iterable[PathLike]) -> Memory:
     return Memory(tuple(timelines), tuple(notes))
 
 
-def files_of(path: PathLike | Iterable[PathLike]) -> list[Path]:
-    given = [path] if isinstance(path, str | Path) else list(path)
-    found: list[Path] = []
-    for item in map(Path, given):
-        if item.is_dir():
-            folder = next(
-                (item / name for name in ("memory", "profile") if (item / name).is_dir()), item
-            )
-            files = [file for file in folder.rglob("*") if file.name.endswith(_SUFFIXES)]
-            found += sorted(files, key=lambda file: lines.natural(str(file)))
-        elif item.exists():
-            found.append(item)
-        else:
-            raise FileNotFoundError(f"no memory trace at {item}; give a file or a run folder")
-    return found
+def _is_trace(path: Path) -> bool:
+    return path.name.endswith(_SUFFIXES)
 
 
 def _read(path: Path) -> list[MemoryTimeline]:
@@ -75,8 +61,7 @@ def _read(path: Path) -> list[MemoryTimeline]:
 
 def _profiler_trace(path: Path) -> list[MemoryTimeline]:
     """A trace of a run with one rank does not state it; then its file name may."""
-    named = _RANK.search(path.name)
-    rank = int(named[1]) if named else None
+    rank = rank_of_trace(path)
     found = from_trace(read_trace(path))
     return [replace(item, rank=rank) if item.rank is None else item for item in found]
 

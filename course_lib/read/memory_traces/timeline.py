@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +20,18 @@ PHASE_COLUMNS = ("phase", "step", "micro_batch", "begin_us", "end_us", "peak_byt
 # Name, step, micro-batch, chunk of the rank's layers, begin and end in microseconds.
 PhaseRow = tuple[str, int | None, int | None, int | None, float, float]
 BLOCK_COLUMNS = ("block", "size_bytes", "category", "allocated_us", "freed_us", "where")
+# Name, size, category, from and until when in microseconds, source line.
+Block = tuple[int, int, str, float, float, str | None]
+LEVEL_COLUMNS = ("time_us", "bytes")
+RESERVED_COLUMNS = ("time_us", "reserved_bytes")
+MOST_BLOCKS = 10_000
 FRAGMENT_COLUMNS = ("address", "size_bytes", "free_bytes", "largest_free_bytes")
+
+
+def empty_table(columns: Sequence[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(columns=list(columns))
 
 
 @dataclass(frozen=True)
@@ -29,18 +42,18 @@ class MemoryTimeline:
     the source tells. `blocks` lists what was alive at the peak, largest first.
     """
 
-    rank: int | None
-    node: str | None
     device: str
     source: str
     categories: tuple[str, ...]
     time_us: Floats
     bytes_by_category: Ints
-    phases: pd.DataFrame
-    level: pd.DataFrame
-    reserved: pd.DataFrame
-    fragments: pd.DataFrame
-    blocks: pd.DataFrame
+    rank: int | None = None
+    node: str | None = None
+    phases: pd.DataFrame = field(default_factory=partial(empty_table, PHASE_COLUMNS))
+    level: pd.DataFrame = field(default_factory=partial(empty_table, LEVEL_COLUMNS))
+    reserved: pd.DataFrame = field(default_factory=partial(empty_table, RESERVED_COLUMNS))
+    fragments: pd.DataFrame = field(default_factory=partial(empty_table, FRAGMENT_COLUMNS))
+    blocks: pd.DataFrame = field(default_factory=partial(empty_table, BLOCK_COLUMNS))
     limit_bytes: int | None = None
     layout: dict[str, int] = field(default_factory=dict)
     note: str = ""
@@ -152,12 +165,6 @@ def steps_from_changes(
     return time[last], running[last]
 
 
-def empty_table(columns: Sequence[str]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(columns=list(columns))
-
-
 def phase_table(phases: list[PhaseRow], time_us: Floats, total: Ints) -> pd.DataFrame:
     """Phases with the highest total that was in use during each."""
     import pandas as pd
@@ -170,3 +177,16 @@ def phase_table(phases: list[PhaseRow], time_us: Floats, total: Ints) -> pd.Data
         rows.append((name, step, micro_batch, begin, end, peak, chunk))
     table = pd.DataFrame(rows, columns=list(PHASE_COLUMNS))
     return table.astype({"step": "Int64", "micro_batch": "Int64", "chunk": "Int64"})
+
+
+def alive_at(time_us: float, blocks: Sequence[Block]) -> pd.DataFrame:
+    """The largest blocks that were there at a time; of one that outlived the record it is unknown
+    when it was freed."""
+    import pandas as pd
+
+    alive = sorted((one for one in blocks if one[3] <= time_us < one[4]), key=lambda one: -one[1])
+    rows = [
+        (*block, None if freed == math.inf else freed, where)
+        for *block, freed, where in alive[:MOST_BLOCKS]
+    ]
+    return pd.DataFrame(rows, columns=list(BLOCK_COLUMNS))

@@ -12,12 +12,8 @@ import numpy as np
 
 from course_lib.read import lines
 from course_lib.read.memory_traces.timeline import (
-    BLOCK_COLUMNS,
-    FRAGMENT_COLUMNS,
-    PHASE_COLUMNS,
     MemoryTimeline,
     PhaseRow,
-    empty_table,
     phase_table,
     steps_from_changes,
 )
@@ -66,7 +62,6 @@ def _of_device(
     phases = phases_of(trace, start)
     return MemoryTimeline(
         rank=trace.rank,
-        node=None,
         device=f"{'cpu' if key[0] == 0 else 'cuda'}:{max(key[1], 0)}",
         source=str(trace.path),
         categories=("allocated",),
@@ -75,8 +70,6 @@ def _of_device(
         phases=phase_table(phases, time, level),
         level=pd.DataFrame({"time_us": time, "bytes": level}),
         reserved=pd.DataFrame(reserved, columns=["time_us", "reserved_bytes"]),
-        fragments=empty_table(FRAGMENT_COLUMNS),
-        blocks=empty_table(BLOCK_COLUMNS),
         limit_bytes=_limit(trace, key),
     )
 
@@ -130,18 +123,11 @@ def read_raw(path: Path) -> MemoryTimeline | None:
     category = [row[3] if 0 <= row[3] < len(RAW_CATEGORIES) else 7 for row in rows]
     time, levels = steps_from_changes(when, category, [row[2] for row in rows], len(RAW_CATEGORIES))
     return MemoryTimeline(
-        rank=None,
-        node=None,
         device="",
         source=str(path),
         categories=RAW_CATEGORIES,
         time_us=time,
         bytes_by_category=levels,
-        phases=empty_table(PHASE_COLUMNS),
-        level=empty_table(["time_us", "bytes"]),
-        reserved=empty_table(["time_us", "reserved_bytes"]),
-        fragments=empty_table(FRAGMENT_COLUMNS),
-        blocks=empty_table(BLOCK_COLUMNS),
         start_unix_ns=start or None,
     )
 

@@ -13,8 +13,7 @@ from course_lib.read.memory_traces.torch_profiler import from_trace
 from course_lib.read.profiler_traces import operators, step_times
 from course_lib.read.profiler_traces.recommendations import Recommendation, recommend
 from course_lib.read.profiler_traces.spans import spans_of, utilisation
-from course_lib.read.profiler_traces.step_times import Kinds, Steps
-from course_lib.read.profiler_traces.trace_file import Trace
+from course_lib.read.profiler_traces.worker import Worker
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,17 +38,6 @@ COMMUNICATION_COLUMNS = (
     "data_transfer_us",
     "synchronising_us",
 )
-
-
-@dataclass(frozen=True)
-class Worker:
-    """One trace, and what its events are."""
-
-    name: str
-    rank: int
-    trace: Trace
-    kinds: Kinds
-    steps: Steps
 
 
 @dataclass(frozen=True)

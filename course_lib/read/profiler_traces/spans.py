@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from course_lib.read.profiler_traces import step_times
 from course_lib.read.profiler_traces.time_ranges import Ranges, Timeline
-
-if TYPE_CHECKING:
-    from course_lib.read.profiler_traces.result import Worker
+from course_lib.read.profiler_traces.worker import Worker
 
 
 def utilisation(part: Worker) -> float | None:

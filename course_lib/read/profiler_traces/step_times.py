@@ -181,17 +181,14 @@ def overlap(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[n
     by_id = np.isin(trace.external, trace.external[kinds.collective & (trace.external >= 0)])
     device_communication = kinds.kernel & (named | by_id)
     device = bool(kinds.kernel.any())
+    communication, compute = kinds.collective, kinds.operator & ~kinds.collective
     if device:
         communication = device_communication
         compute = (kinds.kernel & ~device_communication) | kinds.memcpy | kinds.memset
-    else:
-        communication = kinds.collective
-        compute = kinds.operator & ~kinds.collective
     loading = trace.of_name(is_data_loading) & ~kinds.kernel
     compute &= ~loading
-    timeline = Timeline(
-        [steps.ranges, *(ranges_of(trace, x) for x in (compute, communication, loading))]
-    )
+    sets = [ranges_of(trace, chosen) for chosen in (compute, communication, loading)]
+    timeline = Timeline([steps.ranges, *sets])
     _, busy, talking, data = timeline.covered
     busy = busy & ~data if not device else busy
     pieces = {

@@ -16,7 +16,7 @@ Record = dict[str, str]
 
 @dataclass(frozen=True)
 class SlurmTable:
-    """`rows` as printed; `table` adds what can be told from them (see there)."""
+    """`rows` as printed; `table` adds what follows from them (see there)."""
 
     kind: str
     rows: list[Record] = field(default_factory=list)
@@ -33,9 +33,9 @@ class SlurmTable:
 
         rows, letters_left = [], MOST_LETTERS
         for row in self.rows:
-            told = _told(self.kind, row, letters_left)
-            letters_left -= sum(map(len, told.get("hosts", ())))
-            rows.append(row | told)
+            derived = _derived(self.kind, row, letters_left)
+            letters_left -= sum(map(len, derived.get("hosts", ())))
+            rows.append(row | derived)
         return pd.DataFrame(rows)
 
 
@@ -62,7 +62,7 @@ class SlurmText:
         return self.tables[0].table if self.tables else pd.DataFrame()
 
 
-def _told(kind: str, row: Record, most_letters: int) -> dict[str, Any]:
+def _derived(kind: str, row: Record, most_letters: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     lower = {name.lower(): value for name, value in row.items()}
     state = next(

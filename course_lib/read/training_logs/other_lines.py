@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from course_lib.read.files import Source
 from course_lib.read.large_files.file_pieces import Piece
 from course_lib.read.large_files.line_search import Hits
-from course_lib.read.lines import Source
 from course_lib.read.training_logs import megatron_lines, other_trainers
 from course_lib.read.training_logs.iteration_lines.collected_rows import Ints
 from course_lib.read.training_logs.iteration_lines.names_and_values import Floats
@@ -24,7 +24,7 @@ _SHORT_SEARCH_BYTES = 4 << 20
 """Short words cost as much as all others: looked for here, and as long as no iteration is seen."""
 _REGION_LINES = {"arguments": 2000, "timers": 60}
 _MOST_REGIONS = {"arguments": 8, "timers": megatron_lines.MOST_TIMER_REPORTS}
-_STRANGERS = {"arguments": 40, "timers": 0}
+_MOST_FOREIGN_LINES = {"arguments": 40, "timers": 0}
 """More lines of other processes than this, in a row, end a table."""
 
 
@@ -61,7 +61,7 @@ class OtherLines:
     def begin(self, source: Source, number: int) -> None:
         self._source, self._file = source, number
         self._region: str | None = None
-        self._region_left = self._strangers = self._read_bytes = 0
+        self._region_left = self._foreign_lines = self._read_bytes = 0
 
     def read(self, piece: Piece, hits: Hits, first_needle: int, rows: LoggedIterations) -> None:
         """`hits` of `NEEDLES`, which the finder numbers from `first_needle`."""
@@ -108,7 +108,7 @@ class OtherLines:
             return False
         self._regions[region] += 1
         self._region, self._region_left = region, _REGION_LINES[region]
-        self._strangers = 0
+        self._foreign_lines = 0
         return True
 
     def _follow(self, block: bytes, start: int, line: int, rows: LoggedIterations) -> None:
@@ -118,10 +118,10 @@ class OtherLines:
             end = len(block) if end < 0 else end
             place = self._place(block, (start, end), line, rows)
             own = megatron_lines.region_line(self._region, self.tables, place.text, place)
-            self._strangers = 0 if own else self._strangers + 1
+            self._foreign_lines = 0 if own else self._foreign_lines + 1
             self._region_left -= 1
             over = self._region_left <= 0 or megatron_lines.region_ended(self._region, place.text)
-            if over or self._strangers > _STRANGERS[self._region]:
+            if over or self._foreign_lines > _MOST_FOREIGN_LINES[self._region]:
                 self._region = None
             start, line = end + 1, line + 1
 

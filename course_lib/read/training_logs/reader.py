@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from course_lib.read import lines
+from course_lib.read import files
+from course_lib.read.files import PathLike, Source
 from course_lib.read.large_files.file_pieces import Piece
 from course_lib.read.large_files.two_processes import searched
-from course_lib.read.lines import LineBuffer, PathLike, Source, Tail
+from course_lib.read.lines import LineBuffer, Tail
 from course_lib.read.training_logs.block_search import ITERATION_NEEDLES, TrainingSearch
 from course_lib.read.training_logs.iteration_lines.collected_rows import BlockPlace
 from course_lib.read.training_logs.iteration_lines.names_and_values import HEAD
@@ -108,6 +109,6 @@ class TrainingReader:
 def training_log(path: PathLike | Iterable[PathLike]) -> TrainingLog:
     """Reads a log file, a run folder, or a folder of per-rank files as one run."""
     reader = TrainingReader()
-    for source in lines.sources(path):
+    for source in files.sources(path):
         reader.read(source)
     return reader.result(last=True)

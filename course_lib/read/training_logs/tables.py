@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from course_lib.read import prefix
-from course_lib.read.lines import Source
+from course_lib.read.files import Source
 from course_lib.read.prefix import Prefix
 from course_lib.read.rows import Rows
 from course_lib.read.training_logs import result as shape

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from course_lib.read.lines import Source
+from course_lib.read.files import Source
 from course_lib.read.prefix import Prefix
 from course_lib.read.rows import as_integers
 from course_lib.read.training_logs.iteration_lines.collected_rows import IterationRows, attempts_of
