@@ -3,83 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import re
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 BLOCK_BYTES = 1 << 20
 LONGEST_LINE_BYTES = 4 << 20
 """A longer line is cut here: a file without any newline must not fill the memory."""
 
-PathLike = str | Path
 GZIP_MAGIC = b"\x1f\x8b"
-_LOG_SUFFIXES = {".log", ".out", ".err", ".txt", ".stdout", ".stderr", ".o", ".e", ""}
-_RANK_OF_NAME = (
-    re.compile(r"attempt_\d+/(\d+)/std(?:out|err)"),
-    re.compile(r"(?i)(?:^|[^a-z])(?:rank|task|worker|trainer)[-_.]?(\d+)(?=[^/\d]*$)"),
-    re.compile(r"(?:^|/)(\d+)\.(?:log|out|err|txt)(?:\.gz)?$"),
-)
-
-
-@dataclass(frozen=True)
-class Source:
-    """One file of a run, and what its name says about who wrote it."""
-
-    path: Path
-    rank: int | None = None
-
-    @property
-    def name(self) -> str:
-        return str(self.path)
-
-    @staticmethod
-    def unnamed() -> Source:
-        """For bytes that come from no file."""
-        return Source(Path())
-
-
-def sources(paths: PathLike | Iterable[PathLike]) -> list[Source]:
-    """The log files meant by a file, a folder or several of them, in natural order."""
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
-    found: list[Source] = []
-    for item in map(Path, given):
-        if item.is_dir():
-            found += [Source(path, _rank_of(path, item)) for path in _files_of(item)]
-        elif item.exists():
-            found.append(Source(item, _rank_of(item, item.parent) if len(given) > 1 else None))
-        else:
-            raise FileNotFoundError(f"no log at {item}; give a log file, a folder of them or a run")
-    return found
-
-
-def _files_of(folder: Path) -> list[Path]:
-    """A run folder has its `out.log`; any other folder is taken as one file per rank or node."""
-    if (folder / "out.log").is_file():
-        return [folder / "out.log"]
-    files = [path for path in folder.rglob("*") if path.is_file() and _is_log(path)]
-    return sorted(files, key=lambda path: natural(str(path.relative_to(folder))))
-
-
-def _is_log(path: Path) -> bool:
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    return suffix in _LOG_SUFFIXES or suffix[1:].isdigit() or suffix[:2] in (".o", ".e")
-
-
-def natural(text: str) -> list[tuple[int, int, str]]:
-    """Sort key under which `rank10` follows `rank9`."""
-    parts = re.findall(r"\d{1,18}|\D+", text)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
-
-
-def _rank_of(path: Path, folder: Path) -> int | None:
-    text = path.relative_to(folder).as_posix()
-    for pattern in _RANK_OF_NAME:
-        if match := pattern.search(text):
-            return int(match[1][:9])
-    return None
 
 
 def is_gzip(path: Path) -> bool:
@@ -140,10 +73,26 @@ def blocks(
             yield block
 
 
+def json_rows(path: Path, last_bytes: int | None = None) -> Iterator[Any]:
+    """One decoded line after the other; what is no JSON is passed over."""
+    import msgspec
+
+    decoder = msgspec.json.Decoder()
+    for block in blocks(path, last_bytes=last_bytes):
+        try:
+            yield from decoder.decode(b"[" + block.strip().replace(b"\n", b",") + b"]")
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            for line in block.split(b"\n"):
+                try:
+                    yield decoder.decode(line)
+                except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                    continue
+
+
 class Tail:
     """Follows a growing file: each `poll` gives the bytes that were added since the last one."""
 
-    def __init__(self, path: PathLike) -> None:
+    def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._offset = 0
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from course_lib import read
-from course_lib.read.link_times import fit_line
+from course_lib.read.measurements.link_times import fit_line
 
 
 def sample(source, destination, size, time, kind="point_to_point"):

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from course_lib import read
-from course_lib.read.ranges import Ranges, Timeline
+from course_lib.read.profiler_traces.time_ranges import Ranges, Timeline
 
 REAL = (
     "hta-a100-2rank-nccl-metadata.json.gz",

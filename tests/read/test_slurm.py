@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import read
-from course_lib.read.slurm_columns import nearest
-from course_lib.read.slurm_words import job_state, node_state, seconds
+from course_lib.read.slurm_output.states_and_times import job_state, node_state, seconds
+from course_lib.read.slurm_output.table_cells import nearest
 
 FACTS = {
     # file: kinds and numbers of rows of its tables

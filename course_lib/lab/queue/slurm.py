@@ -15,6 +15,7 @@ from pathlib import Path
 
 from course_lib.lab.errors import SlurmError
 from course_lib.lab.queue.states import Status, normal
+from course_lib.read.slurm_output.states_and_times import seconds
 
 UNIT = "\x1f"
 TIMEOUT_S = 60
@@ -181,15 +182,6 @@ def parse_accounting_line(line: str) -> tuple[int, str, Status] | None:
         source="sacct",
     )  # fmt: skip
     return int(number), name, status
-
-
-def seconds(clock: str) -> float | None:
-    """`1-02:03:04`, `02:03:04` or `3:04` in seconds; None for INVALID, UNLIMITED and the like."""
-    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(\.\d+)?", clock.strip())
-    if not found:
-        return None
-    days, hours, minutes, rest = (int(part or 0) for part in found.groups()[:4])
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + rest)
 
 
 def hint_for(said: str) -> str:

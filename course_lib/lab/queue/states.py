@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from course_lib.read.slurm_output.states_and_times import job_state
+
 UNKNOWN = "UNKNOWN"
 WAITING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED"})
 ENDED_WELL = frozenset({"COMPLETED"})
@@ -120,5 +122,4 @@ def explain(reason: str) -> str:
 
 def normal(state: str) -> str:
     """`CANCELLED by 1000` → CANCELLED, `CANCELLED+` → CANCELLED, `` → UNKNOWN."""
-    found = re.match(r"[A-Za-z_]+", state.strip())
-    return found[0].upper() if found else UNKNOWN
+    return job_state(state) or UNKNOWN

@@ -1,0 +1,106 @@
+"""Which files are meant by a file, a folder or several of them, and what their names say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+PathLike = str | Path
+_LOG_SUFFIXES = {".log", ".out", ".err", ".txt", ".stdout", ".stderr", ".o", ".e", ""}
+_RANK_OF_NAME = (
+    re.compile(r"attempt_\d+/(\d+)/std(?:out|err)"),
+    re.compile(r"(?i)(?:^|[^a-z])(?:rank|task|worker|trainer)[-_.]?(\d+)(?=[^/\d]*$)"),
+    re.compile(r"(?:^|/)(\d+)\.(?:log|out|err|txt)(?:\.gz)?$"),
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of a run, and what its name says about who wrote it."""
+
+    path: Path
+    rank: int | None = None
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    @staticmethod
+    def unnamed() -> Source:
+        """For bytes that come from no file."""
+        return Source(Path())
+
+
+def sources(paths: PathLike | Iterable[PathLike]) -> list[Source]:
+    """The log files meant by a file, a folder or several of them, in natural order."""
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    found: list[Source] = []
+    for item in map(Path, given):
+        if item.is_dir():
+            found += [Source(path, _rank_of(path, item)) for path in _files_of(item)]
+        elif item.exists():
+            found.append(Source(item, _rank_of(item, item.parent) if len(given) > 1 else None))
+        else:
+            raise FileNotFoundError(f"no log at {item}; give a log file, a folder of them or a run")
+    return found
+
+
+def _files_of(folder: Path) -> list[Path]:
+    """A run folder has its `out.log`; any other folder is taken as one file per rank or node."""
+    if (folder / "out.log").is_file():
+        return [folder / "out.log"]
+    files = [path for path in folder.rglob("*") if path.is_file() and _is_log(path)]
+    return sorted(files, key=lambda path: natural(str(path.relative_to(folder))))
+
+
+def _is_log(path: Path) -> bool:
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    return suffix in _LOG_SUFFIXES or suffix[1:].isdigit() or suffix[:2] in (".o", ".e")
+
+
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """Sort key under which `rank10` follows `rank9`."""
+    parts = re.findall(r"\d{1,18}|\D+", text)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+
+
+def _rank_of(path: Path, folder: Path) -> int | None:
+    text = path.relative_to(folder).as_posix()
+    for pattern in _RANK_OF_NAME:
+        if match := pattern.search(text):
+            return int(match[1][:9])
+    return None
+
+
+_RANK_OF_TRACE = re.compile(r"(?:^|[^a-z])rank[-_]?(\d{1,7})", re.IGNORECASE)
+
+
+def rank_of_trace(path: Path) -> int | None:
+    named = _RANK_OF_TRACE.search(path.name)
+    return int(named[1]) if named else None
+
+
+def found_files(
+    paths: PathLike | Iterable[PathLike],
+    folders: Iterable[str],
+    is_wanted: Callable[[Path], bool],
+    missing: str,
+) -> list[Path]:
+    """Files themselves, and those that are wanted (judged by their path within) in the first of
+    `folders` that a run folder has, else in the folder itself; `missing` is what to
+    say of a path where nothing is."""
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    found: list[Path] = []
+    for item in map(Path, given):
+        if item.is_dir():
+            folder = next((item / name for name in folders if (item / name).is_dir()), item)
+            inside = [file.relative_to(folder) for file in folder.rglob("*") if file.is_file()]
+            wanted = sorted(filter(is_wanted, inside), key=lambda file: natural(str(file)))
+            found += [folder / file for file in wanted]
+        elif item.exists():
+            found.append(item)
+        else:
+            raise FileNotFoundError(missing.format(item))
+    return found

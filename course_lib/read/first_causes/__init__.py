@@ -1,0 +1,1 @@
+"""`read.failure`: why a run failed, who was first, and what to try."""

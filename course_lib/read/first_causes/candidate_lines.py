@@ -1,0 +1,160 @@
+"""Which lines of a log are worth a closer look when it is about failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from course_lib.read import lines, prefix
+from course_lib.read.files import Source
+
+WORDS = tuple(
+    word.encode()
+    for word in [
+        "rror",
+        "xception",
+        "nterrupt",
+        "CANCELLED",
+        "ancelled",
+        "emory",
+        "oom",
+        "OOM",
+        "illed",
+        "imed out",
+        "imeout",
+        "IGKILL",
+        "IGTERM",
+        "IGABRT",
+        "IGSEGV",
+        "IGBUS",
+        "bort",
+        "egmentation",
+        "xit",
+        "NaN",
+        " nan",
+        "EADDRINUSE",
+        "lready in use",
+        "by peer",
+        "remote p",
+        "ismatch",
+        "DUE TO",
+        "No s",
+        "WARN",
+        "not known",
+        "found",
+        "ail",
+        "FAIL",
+        "divisible",
+        "multiple of",
+        "verflow",
+        "VERFLOW",
+        "tale file",
+        "ermission",
+        "quota",
+        "orld size",
+        "nvalid",
+        "violates",
+        "equested",
+        "closing signal",
+        "已杀死",
+        "StopIter",
+        "o module",
+        "AF_INET",
+        "SOCKET_IFNAME",
+        "uplicate",
+        "bad_alloc",
+        "core dumped",
+        "GPUs",
+        "atchdog",
+        "ABORT",
+        "NVIDIA driver",
+        "barrier",
+        "path prefix",
+        "inline_container",
+        "returned nan",
+    ]
+)
+"""A line without any of these is not looked at."""
+LONG_WORDS = (
+    b"Traceback (most recent call last)", b"out of memory", b"CANCELLED AT", b"oom-kill event",
+    b"oom_kill event", b"Watchdog caught collective", b"lready in use", b"Exited with exit code",
+    b"slurmstepd: error", b"DUE TO", b"found NaN", b"Root Cause (first", b"terminate called",
+)  # fmt: skip
+"""Looked for in the middle of a very long log."""
+EDGE_BYTES = 16 << 20
+BACK_BYTES = 64 << 10
+AHEAD_BYTES = 16 << 10
+_TRACEBACK = b"Traceback (most"
+_LONGEST_TRACEBACK_LINES = 300
+
+
+@dataclass(frozen=True)
+class Window:
+    """Bytes around the lines from `begin` to `end`: more before, to look back, some after."""
+
+    text: bytes
+    begin: int
+    end: int
+    line: int
+    words: tuple[bytes, ...]
+
+
+def windows(source: Source) -> Iterator[Window]:
+    size = 0 if lines.is_gzip(source.path) else source.path.stat().st_size
+    text, begin, line, read_bytes = b"", 0, 1, 0
+    for block in _then_nothing(lines.blocks(source.path)):
+        text, read_bytes = text + block, read_bytes + len(block)
+        end = len(text)
+        if block:
+            end = max(begin, text.rfind(b"\n", begin, max(begin, end - AHEAD_BYTES)) + 1)
+        edge = read_bytes <= EDGE_BYTES or size == 0 or size - read_bytes <= EDGE_BYTES
+        yield Window(text, begin, end, line, WORDS if edge else LONG_WORDS)
+        line += text.count(b"\n", begin, end)
+        cut = max(0, end - BACK_BYTES)
+        text, begin = text[cut:], end - cut
+
+
+def _then_nothing(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    yield from blocks
+    yield b""
+
+
+def candidates(window: Window) -> tuple[list[tuple[int, int]], set[int]]:
+    """(start, end) of lines with a word of interest; the starts of those that end a traceback."""
+    text = window.text
+    found: dict[int, int] = {}
+    ends: set[int] = set()
+    for word in window.words:
+        at = text.find(word, window.begin, window.end)
+        while at >= 0:
+            start = max(text.rfind(b"\n", window.begin, at) + 1, window.begin)
+            end = text.find(b"\n", at, window.end)
+            found[start] = end = window.end if end < 0 else end
+            at = text.find(word, end, window.end)
+    at = text.find(_TRACEBACK, max(0, window.begin - AHEAD_BYTES), window.end)
+    while at >= 0:
+        last = _last_line(text, at)
+        if last and window.begin <= last[0] < window.end:
+            found[last[0]] = last[1]
+            ends.add(last[0])
+        at = text.find(_TRACEBACK, at + 1, window.end)
+    return sorted(found.items()), ends
+
+
+def _last_line(text: bytes, at: int) -> tuple[int, int] | None:
+    """Where the traceback that begins at `at` ends: the next line of the same process that is
+    not indented."""
+    start = text.rfind(b"\n", 0, at) + 1
+    printer = prefix.parse(prefix.without_colours(text[start:at])).printer
+    for _ in range(_LONGEST_TRACEBACK_LINES):
+        start = text.find(b"\n", start) + 1
+        if not start:
+            return None
+        end = text.find(b"\n", start)
+        end = len(text) if end < 0 else end
+        line = prefix.without_colours(text[start : min(end, start + 400)])
+        who = prefix.parse(line)
+        head = line[: who.length]
+        if who.printer == printer and len(head) - len(head.rstrip(b" ")) < 2 and line.strip():
+            return start, end
+    return None

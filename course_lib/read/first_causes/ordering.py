@@ -1,0 +1,66 @@
+"""Which of the lines that tell of a failure is its cause, and which only follow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from course_lib.read.first_causes.rules.rule import REPORT
+from course_lib.read.first_causes.scanner import FailureLine, Scanner
+
+SURVIVED_AFTER = 3
+"""So many more iterations in the same log mean that an error was not the end."""
+BY_SCHEDULER = {"time_limit", "cancelled", "preempted", "node_failure"}
+_NEVER = (99.0,)
+"""A month that is later than all others."""
+
+
+def causes_first(scanner: Scanner) -> list[FailureLine]:
+    """Causes before consequences; then by time where several files must be compared.
+
+    What the run survived is left out.
+    """
+    lasting = [
+        event
+        for event in scanner.events
+        if scanner.iterations[event.source.name] - event.iterations < SURVIVED_AFTER
+    ]
+    timed = len({event.source.name for event in lasting}) > 1
+    waited = next((event for event in lasting if event.cause == "collective_timeout"), None)
+    if timed and waited is not None:
+        timeouts = [event for event in lasting if event.cause == "collective_timeout"]
+        waited = min(timeouts, key=lambda event: event.moment or _NEVER)
+    lasting = _without_bare_cancels(lasting)
+    keyed = [
+        (_tier(event, waited), (event.moment or _NEVER) if timed else (), number, event)
+        for number, event in enumerate(lasting)
+    ]
+    return [replace(event, tier=tier) for tier, _, _, event in sorted(keyed, key=lambda k: k[:3])]
+
+
+def _without_bare_cancels(events: list[FailureLine]) -> list[FailureLine]:
+    """Slurm's bare word of a cancelled step follows when a task has failed, or goes before the
+    word with the reason: then it is a report only."""
+    explained = any(event.cause in BY_SCHEDULER - {"cancelled"} for event in events)
+    failed: dict[str, int] = {}
+    for event in events:
+        if "task" in event.details:
+            failed.setdefault(event.source.name, event.line)
+    return [
+        replace(event, tier=REPORT)
+        if event.cause == "cancelled"
+        and (explained or failed.get(event.source.name, event.line) < event.line)
+        else event
+        for event in events
+    ]
+
+
+def _tier(event: FailureLine, waited: FailureLine | None) -> int:
+    """What comes after ranks waited in vain for minutes cannot be why they waited."""
+    if waited is None or event.tier >= REPORT or event.cause == "collective_timeout":
+        return event.tier
+    if event.source == waited.source:
+        late = event.line > waited.line
+    else:
+        known = event.moment and waited.moment
+        late = bool(known and event.moment > waited.moment)  # type: ignore[operator]
+    return REPORT if late else event.tier

@@ -1,0 +1,116 @@
+"""From the logs of a failed run: the first cause, who had it, what it means, what to try."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from course_lib.read import files
+from course_lib.read.files import PathLike
+from course_lib.read.first_causes.advice import TEXTS
+from course_lib.read.first_causes.details import complete
+from course_lib.read.first_causes.divergence import diverged
+from course_lib.read.first_causes.ordering import BY_SCHEDULER, causes_first
+from course_lib.read.first_causes.result import Failure
+from course_lib.read.first_causes.rules.rule import REPORT, ROOT
+from course_lib.read.first_causes.scanner import FailureLine, Scanner, node_of, rank_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_CONSEQUENCES = 50
+_OF_THE_LAUNCHER = {"killed", "crashed", "process_failed"}
+
+
+def scan(paths: PathLike | Iterable[PathLike]) -> Scanner:
+    scanner = Scanner()
+    for source in _sources(paths):
+        scanner.read(source)
+    return scanner
+
+
+def _sources(paths: PathLike | Iterable[PathLike]) -> list[files.Source]:
+    if isinstance(paths, str | os.PathLike):
+        return files.sources(paths)
+    given = [Path(path) for path in paths]
+    return files.sources([path for path in given if path.exists()] or given)
+
+
+def failure(paths: PathLike | Iterable[PathLike]) -> Failure | None:
+    """The first cause in one log, a folder, or the logs of all ranks and nodes of one run.
+
+    None where nothing failed as far as the logs tell.
+    """
+    scanner = scan(paths)
+    ordered = causes_first(scanner)
+    if ordered and ordered[0].tier == ROOT:
+        return _build(ordered, scanner)
+    if scanner.finished:
+        ordered = [event for event in ordered if event.cause in BY_SCHEDULER]
+    if ordered and ordered[0].tier < REPORT:
+        return _build(ordered, scanner)
+    return diverged(_sources(paths)) or (_build(ordered, scanner) if ordered else None)
+
+
+def failures(paths: PathLike | Iterable[PathLike]) -> pd.DataFrame:
+    """All that the logs report, the likely first cause first."""
+    import pandas as pd
+
+    scanner = scan(paths)
+    rows = [
+        {
+            "cause": event.cause,
+            "tier": event.tier,
+            "rank": rank_of(event, scanner),
+            "node": node_of(event, scanner),
+            "text": event.text,
+            "line": event.line,
+            "file": event.source.name,
+        }
+        for event in causes_first(scanner)
+    ]
+    table = pd.DataFrame(rows, columns=["cause", "tier", "rank", "node", "text", "line", "file"])
+    return table.astype({"rank": "Int64"})
+
+
+def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
+    first = ordered[0]
+    same = [event for event in ordered if event.cause == first.cause]
+    ranks = {rank for event in same if (rank := rank_of(event, scanner)) is not None}
+    rank = rank_of(first, scanner)
+    if rank is None and not scanner.root and first.cause not in BY_SCHEDULER:
+        found = _by_srun(first, scanner)
+        ranks |= set(found)
+        rank = next(iter(found), None)
+    if rank is None and scanner.root.get("rank", "").isdecimal():
+        rank = int(scanner.root["rank"])
+        ranks.add(rank)
+        if first.cause in _OF_THE_LAUNCHER:
+            code = scanner.exit_codes.get(rank)
+            ranks |= {other for other, its in scanner.exit_codes.items() if its == code}
+    rest = [event for event in ordered if event.cause != first.cause]
+    return Failure.of(
+        first.cause,
+        rank=rank,
+        ranks=tuple(sorted(ranks)),
+        node=node_of(first, scanner),
+        file=first.source.name,
+        line=first.line,
+        evidence=first.text,
+        details=complete(first, same, scanner),
+        consequences=tuple(_consequence(event, scanner) for event in rest[:MOST_CONSEQUENCES]),
+    )
+
+
+def _by_srun(first: FailureLine, scanner: Scanner) -> tuple[int, ...]:
+    """Who failed first as srun saw it, where the line itself does not say."""
+    follows = first.tier != ROOT and first.cause not in _OF_THE_LAUNCHER
+    return () if scanner.launcher or follows else scanner.failed_tasks
+
+
+def _consequence(event: FailureLine, scanner: Scanner) -> str:
+    rank = rank_of(event, scanner)
+    who = f"rank {rank}: " if rank is not None else ""
+    return f"line {event.line}: {who}{TEXTS[event.cause][0]}: {event.text[:200]}"

@@ -1,0 +1,1 @@
+"""`read.links` and `read.monitor`: what was measured beside a training run."""

@@ -1,0 +1,132 @@
+"""`read.monitor`: load of nodes, ranks and devices while a job ran, or still runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from course_lib.read import lines
+from course_lib.read.files import PathLike, found_files
+from course_lib.read.rows import as_integers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LOAD_COLUMNS = (
+    "node",
+    "time_s",
+    "cpu_percent",
+    "memory_used_bytes",
+    "memory_total_bytes",
+    "network_in_bytes_s",
+    "network_out_bytes_s",
+)
+RANK_COLUMNS = ("node", "rank", "pid", "time_s", "cpu_percent", "memory_bytes")
+DEVICE_COLUMNS = (
+    "node",
+    "device",
+    "time_s",
+    "utilisation_percent",
+    "memory_used_bytes",
+    "memory_total_bytes",
+    "power_w",
+    "temperature_c",
+)
+MOST_LOOKS = 2_000_000
+_COUNTERS = ("network_in_bytes", "network_out_bytes")
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """`time_s` counts from the first look of any node; rates are since the look before."""
+
+    load: pd.DataFrame
+    ranks: pd.DataFrame
+    devices: pd.DataFrame
+    start_unix_s: float | None = None
+    files: tuple[str, ...] = ()
+
+
+def monitor(path: PathLike | Iterable[PathLike], last_bytes: int | None = None) -> Monitor:
+    """A run folder, its `monitor` folder, or files of it. Nothing recorded yet is no error.
+
+    `last_bytes`: only about so many at the end of each file, for who looks once a second.
+    """
+    missing = "nothing was monitored at {}; give a run folder"
+    files = found_files(path, ("monitor",), _is_record, missing)
+    looks: list[dict[str, Any]] = []
+    for file in files:
+        for row in lines.json_rows(file, last_bytes):
+            if isinstance(row, dict) and _number(row.get("unix_s")) is not None:
+                row["node"] = str(row.get("node") or file.name.split(".")[0])
+                looks.append(row)
+            if len(looks) >= MOST_LOOKS:
+                break
+    looks.sort(key=lambda row: float(row["unix_s"]))
+    start = float(looks[0]["unix_s"]) if looks else None
+    return Monitor(
+        load=_load(looks, start or 0.0),
+        ranks=_inner(looks, "ranks", RANK_COLUMNS, start or 0.0),
+        devices=_inner(looks, "devices", DEVICE_COLUMNS, start or 0.0),
+        start_unix_s=start,
+        files=tuple(str(file) for file in files),
+    )
+
+
+def _is_record(path: Path) -> bool:
+    return ".jsonl" in path.name and len(path.parts) == 1
+
+
+def _number(value: Any) -> float | None:
+    plain = type(value) in (int, float) and abs(value) < 2**62  # so neither infinite nor NaN
+    return float(value) if plain else None
+
+
+def _load(looks: list[dict[str, Any]], start: float) -> pd.DataFrame:
+    import pandas as pd
+
+    before: dict[str, dict[str, Any]] = {}
+    rows = []
+    for look in looks:
+        row: dict[str, Any] = {"node": look["node"], "time_s": float(look["unix_s"]) - start}
+        for name in ("cpu_percent", "memory_used_bytes", "memory_total_bytes"):
+            row[name] = _number(look.get(name))
+        for name in _COUNTERS:
+            row[f"{name}_s"] = _rate(before.get(look["node"]), look, name)
+        before[look["node"]] = look
+        rows.append(row)
+    return pd.DataFrame(rows, columns=list(LOAD_COLUMNS))
+
+
+def _rate(earlier: dict[str, Any] | None, look: dict[str, Any], name: str) -> float | None:
+    """None at the first look, and where a counter began anew."""
+    if earlier is None:
+        return None
+    first, last = _number(earlier.get(name)), _number(look.get(name))
+    passed_s = float(look["unix_s"]) - float(earlier["unix_s"])
+    if first is None or last is None or last < first or passed_s <= 0:
+        return None
+    return (last - first) / passed_s
+
+
+def _inner(
+    looks: list[dict[str, Any]], what: str, columns: tuple[str, ...], start: float
+) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = []
+    for look in looks:
+        items = look.get(what)
+        for item in items if isinstance(items, list) else []:
+            if isinstance(item, dict):
+                values = {name: _number(item.get(name)) for name in columns}
+                place = {"node": look["node"], "time_s": float(look["unix_s"]) - start}
+                rows.append(values | place)
+    table = pd.DataFrame(rows, columns=list(columns))
+    for name in columns:
+        whole = name in ("rank", "pid", "device")
+        if name != "node":
+            table[name] = as_integers(table[name]) if whole else table[name].astype(float)
+    return table

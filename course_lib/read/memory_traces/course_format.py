@@ -1,0 +1,157 @@
+"""The memory traces that the course's own programs write (see CONTRIBUTING.md)."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from course_lib.read import lines
+from course_lib.read.memory_traces.timeline import (
+    Block,
+    MemoryTimeline,
+    PhaseRow,
+    alive_at,
+    phase_table,
+    steps_from_changes,
+)
+
+FORMAT = "course-memory-1"
+MOST_CATEGORIES = 64
+MOST_EVENTS = 20_000_000
+LARGEST = 2**60
+
+
+class _Events:
+    """Changes, phases and levels of one file."""
+
+    def __init__(self, categories: int) -> None:
+        self.categories = categories
+        self.time: list[float] = []
+        self.category: list[int] = []
+        self.change: list[int] = []
+        self.alive: dict[int, tuple[float, int, int]] = {}
+        self.blocks: list[tuple[int, int, int, float, float]] = []
+        self.open: dict[tuple[str, int | None, int | None, int | None], float] = {}
+        self.phases: list[PhaseRow] = []
+        self.levels: list[tuple[float, int]] = []
+        self.last = 0.0
+
+    def add(self, row: list[Any]) -> None:
+        """Rows of the wrong form are passed over."""
+        kind, time, *rest = row
+        if not _is_number(time):
+            return
+        self.last = max(self.last, float(time))
+        if kind == "alloc" and len(rest) == 3 and all(map(_is_size, rest)):
+            self._allocate(float(time), *rest)
+        elif kind == "free" and len(rest) == 1 and _is_size(rest[0]):
+            self._free(float(time), rest[0])
+        elif kind in ("begin", "end") and len(rest) in (3, 4):
+            self._phase(kind, float(time), *rest)
+        elif kind == "level" and len(rest) == 1 and _is_size(rest[0]):
+            self.levels.append((float(time), rest[0]))
+
+    def _allocate(self, time: float, block: int, size_bytes: int, category: int) -> None:
+        if category < self.categories and len(self.time) < MOST_EVENTS:
+            self._free(time, block)
+            self.alive[block] = time, size_bytes, category
+            self._change(time, category, size_bytes)
+
+    def _free(self, time: float, block: int) -> None:
+        if (known := self.alive.pop(block, None)) is not None:
+            begun, size_bytes, category = known
+            self.blocks.append((block, size_bytes, category, begun, time))
+            self._change(time, category, -size_bytes)
+
+    def _change(self, time: float, category: int, size_bytes: int) -> None:
+        self.time.append(time)
+        self.category.append(category)
+        self.change.append(size_bytes)
+
+    def _phase(
+        self,
+        kind: str,
+        time: float,
+        name: object,
+        step: object,
+        micro_batch: object,
+        chunk: object = None,
+    ) -> None:
+        key = (str(name)[:40], _maybe(step), _maybe(micro_batch), _maybe(chunk))
+        if kind == "begin" and len(self.open) < 100_000:
+            self.open[key] = time
+        elif kind == "end" and (begun := self.open.pop(key, None)) is not None:
+            self.phases.append((*key, begun, time))
+
+    def close(self) -> None:
+        """What is open at the end of the file lasts until its last event."""
+        for key, begun in self.open.items():
+            self.phases.append((*key, begun, self.last))
+        for block, (begun, size_bytes, category) in self.alive.items():
+            self.blocks.append((block, size_bytes, category, begun, math.inf))
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and abs(value) < LARGEST  # type: ignore[arg-type]
+
+
+def _is_size(value: object) -> bool:
+    return type(value) is int and 0 <= value < LARGEST
+
+
+def _maybe(value: object) -> int | None:
+    return value if type(value) is int and abs(value) < LARGEST else None
+
+
+def read_course_trace(path: Path) -> MemoryTimeline | None:
+    """None where the first line is not the header of this format."""
+    rows = lines.json_rows(path)
+    header = next(rows, None)
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        return None
+    given = header.get("categories")
+    names = (
+        tuple(str(name)[:60] for name in given[:MOST_CATEGORIES]) if isinstance(given, list) else ()
+    )
+    names = tuple(dict.fromkeys(names)) or ("allocated",)
+    events = _Events(len(names))
+    for row in rows:
+        if isinstance(row, list) and len(row) >= 3:
+            events.add(row)
+    events.close()
+    return _timeline(path, header, names, events)
+
+
+def _timeline(
+    path: Path, header: dict[str, Any], names: tuple[str, ...], events: _Events
+) -> MemoryTimeline:
+    import pandas as pd
+
+    time, levels = steps_from_changes(events.time, events.category, events.change, len(names))
+    total = levels.sum(axis=1)
+    peak = float(time[int(total.argmax())]) if len(time) else 0.0
+    blocks: list[Block] = [
+        (block, size, names[kind], begun, freed, None)
+        for block, size, kind, begun, freed in events.blocks
+    ]
+    layout = header.get("layout")
+    sizes = layout.items() if isinstance(layout, dict) else ()
+    return MemoryTimeline(
+        rank=_maybe(header.get("rank")),
+        node=str(header["node"]) if header.get("node") is not None else None,
+        device=str(header.get("device", "")),
+        source=str(path),
+        categories=names,
+        time_us=time,
+        bytes_by_category=levels,
+        phases=phase_table(events.phases, time, np.asarray(total, np.int64)),
+        level=pd.DataFrame(events.levels, columns=["time_us", "bytes"]),
+        blocks=alive_at(peak, blocks),
+        limit_bytes=_maybe(header.get("limit_bytes")),
+        layout={str(name): size for name, size in sizes if type(size) is int},
+        note=str(header.get("note") or ""),
+        start_unix_ns=_maybe(header.get("start_unix_ns")),
+    )

@@ -1,0 +1,83 @@
+"""`read.memory`: any of the forms in which memory over time is written, one file or a folder."""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from course_lib.read import lines
+from course_lib.read.files import PathLike, found_files, rank_of_trace
+from course_lib.read.memory_traces.course_format import FORMAT, read_course_trace
+from course_lib.read.memory_traces.cuda_snapshot import RefusedError, read_snapshot
+from course_lib.read.memory_traces.timeline import Memory, MemoryTimeline
+from course_lib.read.memory_traces.torch_profiler import from_trace, read_raw
+from course_lib.read.profiler_traces.trace_file import read_trace
+
+_SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".pickle", ".pkl", ".raw.gz", ".raw")
+
+
+def memory(path: PathLike | Iterable[PathLike]) -> Memory:
+    """Memory traces of the course, profiler traces, raw timelines and CUDA snapshots.
+
+    A run folder is read from its `memory` folder, else from its `profile` folder.
+    """
+    timelines: list[MemoryTimeline] = []
+    notes: list[str] = []
+    missing = "no memory trace at {}; give a file or a run folder"
+    for file in found_files(path, ("memory", "profile"), _is_trace, missing):
+        try:
+            found = _read(file)
+        except (pickle.UnpicklingError, RefusedError) as error:
+            notes.append(f"{file}: {error}")
+            continue
+        if not found:
+            notes.append(f"{file}: no memory is recorded in it")
+        timelines += found
+    timelines.sort(key=lambda item: (item.rank is None, item.rank or 0, item.source, item.device))
+    return Memory(tuple(timelines), tuple(notes))
+
+
+def _is_trace(path: Path) -> bool:
+    return path.name.endswith(_SUFFIXES)
+
+
+def _read(path: Path) -> list[MemoryTimeline]:
+    head = _head(path)
+    if FORMAT.encode() in head.split(b"\n", 1)[0]:
+        found = read_course_trace(path)
+        return [found] if found else []
+    if head[:1] == b"\x80" or path.suffix in (".pickle", ".pkl"):
+        return _snapshot(path)
+    if head.lstrip()[:1] in (b"{", b"["):
+        if head.lstrip()[1:].lstrip()[:1] == b"[":
+            raw = read_raw(path)
+            return [raw] if raw else []
+        return _profiler_trace(path)
+    return []
+
+
+def _profiler_trace(path: Path) -> list[MemoryTimeline]:
+    """A trace of a run with one rank does not state it; then its file name may."""
+    rank = rank_of_trace(path)
+    found = from_trace(read_trace(path))
+    return [replace(item, rank=rank) if item.rank is None else item for item in found]
+
+
+def _snapshot(path: Path) -> list[MemoryTimeline]:
+    try:
+        return read_snapshot(path)
+    except pickle.UnpicklingError:
+        raise
+    except Exception as error:  # a damaged pickle may raise anything at all
+        raise pickle.UnpicklingError(f"the snapshot is damaged ({type(error).__name__})") from error
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with lines.open_any(path) as file:
+            return file.read(4096)
+    except (EOFError, OSError, zlib.error):
+        return b""

@@ -1,0 +1,192 @@
+"""Memory of one rank and device over time, and what its peak was made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+PHASE_COLUMNS = ("phase", "step", "micro_batch", "begin_us", "end_us", "peak_bytes", "chunk")
+# Name, step, micro-batch, chunk of the rank's layers, begin and end in microseconds.
+PhaseRow = tuple[str, int | None, int | None, int | None, float, float]
+BLOCK_COLUMNS = ("block", "size_bytes", "category", "allocated_us", "freed_us", "where")
+# Name, size, category, from and until when in microseconds, source line.
+Block = tuple[int, int, str, float, float, str | None]
+LEVEL_COLUMNS = ("time_us", "bytes")
+RESERVED_COLUMNS = ("time_us", "reserved_bytes")
+MOST_BLOCKS = 10_000
+FRAGMENT_COLUMNS = ("address", "size_bytes", "free_bytes", "largest_free_bytes")
+
+
+def empty_table(columns: Sequence[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(columns=list(columns))
+
+
+@dataclass(frozen=True)
+class MemoryTimeline:
+    """A step function: from `time_us[i]` on, `bytes_by_category[i]` are in use.
+
+    `level` is what the allocator itself counts, `reserved` what it holds from the device, where
+    the source tells. `blocks` lists what was alive at the peak, largest first.
+    """
+
+    device: str
+    source: str
+    categories: tuple[str, ...]
+    time_us: Floats
+    bytes_by_category: Ints
+    rank: int | None = None
+    node: str | None = None
+    phases: pd.DataFrame = field(default_factory=partial(empty_table, PHASE_COLUMNS))
+    level: pd.DataFrame = field(default_factory=partial(empty_table, LEVEL_COLUMNS))
+    reserved: pd.DataFrame = field(default_factory=partial(empty_table, RESERVED_COLUMNS))
+    fragments: pd.DataFrame = field(default_factory=partial(empty_table, FRAGMENT_COLUMNS))
+    blocks: pd.DataFrame = field(default_factory=partial(empty_table, BLOCK_COLUMNS))
+    limit_bytes: int | None = None
+    layout: dict[str, int] = field(default_factory=dict)
+    note: str = ""
+    start_unix_ns: int | None = None
+
+    @property
+    def total_bytes(self) -> Ints:
+        return np.asarray(self.bytes_by_category.sum(axis=1), np.int64)
+
+    @property
+    def _peak(self) -> int | None:
+        return int(self.total_bytes.argmax()) if len(self.time_us) else None
+
+    @property
+    def peak_bytes(self) -> int:
+        return 0 if self._peak is None else int(self.total_bytes[self._peak])
+
+    @property
+    def peak_time_us(self) -> float | None:
+        return None if self._peak is None else float(self.time_us[self._peak])
+
+    @property
+    def peak_composition(self) -> dict[str, int]:
+        if self._peak is None:
+            return dict.fromkeys(self.categories, 0)
+        row = self.bytes_by_category[self._peak].tolist()
+        return dict(zip(self.categories, row, strict=True))
+
+    @property
+    def table(self) -> pd.DataFrame:
+        import pandas as pd
+
+        columns: dict[str, Any] = {"time_us": self.time_us}
+        for number, name in enumerate(self.categories):
+            columns[f"{name}_bytes"] = self.bytes_by_category[:, number]
+        return pd.DataFrame(columns | {"total_bytes": self.total_bytes})
+
+    def at(self, time_us: float) -> dict[str, int]:
+        """Bytes of each category in use at a time."""
+        row = int(np.searchsorted(self.time_us, time_us, "right")) - 1
+        if row < 0:
+            return dict.fromkeys(self.categories, 0)
+        return dict(zip(self.categories, self.bytes_by_category[row].tolist(), strict=True))
+
+    def downsample(self, points: int) -> tuple[Floats, Ints]:
+        """At most `points` rows (four or more) that keep the ends, and the highest and lowest total
+        of each stretch: a peak never gets lost in a drawing."""
+        rows = len(self.time_us)
+        if rows <= max(points, 4):
+            return self.time_us, self.bytes_by_category
+        total = self.total_bytes
+        stretches = np.array_split(np.arange(1, rows - 1), max((points - 2) // 2, 1))
+        kept = {0, rows - 1}
+        for stretch in stretches:
+            if len(stretch):
+                kept.add(int(stretch[total[stretch].argmax()]))
+                kept.add(int(stretch[total[stretch].argmin()]))
+        chosen = np.array(sorted(kept))
+        return self.time_us[chosen], self.bytes_by_category[chosen]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Timelines of all ranks and devices; `notes` says what could not be read, and why."""
+
+    ranks: tuple[MemoryTimeline, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[MemoryTimeline]:
+        return iter(self.ranks)
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def __getitem__(self, rank: int) -> MemoryTimeline:
+        for timeline in self.ranks:
+            if timeline.rank == rank:
+                return timeline
+        known = [timeline.rank for timeline in self.ranks]
+        raise KeyError(f"no memory trace of rank {rank}; there are traces of ranks {known}")
+
+    @property
+    def peaks(self) -> pd.DataFrame:
+        import pandas as pd
+
+        first = ["rank", "node", "device", "peak_bytes", "peak_time_us", "limit_bytes"]
+        rows = [
+            {name: getattr(item, name) for name in first}
+            | {f"{name}_bytes": size for name, size in item.peak_composition.items()}
+            for item in self.ranks
+        ]
+        table = pd.DataFrame(rows)
+        return table.reindex(columns=list(dict.fromkeys([*first, *table.columns])))
+
+
+def steps_from_changes(
+    time_us: Sequence[float] | Floats, category: Sequence[int] | Ints, change: Any, categories: int
+) -> tuple[Floats, Ints]:
+    """The step function of changes by category; what happens at one time is one step."""
+    time = np.asarray(time_us, np.float64)
+    order = np.argsort(time, kind="stable")
+    time = time[order]
+    by_category = np.zeros((len(time), categories), np.int64)
+    by_category[np.arange(len(time)), np.asarray(category, np.int64)[order]] = np.asarray(
+        change, np.int64
+    )[order]
+    running = np.cumsum(by_category, axis=0)
+    last = np.concatenate((time[1:] != time[:-1], [True])) if len(time) else np.zeros(0, np.bool_)
+    return time[last], running[last]
+
+
+def phase_table(phases: list[PhaseRow], time_us: Floats, total: Ints) -> pd.DataFrame:
+    """Phases with the highest total that was in use during each."""
+    import pandas as pd
+
+    rows = []
+    for name, step, micro_batch, chunk, begin, end in sorted(phases, key=lambda item: item[4]):
+        first = max(int(np.searchsorted(time_us, begin, "right")) - 1, 0)
+        last = int(np.searchsorted(time_us, end, "right"))
+        peak = int(total[first:last].max()) if last > first else 0
+        rows.append((name, step, micro_batch, begin, end, peak, chunk))
+    table = pd.DataFrame(rows, columns=list(PHASE_COLUMNS))
+    return table.astype({"step": "Int64", "micro_batch": "Int64", "chunk": "Int64"})
+
+
+def alive_at(time_us: float, blocks: Sequence[Block]) -> pd.DataFrame:
+    """The largest blocks that were there at a time; of one that outlived the record it is unknown
+    when it was freed."""
+    import pandas as pd
+
+    alive = sorted((one for one in blocks if one[3] <= time_us < one[4]), key=lambda one: -one[1])
+    rows = [
+        (*block, None if freed == math.inf else freed, where)
+        for *block, freed, where in alive[:MOST_BLOCKS]
+    ]
+    return pd.DataFrame(rows, columns=list(BLOCK_COLUMNS))

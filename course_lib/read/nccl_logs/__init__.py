@@ -1,0 +1,1 @@
+"""`read.nccl`: communicators, channels and rings, from what NCCL printed."""

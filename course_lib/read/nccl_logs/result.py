@@ -1,0 +1,148 @@
+"""What is found in NCCL's log; see `reader.py` for how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COMMUNICATOR_COLUMNS = (
+    "communicator",
+    "label",
+    "size",
+    "ranks_seen",
+    "nodes",
+    "channels",
+    "algorithm",
+    "init",
+)
+RANK_COLUMNS = ("communicator", "rank", "host", "pid", "cuda_device", "nvml_device", "bus_id")
+CHANNEL_COLUMNS = (
+    "communicator",
+    "channel",
+    "source",
+    "destination",
+    "source_device",
+    "destination_device",
+    "direction",
+    "transport",
+    "raw",
+    "nic",
+    "gdrdma",
+    "through",
+    "host",
+    "line",
+)
+RING_COLUMNS = ("communicator", "channel", "order", "truncated", "line")
+TREE_COLUMNS = ("communicator", "channel", "rank", "parent", "children", "line")
+WARNING_COLUMNS = ("host", "rank", "text", "where", "severity", "meaning", "line", "file")
+OPERATION_COLUMNS = ("operation", "size_bytes", "algorithm", "protocol", "count")
+TEST_COLUMNS = (
+    "size_bytes",
+    "count",
+    "dtype",
+    "redop",
+    "root",
+    "out_time_us",
+    "out_algbw_gb_s",
+    "out_busbw_gb_s",
+    "out_wrong",
+    "in_time_us",
+    "in_algbw_gb_s",
+    "in_busbw_gb_s",
+    "in_wrong",
+    "line",
+)
+
+
+@dataclass(frozen=True)
+class NcclLog:
+    """Communicators, who is in them, and over what they talk.
+
+    Ranks are those of the communicator. `channels` has one row for each `a -> b via …` line: inside
+    a node the sender prints it, between nodes both ends do (`direction`). `simulated` describes
+    the cluster of a log that `plan.nccl_log` wrote; it is empty for what NCCL printed.
+    """
+
+    library: str
+    versions: tuple[str, ...]
+    hosts: tuple[str, ...]
+    network: str | None
+    environment: dict[str, str]
+    communicators: pd.DataFrame
+    ranks: pd.DataFrame
+    channels: pd.DataFrame
+    rings: pd.DataFrame
+    trees: pd.DataFrame
+    warnings: pd.DataFrame
+    operations: pd.DataFrame
+    tests: pd.DataFrame
+    average_bus_bandwidth_gb_s: float | None = None
+    simulated: str = ""
+    lines: int = 0
+    files: tuple[str, ...] = field(default=())
+
+    @property
+    def transports(self) -> dict[str, int]:
+        """Lines of each transport as printed."""
+        counts = self.channels["raw"].value_counts()
+        return {str(name): int(count) for name, count in counts.items() if count}
+
+    @property
+    def world_size(self) -> int | None:
+        """Size of the largest communicator."""
+        sizes = self.communicators["size"].dropna()
+        return None if sizes.empty else int(sizes.max())
+
+    def largest(self) -> int | None:
+        """The communicator that spans the most ranks: usually the whole job."""
+        known = self.communicators.dropna(subset=["size"])
+        if known.empty:
+            return None
+        lines = self.channels["communicator"].value_counts()
+        known = known.assign(links=known["communicator"].map(lines).fillna(0))
+        order = known.sort_values(["size", "links"], ascending=False, kind="stable")
+        return int(order["communicator"].iloc[0])
+
+    def _links(self, communicator: int | None) -> pd.DataFrame:
+        import pandas as pd
+
+        chosen = self.largest() if communicator is None else communicator
+        rows = self.channels
+        rows = rows if chosen is None else rows[rows["communicator"] == chosen]
+        rows = rows[rows["source"] != rows["destination"]]  # CollNet: to the switch
+        both = rows["direction"].astype(object)
+        twice = rows[both == "receive"]
+        rest = rows[both != "receive"]
+        sent = set(zip(rest["channel"], rest["source"], rest["destination"], strict=True))
+        keys = zip(twice["channel"], twice["source"], twice["destination"], strict=True)
+        return pd.concat([rest, twice[[key not in sent for key in keys]]])
+
+    def matrix(self, communicator: int | None = None) -> pd.DataFrame:
+        """Transport from each rank (row) to each rank (column); empty where there is none."""
+        links = self._links(communicator)
+        text = links["transport"].astype(str)
+        table = (
+            links.assign(transport=text)
+            .groupby(["source", "destination"])["transport"]
+            .agg(lambda names: " + ".join(sorted(set(names))))
+            .unstack(fill_value="")
+        )
+        return self._square(table, communicator, "")
+
+    def counts(self, communicator: int | None = None) -> pd.DataFrame:
+        """Number of channels from each rank (row) to each rank (column)."""
+        links = self._links(communicator)
+        table = links.groupby(["source", "destination"]).size().unstack(fill_value=0)
+        return self._square(table, communicator, 0)
+
+    def _square(self, table: pd.DataFrame, communicator: int | None, empty: Any) -> pd.DataFrame:
+        chosen = self.largest() if communicator is None else communicator
+        ranks = set(table.index) | set(table.columns)
+        known = self.ranks[self.ranks["communicator"] == chosen]["rank"].dropna()
+        order = sorted({int(rank) for rank in ranks | set(known)})
+        return table.reindex(index=order, columns=order, fill_value=empty).rename_axis(
+            index="source", columns="destination"
+        )

@@ -1,0 +1,1 @@
+"""`read.profile`: where the time of a step goes, from PyTorch's profiler traces."""

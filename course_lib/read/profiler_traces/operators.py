@@ -1,0 +1,241 @@
+"""Operators, kernels and named ranges of one trace, added up by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.read.profiler_traces.step_times import (
+    COLLECTIVE_NAMES,
+    Kinds,
+    is_communication,
+    step_number,
+)
+from course_lib.read.profiler_traces.trace_file import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+TENSOR_CORE_KERNELS = (
+    "h884", "s884", "h1688", "s1688", "c1688", "hmma", "i8816", "16816", "gmma", "tensorop",
+    "dgrad_1x1_stride_2x2", "first_layer_wgrad_kernel", "conv1x1", "conv2d_c1_k1",
+    "direct_group", "xmma_implicit_gemm", "xmma_sparse_conv", "xmma_gemm", "xmma_sparse_gemm",
+    "xmma_warp_specialized_implicit_gemm",
+)  # fmt: skip
+"""Parts of the names of kernels that compute on Tensor Cores: sizes of their instructions."""
+_ELIGIBLE = {
+    "addmm", "addmm_", "addbmm", "baddbmm", "bmm", "matmul", "mm", "mv", "addmv", "linear",
+    "_convolution", "convolution", "conv1d", "conv2d", "conv3d", "cudnn_convolution",
+    "convolution_backward", "cudnn_convolution_backward", "_thnn_fused_lstm_cell", "lstm_cell",
+    "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
+}  # fmt: skip
+OPERATOR_COLUMNS = (
+    "name",
+    "calls",
+    "host_self_us",
+    "host_total_us",
+    "device_self_us",
+    "device_total_us",
+    "tensor_core_eligible",
+    "tensor_core_us",
+)
+KERNEL_COLUMNS = (
+    "name",
+    "calls",
+    "total_us",
+    "mean_us",
+    "max_us",
+    "min_us",
+    "tensor_core",
+    "communication",
+)
+
+
+def on_tensor_cores(name: str) -> bool:
+    return any(part in name for part in TENSOR_CORE_KERNELS)
+
+
+def is_eligible(name: str) -> bool:
+    """Operators that could use Tensor Cores in a lower precision."""
+    return name.startswith("aten::") and name[6:] in _ELIGIBLE
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Host events of all threads, each after its parent; `parent` is -1 at the top."""
+
+    rows: Ints
+    parent: Ints
+
+
+def tree_of(trace: Trace, kinds: Kinds) -> Tree:
+    """Nesting by time, thread by thread; of two that begin together the longer one is outside."""
+    host = np.flatnonzero(kinds.operator | kinds.step | kinds.collective)
+    host = host[~trace.of_category("gpu_user_annotation")[host]]
+    order = np.lexsort((-trace.end_us[host], trace.start_us[host], trace.thread[host]))
+    rows = host[order]
+    parent = np.full(len(rows), -1, np.int64)
+    starts, ends = trace.start_us[rows].tolist(), trace.end_us[rows].tolist()
+    threads = trace.thread[rows].tolist()
+    stack: list[int] = []
+    for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        while stack and (
+            threads[stack[-1]] != threads[number]
+            or ends[stack[-1]] <= start
+            or ends[stack[-1]] < end
+        ):
+            stack.pop()
+        if stack:
+            parent[number] = stack[-1]
+        stack.append(number)
+    return Tree(rows, parent)
+
+
+def operator_table(trace: Trace, kinds: Kinds) -> pd.DataFrame:
+    import pandas as pd
+
+    tree = tree_of(trace, kinds)
+    duration = trace.duration_us[tree.rows]
+    inner = np.zeros(len(duration))
+    nested = tree.parent >= 0
+    np.add.at(inner, tree.parent[nested], duration[nested])
+    device, tensor = _device_time(trace, kinds, tree)
+    whole = _with_children(device, tree.parent)
+    chosen = kinds.operator[tree.rows] & ~trace.of_name(_is_wrapper)[tree.rows]
+    once = ~_repeated(trace, kinds, tree)
+    frame = pd.DataFrame(
+        {
+            "code": trace.name[tree.rows][chosen],
+            "calls": once[chosen].astype(np.int64),
+            "host_self_us": (duration - inner)[chosen],
+            "host_total_us": (duration * once)[chosen],
+            "device_self_us": device[chosen],
+            "device_total_us": (whole * once)[chosen],
+            "tensor_core_us": tensor[chosen],
+        }
+    )
+    table = frame.groupby("code", as_index=False).sum()
+    table["name"] = [trace.names[code] for code in table["code"]]
+    table["tensor_core_eligible"] = [is_eligible(name) for name in table["name"]]
+    table = table.sort_values(["device_self_us", "host_self_us"], ascending=False)
+    return table[list(OPERATOR_COLUMNS)].reset_index(drop=True)
+
+
+def _repeated(trace: Trace, kinds: Kinds, tree: Tree) -> npt.NDArray[np.bool_]:
+    """An operator that is the only thing inside one of the same name is counted with it."""
+    found = np.zeros(len(tree.rows), np.bool_)
+    inside = np.flatnonzero(tree.parent >= 0)
+    above = tree.parent[inside]
+    alone = np.bincount(above, minlength=len(tree.rows))[above] == 1
+    operator, name = kinds.operator[tree.rows], trace.name[tree.rows]
+    same = (name[inside] == name[above]) & operator[inside] & operator[above]
+    found[inside] = alone & same
+    return found
+
+
+def _is_wrapper(name: str) -> bool:
+    """Names that stand for more than one operator."""
+    return name.startswith(("Optimizer.", "enumerate(Data", "DistributedDataParallel."))
+
+
+def _device_time(trace: Trace, kinds: Kinds, tree: Tree) -> tuple[Floats, Floats]:
+    """Time on the device of what each operator launched itself, and of that on Tensor Cores."""
+    device, tensor = np.zeros(len(tree.rows)), np.zeros(len(tree.rows))
+    launched = np.flatnonzero((kinds.kernel | kinds.memcpy | kinds.memset) & (trace.external > 0))
+    if not len(launched) or not len(tree.rows):
+        return device, tensor
+    ids = trace.external[tree.rows]
+    order = np.argsort(ids, kind="stable")
+    place = np.minimum(np.searchsorted(ids[order], trace.external[launched]), len(ids) - 1)
+    owner = order[place]
+    known = ids[owner] == trace.external[launched]
+    time = trace.duration_us[launched]
+    np.add.at(device, owner[known], time[known])
+    cores = trace.of_name(on_tensor_cores)[launched] & kinds.kernel[launched] & known
+    np.add.at(tensor, owner[cores], time[cores])
+    return device, tensor
+
+
+def _with_children(own: Floats, parent: Ints) -> Floats:
+    whole, above = own.tolist(), parent.tolist()
+    for number in range(len(whole) - 1, -1, -1):
+        if above[number] >= 0 and whole[number]:
+            whole[above[number]] += whole[number]
+    return np.array(whole)
+
+
+def kernel_table(trace: Trace, kinds: Kinds) -> pd.DataFrame:
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {"code": trace.name[kinds.kernel], "duration_us": trace.duration_us[kinds.kernel]}
+    )
+    grouped = frame.groupby("code")["duration_us"]
+    table = grouped.agg(["count", "sum", "mean", "max", "min"]).reset_index()
+    table.columns = pd.Index(["code", "calls", "total_us", "mean_us", "max_us", "min_us"])
+    table["name"] = [trace.names[code] for code in table["code"]]
+    table["tensor_core"] = [on_tensor_cores(name) for name in table["name"]]
+    table["communication"] = [is_communication(name) for name in table["name"]]
+    table = table.sort_values("total_us", ascending=False)
+    return table[list(KERNEL_COLUMNS)].reset_index(drop=True)
+
+
+def range_table(trace: Trace) -> pd.DataFrame:
+    """What the program itself named (`record_function`)."""
+    import pandas as pd
+
+    chosen = trace.of_category("user_annotation") & ~trace.of_name(_is_internal)
+    frame = pd.DataFrame({"code": trace.name[chosen], "total_us": trace.duration_us[chosen]})
+    table = frame.groupby("code")["total_us"].agg(["count", "sum"]).reset_index()
+    table.columns = pd.Index(["code", "calls", "total_us"])
+    table["name"] = [trace.names[code] for code in table["code"]]
+    table = table.sort_values("total_us", ascending=False)
+    return table[["name", "calls", "total_us"]].reset_index(drop=True)
+
+
+def _is_internal(name: str) -> bool:
+    return step_number(name) is not None or name in COLLECTIVE_NAMES
+
+
+def collective_rows(trace: Trace, kinds: Kinds) -> list[dict[str, Any]]:
+    """Each communication in the order of time: kernels where there are any, else host events."""
+    kernels = kinds.kernel & trace.of_name(is_communication)
+    chosen = kernels if kernels.any() else kinds.collective
+    rows = []
+    for row in np.flatnonzero(chosen).tolist():
+        item = trace.collectives.get(row)
+        size = None
+        if item is not None and item.elements is not None:
+            size = item.elements * _BYTES.get(item.dtype or "", 4)
+        name = (
+            item.collective
+            if item is not None and item.collective
+            else trace.names[trace.name[row]]
+        )
+        begin = float(trace.start_us[row])
+        rows.append(
+            {
+                "name": name,
+                "begin_us": begin,
+                "duration_us": float(trace.duration_us[row]),
+                "size_bytes": size,
+            }
+        )
+    return rows
+
+
+_BYTES = {
+    "Float": 4,
+    "Half": 2,
+    "BFloat16": 2,
+    "Double": 8,
+    "Long": 8,
+    "Int": 4,
+    "Byte": 1,
+    "Char": 1,
+}

@@ -1,0 +1,157 @@
+"""What to try next, with the number that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from course_lib.read.profiler_traces.result import Profile
+
+MUCH_DATA_LOADING = 0.05
+MUCH_COMMUNICATION = 0.10
+LOW_UTILISATION = 0.50
+MUCH_SKEW = 0.10
+MUCH_WAITING = 0.05
+NEARLY_FULL = 0.90
+_FIRST = {"high": 0, "middle": 1, "low": 2}
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """`severity` is `high`, `middle` or `low`."""
+
+    title: str
+    evidence: str
+    advice: str
+    severity: str
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.evidence}. {self.advice}"
+
+
+def recommend(profile: Profile) -> tuple[Recommendation, ...]:
+    if profile.step_time.empty:
+        return ()
+    found = [
+        *_data(profile),
+        *_waiting(profile),
+        *_communication(profile),
+        *_utilisation(profile),
+        *_tensor_cores(profile),
+        *_memory(profile),
+        *_skew(profile),
+    ]
+    return tuple(sorted(found, key=lambda item: _FIRST[item.severity]))
+
+
+def _sums(profile: Profile) -> dict[str, float]:
+    sums = profile.overlap.drop(columns=["rank", "step"]).sum()
+    return {str(name): float(value) for name, value in sums.items()}
+
+
+def _data(profile: Profile) -> Iterator[Recommendation]:
+    sums = _sums(profile)
+    share = max(profile.share("dataloader"), sums["data_us"] / max(sums["total_us"], 1e-9))
+    if share > MUCH_DATA_LOADING:
+        yield Recommendation(
+            "Waiting for data",
+            f"{share:.1%} of the step time goes into the data loader",
+            "Give the loader more workers (num_workers), pin its memory, or prepare the data "
+            "beforehand.",
+            "high" if share > 2 * MUCH_DATA_LOADING else "middle",
+        )
+
+
+def _waiting(profile: Profile) -> Iterator[Recommendation]:
+    """Time in a collective beyond that of the rank that came last is waiting, not transfer."""
+    waits = profile.communication.groupby("rank")["synchronising_us"].sum(min_count=1).dropna()
+    total = _sums(profile)["total_us"]
+    if len(waits) < 2 or not total:
+        return
+    share = float((waits - waits.min()).sum()) / total
+    if share > MUCH_WAITING:
+        last = waits.index[int(waits.to_numpy().argmin())]
+        yield Recommendation(
+            "Ranks wait for another",
+            f"{share:.1%} of the step time is waiting for others to join a collective; rank {last} "
+            "waits least, so it comes last",
+            f"Look at what rank {last} does before: its data, its share of the work, its device.",
+            "high" if share > 2 * MUCH_WAITING else "middle",
+        )
+
+
+def _communication(profile: Profile) -> Iterator[Recommendation]:
+    sums = _sums(profile)
+    total = max(sums["total_us"], 1e-9)
+    exposed, whole = sums["exposed_communication_us"] / total, sums["communication_us"] / total
+    if exposed > MUCH_COMMUNICATION:
+        hidden = 1 - exposed / whole
+        yield Recommendation(
+            "Exposed communication",
+            f"{exposed:.1%} of the step time is communication that nothing hides "
+            f"({hidden:.0%} of all communication is hidden)",
+            "Send less often (gradient accumulation), less (a smaller type), or while computing "
+            "(buckets, prefetching); keep chatty groups inside a node.",
+            "high" if exposed > 2 * MUCH_COMMUNICATION else "middle",
+        )
+
+
+def _utilisation(profile: Profile) -> Iterator[Recommendation]:
+    share = profile.gpu_utilisation
+    if share is not None and share < LOW_UTILISATION:
+        yield Recommendation(
+            "The device waits for the host",
+            f"kernels run during {share:.1%} of the recorded time",
+            "Use larger batches or fewer, larger kernels (fused operators, torch.compile, CUDA "
+            "graphs); look for synchronising calls such as .item().",
+            "high" if share < LOW_UTILISATION / 2 else "middle",
+        )
+
+
+def _tensor_cores(profile: Profile) -> Iterator[Recommendation]:
+    able = any(_major(item) >= 7 for part in profile.parts for item in part.trace.devices)
+    operators = profile.operators
+    device = float(operators["device_self_us"].sum()) if len(operators) else 0.0
+    eligible = operators.loc[operators["tensor_core_eligible"].astype(bool), "device_self_us"].sum()
+    if able and profile.tensor_core_share == 0.0 and device and eligible / device > 0.05:
+        yield Recommendation(
+            "Tensor Cores stand idle",
+            f"operators that could use them take {eligible / device:.1%} of the device's time",
+            "Train in mixed precision (bfloat16 or float16), with sizes that are multiples of 8.",
+            "middle",
+        )
+
+
+def _major(device: dict[str, Any]) -> int:
+    """Compute capability; Tensor Cores came with 7.0."""
+    found = device.get("computeMajor")
+    return found if type(found) is int else 0
+
+
+def _memory(profile: Profile) -> Iterator[Recommendation]:
+    for item in profile.memory:
+        if item.limit_bytes and item.peak_bytes > NEARLY_FULL * item.limit_bytes:
+            yield Recommendation(
+                "Memory is nearly full",
+                f"rank {item.rank} uses {item.peak_bytes / item.limit_bytes:.1%} of "
+                f"{item.limit_bytes / 2**30:.1f} GiB on {item.device}",
+                "Use activation checkpointing, a smaller micro-batch, or shard the optimizer.",
+                "high",
+            )
+
+
+def _skew(profile: Profile) -> Iterator[Recommendation]:
+    if profile.skew.empty:
+        return
+    spread, mean = float(profile.skew["spread_us"].mean()), float(profile.skew["mean_us"].mean())
+    if mean and spread / mean > MUCH_SKEW:
+        slowest = profile.skew["slowest_rank"].mode().iloc[0]
+        yield Recommendation(
+            "Ranks are out of step",
+            f"the slowest rank (mostly {slowest}) computes {spread / mean:.1%} longer than the "
+            "fastest",
+            "Look for uneven work: pipeline stages, data of different length, a slower device.",
+            "middle",
+        )

@@ -1,0 +1,220 @@
+"""What a folder of profiler traces tells: one table for each question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course_lib.read.memory_traces.timeline import Memory
+from course_lib.read.memory_traces.torch_profiler import from_trace
+from course_lib.read.profiler_traces import operators, step_times
+from course_lib.read.profiler_traces.recommendations import Recommendation, recommend
+from course_lib.read.profiler_traces.spans import spans_of, utilisation
+from course_lib.read.profiler_traces.worker import Worker
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STEP_COLUMNS = ("rank", "worker", "step", "total_us", *(f"{role}_us" for role in step_times.ROLES))
+OVERLAP = (
+    "compute",
+    "communication",
+    "exposed_communication",
+    "overlapped",
+    "idle",
+    "data",
+    "total",
+)
+SPAN_COLUMNS = ("rank", "step", "name", "begin_us", "end_us", "category")
+COMMUNICATION_COLUMNS = (
+    "rank",
+    "name",
+    "calls",
+    "total_us",
+    "size_bytes",
+    "data_transfer_us",
+    "synchronising_us",
+)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Tables are worked out when they are asked for. Times are microseconds.
+
+    `step_time` uses the categories of torch-tb-profiler and agrees with it; `overlap` is the
+    course's own view (see `step_times.py`).
+    """
+
+    parts: tuple[Worker, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        return tuple(part.name for part in self.parts)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        return tuple(part.rank for part in self.parts)
+
+    @property
+    def device_kind(self) -> str:
+        names = {str(item.get("name")) for part in self.parts for item in part.trace.devices}
+        busy = any(part.kinds.kernel.any() for part in self.parts)
+        return ", ".join(sorted(names)) if names else "device" if busy else "cpu"
+
+    @property
+    def world_size(self) -> int | None:
+        sizes = [part.trace.distributed.get("world_size") for part in self.parts]
+        return max((size for size in sizes if type(size) is int), default=None)
+
+    @cached_property
+    def step_time(self) -> pd.DataFrame:
+        import pandas as pd
+
+        tables = []
+        for part in self.parts:
+            costs = step_times.breakdown(part.trace, part.kinds, part.steps)
+            table = pd.DataFrame({f"{name}_us": values for name, values in costs.items()})
+            table["rank"], table["worker"] = part.rank, part.name
+            table["step"] = [int(name) for name in part.steps.names]
+            tables.append(table)
+        return _joined(tables, STEP_COLUMNS)
+
+    @cached_property
+    def overlap(self) -> pd.DataFrame:
+        import pandas as pd
+
+        tables = []
+        for part in self.parts:
+            found = step_times.overlap(part.trace, part.kinds, part.steps)
+            table = pd.DataFrame({f"{name}_us": values for name, values in found.items()})
+            table["rank"], table["step"] = part.rank, [int(name) for name in part.steps.names]
+            tables.append(table)
+        return _joined(tables, ("rank", "step", *(f"{name}_us" for name in OVERLAP)))
+
+    @cached_property
+    def operators(self) -> pd.DataFrame:
+        tables = [
+            operators.operator_table(part.trace, part.kinds).assign(rank=part.rank)
+            for part in self.parts
+        ]
+        return _joined(tables, ("rank", *operators.OPERATOR_COLUMNS))
+
+    @cached_property
+    def kernels(self) -> pd.DataFrame:
+        tables = [
+            operators.kernel_table(part.trace, part.kinds).assign(rank=part.rank)
+            for part in self.parts
+        ]
+        return _joined(tables, ("rank", *operators.KERNEL_COLUMNS))
+
+    @cached_property
+    def ranges(self) -> pd.DataFrame:
+        tables = [operators.range_table(part.trace).assign(rank=part.rank) for part in self.parts]
+        return _joined(tables, ("rank", "name", "calls", "total_us"))
+
+    @cached_property
+    def communication(self) -> pd.DataFrame:
+        """The fastest rank of each collective shows how long the transfer took; what others spend
+        beyond that is waiting. With one rank there is nothing to compare with."""
+        import pandas as pd
+
+        tables = []
+        for part in self.parts:
+            rows = operators.collective_rows(part.trace, part.kinds)
+            table = pd.DataFrame(rows, columns=["name", "begin_us", "duration_us", "size_bytes"])
+            table["rank"], table["turn"] = part.rank, table.groupby("name").cumcount()
+            tables.append(table)
+        every = pd.concat(tables) if tables else pd.DataFrame()
+        if every.empty:
+            return pd.DataFrame(columns=list(COMMUNICATION_COLUMNS))
+        shortest = every.groupby(["name", "turn"])["duration_us"].transform("min")
+        shared = every.groupby(["name", "turn"])["rank"].transform("nunique") > 1
+        every["data_transfer_us"] = shortest.where(shared)
+        every["synchronising_us"] = (every["duration_us"] - shortest).where(shared)
+        every["size_bytes"] = pd.to_numeric(every["size_bytes"])
+        found = every.groupby(["rank", "name"], as_index=False).agg(
+            calls=("turn", "count"),
+            total_us=("duration_us", "sum"),
+            size_bytes=("size_bytes", lambda values: values.sum(min_count=1)),
+            data_transfer_us=("data_transfer_us", lambda values: values.sum(min_count=1)),
+            synchronising_us=("synchronising_us", lambda values: values.sum(min_count=1)),
+        )
+        return found[list(COMMUNICATION_COLUMNS)]
+
+    @cached_property
+    def skew(self) -> pd.DataFrame:
+        """How far ranks are apart in the time that they compute, step by step."""
+        import pandas as pd
+
+        busy = self.overlap.groupby(["step", "rank"])["compute_us"].sum().unstack("rank")
+        if busy.shape[1] < 2:
+            names = ["step", "fastest_rank", "slowest_rank", "spread_us", "mean_us"]
+            return pd.DataFrame(columns=names)
+        busy = busy.dropna()
+        return pd.DataFrame(
+            {
+                "step": busy.index,
+                "fastest_rank": busy.idxmin(axis=1).to_numpy(),
+                "slowest_rank": busy.idxmax(axis=1).to_numpy(),
+                "spread_us": (busy.max(axis=1) - busy.min(axis=1)).to_numpy(),
+                "mean_us": busy.mean(axis=1).to_numpy(),
+            }
+        )
+
+    @cached_property
+    def spans(self) -> pd.DataFrame:
+        """Steps, named ranges and communication with their times, from the first event on."""
+        import pandas as pd
+
+        starts = [part.trace.start_us.min() for part in self.parts if len(part.trace.start_us)]
+        start = float(min(starts, default=0.0))
+        tables = [spans_of(part, start) for part in self.parts]
+        every = [row for table in tables for row in table]
+        return pd.DataFrame(every, columns=list(SPAN_COLUMNS)).astype({"step": "Int64"})
+
+    @property
+    def tensor_core_share(self) -> float | None:
+        """Share of the time of kernels; None where there are none."""
+        total = float(self.kernels["total_us"].sum())
+        mine = float(self.kernels.loc[self.kernels["tensor_core"] == True, "total_us"].sum())  # noqa: E712
+        return mine / total if total else None
+
+    @cached_property
+    def gpu_utilisation(self) -> float | None:
+        """Share of the time of all steps in which a kernel ran; mean over ranks."""
+        shares = [share for part in self.parts if (share := utilisation(part)) is not None]
+        return float(np.mean(shares)) if shares else None
+
+    @cached_property
+    def memory(self) -> Memory:
+        return Memory(
+            tuple(
+                replace(item, rank=part.rank)
+                for part in self.parts
+                for item in from_trace(part.trace)
+            )
+        )
+
+    @cached_property
+    def recommendations(self) -> tuple[Recommendation, ...]:
+        return recommend(self)
+
+    def share(self, name: str) -> float:
+        """Part of the step time that goes into one of torch-tb-profiler's categories."""
+        if f"{name}_us" not in self.step_time:
+            raise KeyError(f"no category {name!r}; there are {', '.join(step_times.ROLES)}")
+        total = float(self.step_time["total_us"].sum())
+        return float(self.step_time[f"{name}_us"].sum()) / total if total else 0.0
+
+
+def _joined(tables: list[pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFrame:
+    import pandas as pd
+
+    tables = [table for table in tables if len(table)]
+    if not tables:
+        return pd.DataFrame(columns=list(columns))
+    return pd.concat(tables, ignore_index=True)[list(columns)]

@@ -1,0 +1,203 @@
+"""Where the time of a step goes, in the categories of torch-tb-profiler, and what overlaps.
+
+`breakdown` follows that tool to the microsecond, with its habits: where the trace names steps on
+the device too they are counted as well, launch calls count as CPU time (their category was renamed
+after the tool was written), and data loading is seen only where it is recorded as an operator.
+`overlap` is ours: kernels of communication are known by their names, data loading by any record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.read.profiler_traces.time_ranges import Ranges, Timeline
+from course_lib.read.profiler_traces.trace_file import Trace
+
+Bools = npt.NDArray[np.bool_]
+ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
+_COLLECTIVES = ("broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter")
+COLLECTIVE_NAMES = {f"{kind}:{name}" for kind in ("nccl", "gloo") for name in _COLLECTIVES}
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Which events are what, as torch-tb-profiler sees them."""
+
+    step: Bools
+    kernel: Bools
+    memcpy: Bools
+    memset: Bools
+    runtime: Bools
+    operator: Bools
+    collective: Bools
+    host: Bools
+
+
+def kinds_of(trace: Trace) -> Kinds:
+    annotation = trace.of_category("user_annotation", "gpu_user_annotation")
+    operator = trace.of_category("cpu_op", "operator", "python")
+    step = trace.of_name(lambda name: step_number(name) is not None)
+    step &= annotation | trace.of_category("cpu_op", "operator")
+    collective = trace.of_name(lambda name: name in COLLECTIVE_NAMES) & (annotation | operator)
+    return Kinds(
+        step=step,
+        kernel=trace.of_category("kernel"),
+        memcpy=trace.of_category("memcpy", "gpu_memcpy"),
+        memset=trace.of_category("memset", "gpu_memset"),
+        runtime=trace.of_category("runtime"),
+        operator=operator & ~step,
+        collective=collective,
+        host=(operator | step),
+    )
+
+
+def step_number(name: str) -> int | None:
+    head, _, number = name.partition("#")
+    return int(number[:18]) if head == "ProfilerStep" and number.isdecimal() else None
+
+
+def is_data_loading(name: str) -> bool:
+    if name.startswith("enumerate(DataPipe)#"):
+        return True
+    return name.startswith("enumerate(DataLoader)#") and name.endswith(".__next__")
+
+
+@dataclass(frozen=True)
+class Steps:
+    names: tuple[str, ...]
+    ranges: Ranges
+
+
+def ranges_of(trace: Trace, chosen: Bools) -> Ranges:
+    return Ranges(trace.start_us[chosen], trace.end_us[chosen])
+
+
+def steps_of(trace: Trace, kinds: Kinds) -> Steps:
+    """The profiler's steps; one step over everything where there are none."""
+    rows = np.flatnonzero(kinds.step)
+    if not len(rows):
+        host = kinds.host & ~trace.of_category("user_annotation", "gpu_user_annotation")
+        if not host.any():
+            return Steps((), Ranges.none())
+        whole = ranges_of(trace, host)
+        return Steps(("0",), Ranges(whole.start.min(keepdims=True), whole.end.max(keepdims=True)))
+    names = tuple(str(step_number(trace.names[code])) for code in trace.name[rows])
+    steps = Steps(names, ranges_of(trace, kinds.step))
+    return _with_device_time(trace, kinds, steps) if kinds.runtime.any() else steps
+
+
+def _with_device_time(trace: Trace, kinds: Kinds, steps: Steps) -> Steps:
+    """Steps last until the last kernel that they launched is over.
+
+    The last step is dropped where the profiler seems to have missed its kernels.
+    """
+    on_device = kinds.kernel | kinds.memcpy | kinds.memset
+    first, last, count, launched = _launched(trace, kinds, steps, on_device)
+    if not count.any():
+        return steps
+    start, end = steps.ranges.start.copy(), steps.ranges.end.copy()
+    before = start[0]
+    if count[0]:
+        earlier = on_device & ~launched & (trace.end_us < first[0])
+        before = max([before, *trace.end_us[earlier].tolist()])
+    for number in range(len(start)):
+        start[number] = max(before, start[number])
+        end[number] = max(
+            end[number], last[number] if count[number] else start[number], start[number]
+        )
+        before = end[number]
+    kept = len(start)
+    if kept > 1:
+        kept = int(np.flatnonzero(count)[-1]) + 1
+        if kept > 1 and count[kept - 2] * 0.8 > count[kept - 1]:
+            kept -= 1
+    return Steps(steps.names[:kept], Ranges(start[:kept], end[:kept]))
+
+
+def _launched(
+    trace: Trace, kinds: Kinds, steps: Steps, on_device: Bools
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64], Bools]:
+    """First start and last end on the device of what each step launched, and how many."""
+    calls = np.flatnonzero(kinds.runtime)
+    begin, over = trace.start_us[calls], trace.end_us[calls]
+    step = np.searchsorted(steps.ranges.start, begin, "right") - 1
+    inside = (step >= 0) & (over <= steps.ranges.end[np.maximum(step, 0)])
+    step_of = dict(
+        zip(trace.correlation[calls[inside]].tolist(), step[inside].tolist(), strict=True)
+    )
+    number = len(steps.names)
+    first, last = np.full(number, np.inf), np.full(number, -np.inf)
+    count, launched = np.zeros(number, np.int64), np.zeros(len(on_device), np.bool_)
+    for row in np.flatnonzero(on_device).tolist():
+        mine = step_of.get(int(trace.correlation[row]))
+        if mine is not None and trace.correlation[row] >= 0:
+            launched[row] = True
+            count[mine] += 1
+            first[mine] = min(first[mine], trace.start_us[row])
+            last[mine] = max(last[mine], trace.start_us[row] + trace.duration_us[row])
+    return first, last, count, launched
+
+
+def breakdown(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[np.float64]]:
+    """Microseconds of each role in each step; they add up to `total`."""
+    communicating = kinds.kernel & np.isin(trace.external, trace.external[kinds.collective])
+    loading = kinds.operator & trace.of_name(is_data_loading)
+    chosen = (
+        kinds.kernel & ~communicating,
+        kinds.memcpy,
+        kinds.memset,
+        communicating | kinds.collective,
+        kinds.runtime,
+        loading,
+        kinds.operator & ~kinds.collective & ~loading,
+    )
+    sets = [ranges_of(trace, item) for item in chosen]
+    timeline = Timeline([steps.ranges, *sets])
+    free = np.ones(len(timeline.lengths), np.bool_)
+    found: dict[str, npt.NDArray[np.float64]] = {}
+    for role, covered in zip(ROLES, timeline.covered[1:], strict=False):
+        found[role] = timeline.sums(free & covered, steps.ranges)
+        free &= ~covered
+    found["other"] = timeline.sums(free, steps.ranges)
+    found["total"] = steps.ranges.end - steps.ranges.start
+    return found
+
+
+def is_communication(name: str) -> bool:
+    """Kernels of NCCL, RCCL and their relatives."""
+    lower = name.lower()
+    return any(word in lower for word in ("nccl", "rccl", "oneccl", "ccl::", "all_reduce_kernel"))
+
+
+def overlap(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[np.float64]]:
+    """Compute, communication, how much of it is exposed, data loading, and time with neither.
+
+    On a device, what counts is what the device does; without one, what the host does.
+    """
+    named = trace.of_name(is_communication)
+    by_id = np.isin(trace.external, trace.external[kinds.collective & (trace.external >= 0)])
+    device_communication = kinds.kernel & (named | by_id)
+    device = bool(kinds.kernel.any())
+    communication, compute = kinds.collective, kinds.operator & ~kinds.collective
+    if device:
+        communication = device_communication
+        compute = (kinds.kernel & ~device_communication) | kinds.memcpy | kinds.memset
+    loading = trace.of_name(is_data_loading) & ~kinds.kernel
+    compute &= ~loading
+    sets = [ranges_of(trace, chosen) for chosen in (compute, communication, loading)]
+    timeline = Timeline([steps.ranges, *sets])
+    _, busy, talking, data = timeline.covered
+    busy = busy & ~data if not device else busy
+    pieces = {
+        "compute": busy,
+        "communication": talking,
+        "exposed_communication": talking & ~busy,
+        "overlapped": talking & busy,
+        "data": data & ~busy & ~talking,
+        "idle": ~busy & ~talking & ~data,
+    }
+    found = {name: timeline.sums(chosen, steps.ranges) for name, chosen in pieces.items()}
+    return found | {"total": steps.ranges.end - steps.ranges.start}

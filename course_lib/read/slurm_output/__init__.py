@@ -1,0 +1,1 @@
+"""`read.slurm`: what squeue, sinfo, sacct and scontrol print."""
