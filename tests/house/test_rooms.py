@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import importlib
 from collections import Counter
+from inspect import ismodule
 
 import pytest
 
@@ -100,6 +102,15 @@ def test_no_folder_is_too_full_to_tell_its_story(repository):
         and len(files := [f for f in folder.iterdir() if f.is_file()]) > MOST_FILES_IN_A_FOLDER
     }
     assert full == {}
+
+
+@pytest.mark.parametrize("room", ["plan", "read", "show"])
+def test_no_folder_of_a_room_bears_the_name_of_what_the_room_exports(repository, room):
+    """`read.memory` would be the function or the folder, by which of them was asked for first."""
+    house = importlib.import_module(f"course_lib.{room}")
+    inside = {path.stem for path in (repository / "course_lib" / room).iterdir()}
+    taken = [name for name in inside & set(house.__all__) if not ismodule(getattr(house, name))]
+    assert taken == []
 
 
 def names_only_for_types(node):

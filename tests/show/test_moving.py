@@ -249,7 +249,7 @@ def test_the_stepper_steps(monkeypatch):
     from course_lib.show.moving.stepper import stepper
 
     story = moving.collective("all-gather", 3)
-    box = stepper(story)
+    box = stepper(story.title, len(story), lambda n: story[n].html(), story.caption)
     back, on, _, slider = box.children[1].children
     picture, caption = box.children[2:]
     assert back.disabled

@@ -1,19 +1,21 @@
-"""Buttons, a slider and a play button over the frames of a story."""
+"""Buttons, a slider and a play button over the frames of a moving diagram."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from typing import Any
-
-from course_lib.show.moving.story import Story
 
 FRAME_MS = 1400
 
 
-def stepper(story: Story) -> Any:
+def stepper(
+    title: str, frames: int, html_of: Callable[[int], str], caption_of: Callable[[int], str]
+) -> Any:
+    """A frame is drawn when it is first asked for."""
     import ipywidgets as widgets
 
-    last = len(story) - 1
+    last = frames - 1
     slider = widgets.IntSlider(
         value=0, min=0, max=last, readout=False, description="frame",
         layout=widgets.Layout(flex="1 1 auto", width="auto"),
@@ -26,9 +28,9 @@ def stepper(story: Story) -> Any:
     picture, caption = widgets.HTML(), widgets.HTML()
 
     def show(_: Any = None) -> None:
-        picture.value = story[slider.value].html()
+        picture.value = html_of(slider.value)
         caption.value = (
-            f'<div aria-live="polite" style="line-height:1.5">{story.caption(slider.value)}</div>'
+            f'<div aria-live="polite" style="line-height:1.5">{caption_of(slider.value)}</div>'
         )
         back.disabled, on.disabled = slider.value == 0, slider.value == last
 
@@ -41,5 +43,5 @@ def stepper(story: Story) -> Any:
     widgets.link((play, "value"), (slider, "value"))
     show()
     row = widgets.HBox([back, on, play, slider], layout=widgets.Layout(align_items="center"))
-    title = widgets.HTML(f"<b>{escape(story.title)}</b>")
-    return widgets.VBox([title, row, picture, caption], layout=widgets.Layout(max_width="820px"))
+    heading = widgets.HTML(f"<b>{escape(title)}</b>")
+    return widgets.VBox([heading, row, picture, caption], layout=widgets.Layout(max_width="820px"))

@@ -78,7 +78,8 @@ class Story:
         if interactive():
             from course_lib.show.moving.stepper import stepper
 
-            widget: dict[str, Any] = stepper(self)._repr_mimebundle_()
+            buttons = stepper(self.title, len(self), lambda n: self[n].html(), self.caption)
+            widget: dict[str, Any] = buttons._repr_mimebundle_()
             view = "application/vnd.jupyter.widget-view+json"
             data = {view: widget[view], **data}
         return data, metadata
