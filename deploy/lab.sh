@@ -4,7 +4,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH="$PWD/.venv/bin:$PATH"
 
-options=(--ServerApp.root_dir="$PWD" --LabApp.default_url=/lab/tree/notebooks/00_the_lab.ipynb)
+. deploy/jupyter/options.sh
+options=("${course_options[@]}" --ServerApp.root_dir="$PWD" --LabApp.default_url=/lab/tree/notebooks/00_the_lab.ipynb)
 [ "$(id -u)" -ne 0 ] || options+=(--allow-root)
 if [ "${BROWSER:-}" = none ] || { [ "$(uname)" = Linux ] && [ -z "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; }; then
     options+=(--no-browser)

@@ -2,7 +2,7 @@
 # What the hub starts for a user, as that user: limits, a workspace of their own, their server.
 # COURSE_USER_PROCESSES, COURSE_USER_PROCESS_GIB, COURSE_USER_FILE_GIB come from jupyterhub_config.py.
 set -euo pipefail
-course=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+. "$(dirname "${BASH_SOURCE[0]}")/../jupyter/options.sh" # sets course and course_options
 
 ulimit -u "$COURSE_USER_PROCESSES"
 ulimit -d $((COURSE_USER_PROCESS_GIB * 1024 * 1024))
@@ -26,4 +26,4 @@ fi
 
 cd "$workspace"
 export COURSE_WORKSPACE=$workspace PATH=$course/.venv/bin:$PATH
-exec nice -n 5 "$course/.venv/bin/jupyterhub-singleuser" "$@"
+exec nice -n 5 "$course/.venv/bin/jupyterhub-singleuser" "${course_options[@]}" "$@"

@@ -63,3 +63,9 @@ def test_anything_else_fails(tmp_path, folder, cell, why):
     done = run_nbval(tmp_path / folder, [cell])
     assert done.returncode == 1
     assert why in done.stdout
+
+
+def test_the_kernel_has_no_port_that_another_account_could_reach(tmp_path):
+    no_port = "import psutil\nassert psutil.Process().net_connections('inet') == []"
+    done = run_nbval(tmp_path / "solutions", [(no_port, [])])
+    assert done.returncode == 0, done.stdout
