@@ -11,19 +11,13 @@ umask 077
 
 workspace=$HOME/course
 mkdir -p "$workspace"
-if [ "$COURSE_COPY_LESSONS" = 1 ]; then
-    # What the user has is never written over; lessons that are new since come in.
-    mkdir -p "$workspace/notebooks"
-    for notebook in "$course"/notebooks/*.ipynb; do
-        copy=$workspace/notebooks/${notebook##*/}
-        [ -e "$copy" ] || install -m 600 "$notebook" "$copy"
-    done
-    [ -e "$workspace/images" ] || ln -s "$course/images" "$workspace/images"
-fi
 if [ -f "$course/site.toml" ] && [ ! -e "$workspace/site.toml" ]; then
     install -m 600 "$course/site.toml" "$workspace/site.toml"
 fi
 
 cd "$workspace"
 export COURSE_WORKSPACE=$workspace PATH=$course/.venv/bin:$PATH
+if [ "$COURSE_COPY_LESSONS" = 1 ]; then
+    course lessons update || true # said; the copies that are there will do
+fi
 exec nice -n 5 "$course/.venv/bin/jupyterhub-singleuser" "${course_options[@]}" "$@"

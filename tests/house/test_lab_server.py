@@ -93,7 +93,9 @@ def served(repository, tmp_path_factory):
 
 
 def test_the_printed_address_opens_jupyterlab_on_lesson_00(served):
-    assert served.page == "/lab/tree/notebooks/00_the_lab.ipynb"
+    """On the learner's copy of it, which git ignores."""
+    assert served.page == "/lab/tree/my_notebooks/00_the_lab.ipynb"
+    assert json.loads(served.ask("/api/contents/my_notebooks/00_the_lab.ipynb"))["writable"]
     assert "JupyterLab" in served.ask(served.page).decode()
 
 
