@@ -134,7 +134,7 @@ def test_each_user_runs_the_first_lesson_and_sees_only_their_own(hub, log_in):
         assert any(run.name.startswith("hello-") for run in runs)
         assert {run.owner() for run in runs} == {user}
     for user, other in (USERS, USERS[::-1]):
-        kernels = _processes(user, "course_lib.lab.jupyter.kernel")
+        kernels = _processes(user, "course_lib.lab.jupyter.kernel -f")
         bound = {path for kernel in kernels for path in sockets(kernel)}
         assert kernels
         assert [ports(kernel) for kernel in kernels] == [[] for _ in kernels]
