@@ -71,7 +71,7 @@ def running_hub(folder: Path, repository: Path, more: str = ""):
         )  # fmt: skip
         try:
             wait_until(lambda: "JupyterHub is now running" in (folder / "hub.log").read_text())
-            yield
+            yield process
         finally:
             everyone = psutil.Process(process.pid).children(recursive=True)
             process.send_signal(signal.SIGTERM)
@@ -145,6 +145,7 @@ def test_each_user_runs_the_first_lesson_and_sees_only_their_own(hub, log_in):
         page.goto(f"{HUB}/user/{user}/tensorboard/")
         page.get_by_text("TensorBoard", exact=False).first.wait_for()
         assert _boards(user), "TensorBoard runs, as this user"
+        page = page.context.new_page()  # the first one reloads itself until TensorBoard is there
         answer = page.goto(f"{HUB}/user/{other}/tensorboard/")
         assert answer.status in (403, 404), "the other's TensorBoard must not answer"
         api = page.goto(f"{HUB}/user/{other}/api/contents/notebooks")
@@ -199,6 +200,7 @@ def _sockets(user: str) -> list[Path]:
     return [Path(address) for address in found if address.startswith("/")]
 
 
+KNOWN_ALREADY = 409
 IMPATIENT = f"http://127.0.0.1:{PORT + 100}"
 CULL_SOON = (
     f"""
@@ -211,7 +213,7 @@ c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{PORT + 102}"
 *command, timeout = culler["command"]
 assert timeout == "--timeout=7200"
 culler["command"] = [*command, "--timeout=3", "--cull-every=1"]
-c.JupyterHub.services.append({"name": "test", "api_token": "of the test"})
+c.JupyterHub.services.append({"name": "test", "api_token": "of-the-test"})
 c.JupyterHub.load_roles.append({"name": "test", "services": ["test"], "scopes": ["admin:servers"]})
 c.JupyterHub.load_roles.append({"name": "test2", "services": ["test"], "scopes": ["admin:users"]})
 """
@@ -220,13 +222,20 @@ c.JupyterHub.load_roles.append({"name": "test2", "services": ["test"], "scopes":
 
 def test_a_server_that_nobody_uses_is_ended(machine, tmp_path, repository):
     user = USERS[0]
-    with running_hub(tmp_path, repository, CULL_SOON):
+    with running_hub(tmp_path, repository, CULL_SOON) as hub:
+
+        def servers() -> list[psutil.Process]:
+            below = psutil.Process(hub.pid).children(recursive=True)
+            return [one for one in below if "singleuser" in " ".join(one.cmdline())]
+
         for path in (f"users/{user}", f"users/{user}/server"):
             asked = urllib.request.Request(
                 f"{IMPATIENT}/hub/api/{path}", method="POST",
-                headers={"Authorization": "token of the test"},
+                headers={"Authorization": "token of-the-test"},
             )  # fmt: skip
-            with contextlib.suppress(urllib.error.HTTPError):  # the account may be known already
+            try:
                 urllib.request.urlopen(asked, timeout=120).close()
-        wait_until(lambda: _processes(user, "singleuser"))
-        wait_until(lambda: not _processes(user, "singleuser"))
+            except urllib.error.HTTPError as refused:
+                assert refused.code == KNOWN_ALREADY, refused
+        wait_until(servers)
+        wait_until(lambda: not servers())
