@@ -99,6 +99,19 @@ def test_the_printed_address_opens_jupyterlab_on_lesson_00(served):
     assert "JupyterLab" in served.ask(served.page).decode()
 
 
+@pytest.mark.parametrize(
+    ("plugin", "name", "wanted"),
+    [
+        ("docmanager-extension:plugin", "defaultViewers", {"markdown": "Markdown Preview"}),
+        ("apputils-extension:notification", "fetchNews", "false"),
+    ],
+)
+def test_jupyterlab_shows_texts_as_texts_and_asks_nobody_for_news(served, plugin, name, wanted):
+    """Unless the learner has chosen otherwise: these are what a setting has by itself."""
+    settings = json.loads(served.ask(f"/lab/api/settings/@jupyterlab/{plugin}"))
+    assert settings["schema"]["properties"][name]["default"] == wanted
+
+
 def test_no_other_account_can_listen_to_a_kernel(served, lacking):
     served.ask("/api/kernels", "POST")
     server = psutil.Process(served.process.pid)
