@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Opens JupyterLab on lesson 00. As root (in a container) and without a display too.
+# Opens JupyterLab on the learner's copy of lesson 00. As root (in a container) and without a display too.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH="$PWD/.venv/bin:$PATH"
 
-options=(--ServerApp.root_dir="$PWD" --LabApp.default_url=/lab/tree/notebooks/00_the_lab.ipynb)
+COURSE_WORKSPACE=$PWD course lessons update || true # said; the copies that are there will do
+. deploy/jupyter/options.sh
+options=("${course_options[@]}" --ServerApp.root_dir="$PWD" --LabApp.default_url=/lab/tree/my_notebooks/00_the_lab.ipynb)
 [ "$(id -u)" -ne 0 ] || options+=(--allow-root)
 if [ "${BROWSER:-}" = none ] || { [ "$(uname)" = Linux ] && [ -z "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; }; then
     options+=(--no-browser)

@@ -26,6 +26,11 @@ if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then exit 0; fi
     say "Name another one with: make PYTHON=/path/to/python3.11 lab"
     exit 1
 }
+"$python" -c 'import ensurepip, venv' 2>/dev/null || {
+    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    say "$python has no venv, with which .venv is made; on Debian and Ubuntu: sudo apt-get install python$version-venv"
+    exit 1
+}
 rm -f "$stamp"
 if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     say "1/5 making .venv with $("$python" --version)"
@@ -33,31 +38,38 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     "$python" -m venv .venv
 fi
 
-say "2/5 installing the pinned packages (the first time this takes some minutes, mostly torch)"
-pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile)
+# Of what pip says: the downloads of a megabyte and more, each with its size when it begins.
+name_downloads() {
+    awk '$1 == "Downloading" && $4 ~ /^[MG]B/ {
+        file = $2; sub(".*/", "", file); print "set-up:     " file " " $3 " " $4; fflush() }' >&2
+}
+count=$(grep -c == requirements.lock)
+say "2/5 installing $count pinned packages; those that must be downloaded and have 1 MB or more:"
+pip=(.venv/bin/python -m pip install --disable-pip-version-check --no-compile --progress-bar off)
 torch_pin=$(grep '^torch==' requirements.lock)
 case "${TORCH_WHEELS:-}" in
     '') ;;
-    *://*) "${pip[@]}" --no-deps --index-url "$TORCH_WHEELS" "$torch_pin" ;;
-    *) "${pip[@]}" --no-deps --no-index --find-links "$TORCH_WHEELS" "$torch_pin" ;;
+    *://*) "${pip[@]}" --no-deps --index-url "$TORCH_WHEELS" "$torch_pin" | name_downloads ;;
+    *) "${pip[@]}" --no-deps --no-index --find-links "$TORCH_WHEELS" "$torch_pin" | name_downloads ;;
 esac
-"${pip[@]}" --requirement requirements.lock
+"${pip[@]}" --requirement requirements.lock | name_downloads
 # By all cores, where pip would take one; not left to the first import, as users of a hub may not
 # write here, and containers often forbid it by PYTHONDONTWRITEBYTECODE. Some packages bring files
 # for other versions of Python, which fail.
 .venv/bin/python -m compileall -q -j 0 .venv/lib course_lib code >/dev/null 2>&1 || true
 
 say "3/5 installing the course itself"
-"${pip[@]}" --no-deps --no-build-isolation --editable .
+"${pip[@]}" --quiet --no-deps --no-build-isolation --editable .
 
 say "4/5 preparing the sample text that the lessons train on"
 .venv/bin/python code/sample_text.py --out data >/dev/null
 
 if command -v npm >/dev/null; then
-    say "5/5 fetching what the trace view of TensorBoard would otherwise load from the web"
+    say "5/5 fetching webcomponents.js 0.7.24 by npm (1 MB), which TensorBoard's trace view would load from the web"
     mkdir -p .venv/share/course && cp -R deploy/webcomponents .venv/share/course/
-    npm ci --prefix .venv/share/course/webcomponents --silent --no-audit --no-fund ||
-        say "npm could not; TensorBoard works all the same, but for its trace view"
+    npm ci --prefix .venv/share/course/webcomponents --silent --no-audit --no-fund \
+        --fetch-timeout=10000 --fetch-retries=0 ||
+        say "npm could not; TensorBoard works all the same, but for its trace view (rm $stamp; make setup tries again)"
 else
     say "5/5 no npm here: TensorBoard works all the same, but for its trace view"
 fi

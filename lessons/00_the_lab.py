@@ -12,8 +12,9 @@
 # | Devices | 2 nodes with 2 devices each: those of your cluster, or those that the course brings |
 # | Before | you have trained a model on one device; you need not have seen a cluster |
 #
-# Lines that begin with `!` are commands of the shell. Everything that they do you can also type into
-# a terminal (*File → New → Terminal*, then `course shell`).
+# The grey fields are cells of Python: **Shift+Enter** runs the one that you are in and goes to the next.
+# Run them from top to bottom. Lines that begin with `!` are commands of the shell. Everything that they do
+# you can also type into a terminal (*File → New → Terminal*).
 
 # %% id="begin"
 from course_lib import Lab, check, links, progress, shell, show

@@ -51,7 +51,7 @@ print(f"the four processes talked through {roads.links.backend}")
 if roads.links.backend == "nccl":
     nccl_file = roads.log_file
 else:
-    nccl_file = lab.workspace.folder / "simulated-nccl.log"
+    nccl_file = lab.workspace.runs / "simulated-nccl.log"
     nccl_file.write_text(plan.nccl_log(nodes=2, devices_per_node=2, between="sockets"))
 
 # %% id="log-head"
@@ -140,7 +140,7 @@ clusters = {
 }
 rows = []
 for name, words in clusters.items():
-    path = lab.workspace.folder / "described-nccl.log"
+    path = lab.workspace.runs / "described-nccl.log"
     path.write_text(plan.nccl_log(nodes=4, devices_per_node=4, **words))
     rows += [
         {"simulated cluster": name, "road": road, "lines": lines}

@@ -5,7 +5,7 @@ An answer stands between `### BEGIN SOLUTION` and `### END SOLUTION`. Lines in i
 Cells tagged `solution` are left out of the learner's notebook, cells tagged `exercise-only` out of
 the solution. Lines that begin with `#> ` at the end of a code cell are what it prints on every
 machine: they become its stored output, and nbval compares it. The same source gives the same bytes
-everywhere.
+everywhere. Links to the lessons before and after it stand below its title and at its end.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import json
 import re
 import sys
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -25,6 +26,7 @@ GAP = "### GAP"
 PRINTS = "#> "
 COMPARED = "nbval-check-output"
 DEFAULT_GAP = "...  # your answer"
+LINKS_CELL = "other-lessons"
 SOURCE_ONLY_TAGS = {"solution", "exercise-only"}
 NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -32,16 +34,44 @@ NOTEBOOK_METADATA = {
 }
 
 
-def build_text(lesson: Lesson, *, with_answers: bool) -> str:
-    """The notebook as the text of its file."""
+def build_text(lesson: Lesson, *, with_answers: bool, links: str = "") -> str:
+    """The notebook as the text of its file; `links` as `links_around` gives them."""
     left_out = "exercise-only" if with_answers else "solution"
     cells = [
         _notebook_cell(lesson, cell, with_answers)
-        for cell in lesson.cells
+        for cell in with_links(lesson, links)
         if left_out not in cell.tags
     ]
     notebook = {"cells": cells, "metadata": NOTEBOOK_METADATA, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def links_around(lessons: list[Lesson], number: int) -> str:
+    """To the lessons before and after that one, where there are such."""
+    links = []
+    if number > 0:
+        links.append(f"← {_link(lessons[number - 1])}")
+    if number + 1 < len(lessons):
+        links.append(f"{_link(lessons[number + 1])} →")
+    return " · ".join(links)
+
+
+def _link(lesson: Lesson) -> str:
+    return f"[{lesson.title}]({lesson.name}.ipynb)"
+
+
+def with_links(lesson: Lesson, links: str) -> list[Cell]:
+    """The cells, with the links below the title and in a last cell of their own."""
+    if not links:
+        return list(lesson.cells)
+    title = f"# {lesson.title}\n"
+    cells = [
+        replace(cell, text=cell.text.replace(title, f"{title}\n{links}\n", 1))
+        if cell.kind == "markdown"
+        else cell
+        for cell in lesson.cells
+    ]
+    return [*cells, Cell(LINKS_CELL, "markdown", (), links, lesson.cells[-1].line)]
 
 
 def _notebook_cell(lesson: Lesson, cell: Cell, with_answers: bool) -> dict[str, object]:
@@ -130,14 +160,13 @@ def _marked(text: str, where: str) -> list[tuple[str, bool]]:
 def outputs(repository: Path) -> dict[Path, str]:
     """Every file that a build writes, with its text."""
     files: dict[Path, str] = {}
-    for path in sorted((repository / "lessons").glob("[0-9][0-9]_*.py")):
-        lesson = read_lesson(path)
-        files[repository / "notebooks" / f"{lesson.name}.ipynb"] = build_text(
-            lesson, with_answers=False
-        )
-        files[repository / "solutions" / f"{lesson.name}.ipynb"] = build_text(
-            lesson, with_answers=True
-        )
+    paths = sorted((repository / "lessons").glob("[0-9][0-9]_*.py"))
+    lessons = [read_lesson(path) for path in paths]
+    for number, lesson in enumerate(lessons):
+        links = links_around(lessons, number)
+        for folder, with_answers in (("notebooks", False), ("solutions", True)):
+            text = build_text(lesson, with_answers=with_answers, links=links)
+            files[repository / folder / f"{lesson.name}.ipynb"] = text
     return files
 
 

@@ -14,15 +14,20 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import nbval.kernel
 import pytest
 from nbval.plugin import NbCellError
+
+from course_lib.lab.jupyter.kernels import BlockingKernels
 
 LEARNERS_FOLDER = "notebooks"
 REPORT_BEGINS = "exercise "
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Chooses, once for all workers, the folder that holds the workspaces."""
+    """Chooses, once for all workers, the folder that holds the workspaces; and kernels to which no
+    other account of the machine can listen."""
+    nbval.kernel.KernelManager = BlockingKernels
     if "COURSE_WORKSPACE" not in os.environ:
         os.environ["COURSE_WORKSPACE"] = tempfile.mkdtemp(prefix="course-nbval-")
     if not hasattr(config, "workerinput"):

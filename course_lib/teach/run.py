@@ -34,12 +34,14 @@ def run_lesson(path: Path, workspace: Path) -> Result:
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
+    from course_lib.lab.jupyter.kernels import NotebookKernels
+
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT_S,
         kernel_name="python3",
-        extra_arguments=["--log-level=ERROR"],  # else every kernel warns of its unencrypted port
+        kernel_manager_class=NotebookKernels,
         resources={"metadata": {"path": str(path.parent)}},
     )
     jobs_before = _jobs(workspace)

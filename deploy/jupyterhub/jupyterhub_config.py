@@ -6,6 +6,7 @@ Written for a login node, or a server for a class. What an admin changes stands 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -21,12 +22,21 @@ FILE_GIB = 20
 MEMORY_GIB, CPUS = 12, 4.0
 """Of one user altogether; enforced where systemd runs (see README.md)."""
 IDLE_S = 2 * 3600
+"""After so long without use a kernel ends, and after so long without a kernel, terminal or page in
+use a server. Jobs of the box go on; not where systemd counts them to the server (see README.md)."""
 COURSE_COPY_LESSONS = True
 """False where learners pull them with nbgitpuller."""
 
 here = Path(__file__).resolve().parent
 environment = Path(sys.prefix)
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
+
+# What the hub keeps here (who is logged in, hashes of tokens) is its own, also where an older hub
+# left it open.
+os.umask(0o077)
+for kept in ("jupyterhub.sqlite", "jupyterhub_cookie_secret"):
+    if Path(kept).exists():
+        Path(kept).chmod(0o600)
 
 c.JupyterHub.bind_url = f"http://127.0.0.1:{PORT}"
 c.ConfigurableHTTPProxy.command = [
@@ -54,6 +64,20 @@ c.Spawner.args = [
     f"--MappingKernelManager.cull_idle_timeout={IDLE_S}",
     "--MappingKernelManager.cull_connected=True",
     "--MappingKernelManager.cull_busy=False",
+]
+
+c.JupyterHub.services = [
+    {
+        "name": "idle-culler",
+        "command": [sys.executable, "-m", "jupyterhub_idle_culler", f"--timeout={IDLE_S}"],
+    }
+]
+c.JupyterHub.load_roles = [
+    {
+        "name": "idle-culler",
+        "services": ["idle-culler"],
+        "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
+    }
 ]
 
 if Path("/run/systemd/system").is_dir() and importlib.util.find_spec("systemdspawner"):

@@ -10,10 +10,13 @@ import contextlib
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 OTHERS_MAY_ENTER = 0o001
+USER_IS_BUSY = 8
+"""What userdel then ends with."""
 
 
 def closed_ancestor(path: Path) -> Path | None:
@@ -61,5 +64,14 @@ def accounts(*names: str, password: str) -> Iterator[None]:
         yield
     finally:
         for name in made:
-            subprocess.run(["pkill", "-KILL", "-u", name], check=False)
-            subprocess.run(["userdel", "--remove", name], check=False, capture_output=True)
+            _remove(name)
+
+
+def _remove(name: str) -> None:
+    """Refused while a process of the account is not quite gone, so more than once."""
+    for _ in range(50):
+        subprocess.run(["pkill", "-KILL", "-u", name], check=False)
+        done = subprocess.run(["userdel", "--remove", name], check=False, capture_output=True)
+        if done.returncode != USER_IS_BUSY:
+            return
+        time.sleep(0.2)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import psutil
@@ -21,6 +24,7 @@ sys.path[:0] = [
 ]
 from board import wait_until  # noqa: E402
 from lab_page import LabPage, write_settings  # noqa: E402
+from listening import ports, reached_by, sockets  # noqa: E402
 from shared_machine import accounts, needed_folders, opened  # noqa: E402
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -40,34 +44,49 @@ c.Authenticator.allow_all = False
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory, repository, need, lacking):
+def machine(need, lacking):
+    """One on which the hub can be started, with two accounts."""
     proxy = Path(sys.prefix) / "share/course/hub/node_modules/.bin/configurable-http-proxy"
     if importlib.util.find_spec("jupyterhub") is None or not proxy.exists():
         lacking("no JupyterHub here: bash deploy/jupyterhub/setup.sh")
     if os.getuid() != 0:
         lacking("only root can make two accounts and start servers for them")
     need("useradd", "chpasswd", "unshare", "node")
-    folder = tmp_path_factory.mktemp("hub")
-    config = folder / "config.py"
-    ours = str(repository / "deploy/jupyterhub/jupyterhub_config.py")
-    config.write_text(f"CONFIG = {ours!r}\n{OVERRIDES}")
-    command = [sys.executable, "-m", "jupyterhub", "--config", str(config)]
-    with accounts(*USERS, password=PASSWORD), (folder / "hub.log").open("w") as log:
+    with accounts(*USERS, password=PASSWORD):
         for user in USERS:
             _prepare(HOMES / user, user)
+        yield
+
+
+@contextlib.contextmanager
+def running_hub(folder: Path, repository: Path, more: str = ""):
+    config = folder / "config.py"
+    ours = str(repository / "deploy/jupyterhub/jupyterhub_config.py")
+    config.write_text(f"CONFIG = {ours!r}\n{OVERRIDES}{more}")
+    command = [sys.executable, "-m", "jupyterhub", "--config", str(config)]
+    with (folder / "hub.log").open("w") as log:
         process = subprocess.Popen(
             opened(command, needed_folders(repository)),
             cwd=folder, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
             wait_until(lambda: "JupyterHub is now running" in (folder / "hub.log").read_text())
-            yield
+            yield process
         finally:
             everyone = psutil.Process(process.pid).children(recursive=True)
             process.send_signal(signal.SIGTERM)
             _, left = psutil.wait_procs([*everyone, process], timeout=20)
             for one in left:
                 one.kill()
+
+
+@pytest.fixture(scope="module")
+def hub(machine, tmp_path_factory, repository):
+    """The folder in which the hub keeps its data; what an older one left there was open to all."""
+    folder = tmp_path_factory.mktemp("hub")
+    (folder / "jupyterhub.sqlite").touch(mode=0o644)
+    with running_hub(folder, repository):
+        yield folder
 
 
 def _prepare(home: Path, user: str) -> None:
@@ -115,10 +134,18 @@ def test_each_user_runs_the_first_lesson_and_sees_only_their_own(hub, log_in):
         assert any(run.name.startswith("hello-") for run in runs)
         assert {run.owner() for run in runs} == {user}
     for user, other in (USERS, USERS[::-1]):
+        kernels = _processes(user, "course_lib.lab.jupyter.kernel -f")
+        bound = {path for kernel in kernels for path in sockets(kernel)}
+        assert kernels
+        assert [ports(kernel) for kernel in kernels] == [[] for _ in kernels]
+        assert reached_by(user, bound), "the owner reaches them: the attempt itself works"
+        assert reached_by(other, bound) == [], f"{other} can listen to the kernel of {user}"
+    for user, other in (USERS, USERS[::-1]):
         page = pages[user].page
         page.goto(f"{HUB}/user/{user}/tensorboard/")
         page.get_by_text("TensorBoard", exact=False).first.wait_for()
         assert _boards(user), "TensorBoard runs, as this user"
+        page = page.context.new_page()  # the first one reloads itself until TensorBoard is there
         answer = page.goto(f"{HUB}/user/{other}/tensorboard/")
         assert answer.status in (403, 404), "the other's TensorBoard must not answer"
         api = page.goto(f"{HUB}/user/{other}/api/contents/notebooks")
@@ -142,6 +169,11 @@ def test_the_limits_hold_in_the_user_s_server(hub, log_in):
     assert servers[0].nice() == 5
 
 
+def test_what_the_hub_keeps_can_be_read_by_nobody_else(hub):
+    for name in ("jupyterhub.sqlite", "jupyterhub_cookie_secret"):
+        assert (hub / name).stat().st_mode & 0o777 == 0o600, name
+
+
 def test_who_is_not_allowed_does_not_come_in(hub, browser):
     page = browser.new_page()
     page.goto(f"{HUB}/hub/login")
@@ -150,6 +182,13 @@ def test_who_is_not_allowed_does_not_come_in(hub, browser):
     page.click("input[type=submit], button[type=submit]")
     page.get_by_text("Invalid username or password").wait_for(timeout=60_000)
     page.close()
+
+
+def _runs(process: psutil.Process, word: str) -> bool:
+    """False for one that has ended meanwhile."""
+    with contextlib.suppress(psutil.Error):
+        return word in " ".join(process.cmdline())
+    return False
 
 
 def _boards(user: str) -> list[psutil.Process]:
@@ -166,3 +205,41 @@ def _sockets(user: str) -> list[Path]:
     found = [connection.laddr for board in _boards(user)
              for connection in board.net_connections("unix")]  # fmt: skip
     return [Path(address) for address in found if address.startswith("/")]
+
+
+IMPATIENT = f"http://127.0.0.1:{PORT + 100}"
+CULL_SOON = (
+    f"""
+c.JupyterHub.bind_url = {IMPATIENT!r}
+c.JupyterHub.hub_bind_url = "http://127.0.0.1:{PORT + 101}"
+c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{PORT + 102}"
+"""
+    + """
+[culler] = c.JupyterHub.services
+*command, timeout = culler["command"]
+assert timeout == "--timeout=7200"
+culler["command"] = [*command, "--timeout=3", "--cull-every=1"]
+c.JupyterHub.services.append({"name": "test", "api_token": "of-the-test"})
+c.JupyterHub.load_roles.append({"name": "test", "services": ["test"], "scopes": ["admin:servers"]})
+c.JupyterHub.load_roles.append({"name": "test2", "services": ["test"], "scopes": ["admin:users"]})
+"""
+)
+
+
+def test_a_server_that_nobody_uses_is_ended(machine, tmp_path, repository):
+    user = USERS[0]
+    with running_hub(tmp_path, repository, CULL_SOON) as hub:
+
+        def servers() -> list[psutil.Process]:
+            below = psutil.Process(hub.pid).children(recursive=True)
+            return [one for one in below if _runs(one, "singleuser")]
+
+        for path in (f"users/{user}", f"users/{user}/server"):
+            asked = urllib.request.Request(
+                f"{IMPATIENT}/hub/api/{path}", method="POST",
+                headers={"Authorization": "token of-the-test"},
+            )  # fmt: skip
+            with contextlib.suppress(urllib.error.HTTPError):  # the account may be known already
+                urllib.request.urlopen(asked, timeout=120).close()
+        wait_until(servers)
+        wait_until(lambda: not servers())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -140,3 +141,21 @@ def test_no_answer_of_the_repository_leaks(repository):
         # a short line such as `)` or `gpus_per_node=2,` says nothing of an answer
         leaked = [line for line in build.answer_lines(lesson) if len(line) > 16 and line in shown]
         assert leaked == [], path.name
+
+
+def test_every_lesson_begins_and_ends_with_links_to_those_beside_it(repository):
+    texts = build.outputs(repository)
+    for folder in ("notebooks", "solutions"):
+        built = [path for path in sorted(texts) if path.parent.name == folder]
+        assert len(built) > 2
+        for number, path in enumerate(built):
+            cells = json.loads(texts[path])["cells"]
+            first, last = ("".join(cells[place]["source"]) for place in (0, -1))
+            beside = {built[n].name for n in (number - 1, number + 1) if 0 <= n < len(built)}
+            assert set(re.findall(r"\]\((\w+\.ipynb)\)", last)) == beside
+            assert first.splitlines()[2] == last, "below the title"
+            assert all((path.parent / name).is_file() for name in beside)
+
+
+def test_one_lesson_alone_has_no_links(house):
+    assert "other-lessons" not in sources(notebook_of(house, "notebooks"))

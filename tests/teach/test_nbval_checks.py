@@ -69,3 +69,9 @@ def test_a_notebook_under_test_is_told_to_print_plain_text(tmp_path):
     cell = "import os; assert os.environ['COURSE_PLAIN'] == '1'"
     done = run_nbval(tmp_path / "solutions", [(cell, [])])
     assert "2 passed" in done.stdout
+
+
+def test_the_kernel_has_no_port_that_another_account_could_reach(tmp_path):
+    no_port = "import psutil\nassert psutil.Process().net_connections('inet') == []"
+    done = run_nbval(tmp_path / "solutions", [(no_port, [])])
+    assert done.returncode == 0, done.stdout

@@ -39,3 +39,10 @@ def test_a_lesson_that_fails_names_its_cell(notebook, tmp_path):
     kept = nbformat.read(tmp_path / "work" / ".course" / "executed" / path.name, as_version=4)
     assert kept.cells[1].outputs[0].output_type == "error"
     assert "FAILED" in course_run.table([result])
+
+
+NO_PORT = "import psutil\nassert psutil.Process().net_connections('inet') == []"
+
+
+def test_the_kernel_of_a_lesson_has_no_port_that_another_account_could_reach(notebook, tmp_path):
+    assert course_run.run_lesson(notebook(NO_PORT), tmp_path / "work").failure == ""

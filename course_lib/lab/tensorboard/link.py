@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 from course_lib.lab.tensorboard import served
 
-TABS = {"scalars": "timeseries", "profiler": "pytorch_profiler"}
+LOSS_IN_FRONT = quote('[{"plugin":"scalars","tag":"lm loss"}]')
+TABS = {
+    "scalars": f"?pinnedCards={LOSS_IN_FRONT}#timeseries",
+    "profiler": "#pytorch_profiler",
+}
+"""What follows the address. The loss is pinned, since the other curves stand before it."""
 
 
 @dataclass(frozen=True)
@@ -44,5 +50,4 @@ def tensorboard(runs: str | Path, tab: str = "") -> Link:
     if not base:
         return Link("")
     served.want(Path(runs).absolute())
-    fragment = f"#{TABS[tab]}" if tab else ""
-    return Link(f"{base}tensorboard/{fragment}")
+    return Link(f"{base}tensorboard/{TABS[tab] if tab else ''}")

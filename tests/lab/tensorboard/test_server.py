@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import gpu_trace
 import psutil
@@ -107,6 +108,15 @@ def test_under_jupyterhub_the_link_has_the_hubs_prefix(monkeypatch, tmp_path):
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
     link = tensorboard(tmp_path / "runs", "profiler")
     assert link.url == "/user/%ED%95%9C%20a/tensorboard/#pytorch_profiler"
+
+
+def test_the_scalars_open_with_the_loss_in_front(monkeypatch, tmp_path):
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/a/")
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
+    address = urlsplit(tensorboard(tmp_path / "runs", "scalars").url)
+    assert (address.path, address.fragment) == ("/user/a/tensorboard/", "timeseries")
+    [pinned] = json.loads(parse_qs(address.query)["pinnedCards"][0])
+    assert pinned == {"plugin": "scalars", "tag": "lm loss"}
 
 
 def test_an_unknown_tab_is_answered_with_the_known_ones():

@@ -191,7 +191,8 @@ def test_the_link_of_a_cell_opens_tensorboard(visit, server):
     with page.context.expect_page() as opened:
         link.click()
     board = opened.value
-    board.get_by_text("lm loss").first.wait_for()
+    pinned = board.locator("metrics-pinned-view")
+    pinned.get_by_text("lm loss").first.wait_for()
     keep_picture(page, "link")
     keep_picture(board, "opened")
 

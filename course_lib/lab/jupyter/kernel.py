@@ -1,0 +1,58 @@
+"""`python -m course_lib.lab.jupyter.kernel`: IPython's kernel without any TCP port.
+
+IPython's own opens one for what forked processes print, and one more for its debugger, through
+which every account of the machine could run code as the learner. The first is a Unix socket here,
+beside the kernel's others; the debugger is off, and JupyterLab does not offer it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import zmq
+from ipykernel import kernelapp
+from ipykernel.iostream import IOPubThread
+from zmq.eventloop.zmqstream import ZMQStream
+
+
+class PrivateOutput(IOPubThread):  # type: ignore[misc]
+    """Takes what forked processes print by a socket in the folder of the kernel's sockets."""
+
+    def _setup_pipe_in(self) -> None:
+        self._pipe_uuid = os.urandom(16)
+        own_address = self.socket.getsockopt(zmq.LAST_ENDPOINT).decode().rstrip("\0")
+        self._forks_address = f"{own_address}f"
+        incoming = self.socket.context.socket(zmq.PULL)
+        incoming.linger = 0
+        incoming.bind(self._forks_address)
+        self._pipe_in = ZMQStream(incoming, self.io_loop)
+        self._pipe_in.on_recv(self._handle_pipe_msg)
+
+    def _setup_pipe_out(self) -> tuple[zmq.Context[zmq.Socket[bytes]], zmq.Socket[bytes]]:
+        context = zmq.Context()  # of its own after a fork
+        outgoing = context.socket(zmq.PUSH)
+        outgoing.linger = 3000
+        outgoing.connect(self._forks_address)
+        return context, outgoing
+
+
+def main() -> None:
+    if Path(sys.path[0]) == Path.cwd():  # the learner's files must not hide Python's own
+        del sys.path[0]
+    vars(kernelapp)["IOPubThread"] = PrivateOutput
+    _without_debugger()
+    kernelapp.launch_new_instance()
+
+
+def _without_debugger() -> None:
+    """IPython looks once whether debugpy can be imported; the learner's own code still may."""
+    sys.modules["debugpy"] = None  # type: ignore[assignment]
+    import ipykernel.debugger  # noqa: F401
+
+    del sys.modules["debugpy"]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,10 @@
+# shellcheck shell=bash
+# Sourced by what starts a Jupyter server (../lab.sh, ../jupyterhub/start_user.sh), with the course's
+# environment first in PATH: the options that make it a server of the course.
+course=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck disable=SC2034
+course_options=(
+    --MappingKernelManager.kernel_manager_class=course_lib.lab.jupyter.kernels.ServerKernels
+    --ServerApp.terminado_settings='{"shell_command": "python -P -m course_lib.lab.jupyter.terminal"}'
+    --LabApp.app_settings_dir="$course/deploy/jupyter/settings"
+)

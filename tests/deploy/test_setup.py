@@ -1,0 +1,122 @@
+"""`make setup`: says what it downloads, what is missing, and does not wait for what never answers.
+
+A stand-in for Python says what pip says; the script, awk and npm are the real ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+STAND_IN = """#!/bin/sh
+case "$*" in
+*ensurepip*) exit {without_venv} ;;
+*"version_info[:2]"*) echo 3.11 ;;
+--version) echo Python 3.11.2 ;;
+"-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+*"--requirement requirements.lock"*)
+    echo "Collecting torch==2.13.0"
+    echo "  Downloading torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl.metadata (29 kB)"
+    echo "Downloading torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl (887.9 MB)"
+    echo "Downloading https://somewhere.example/files/cuda_runtime-1-none-any.whl (1.2 GB)"
+    echo "Downloading six-1.17.0-py2.py3-none-any.whl (11 kB)"
+    exit {pip_fails} ;;
+esac
+"""
+LONGER_THAN_ANY_ANSWER_S = 100
+"""npm's own patience with a server that says nothing is three times 300 s."""
+
+
+@pytest.fixture
+def clone(tmp_path, repository):
+    folder = tmp_path / "a clone"
+    folder.mkdir()
+    for name in ("deploy", "requirements.lock", "pyproject.toml"):
+        subprocess.run(["cp", "-R", repository / name, folder / name], check=True)
+    return folder
+
+
+def set_up(clone: Path, without_venv: int = 0, pip_fails: int = 0, **environment: str):
+    python = clone / "python3"
+    python.write_text(STAND_IN.format(without_venv=without_venv, pip_fails=pip_fails))
+    python.chmod(0o755)
+    return subprocess.run(
+        ["bash", "deploy/setup.sh"], cwd=clone, text=True, capture_output=True, check=False,
+        env={**os.environ, "PYTHON": str(python), **environment},
+        timeout=LONGER_THAN_ANY_ANSWER_S,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def no_npm(tmp_path):
+    """A PATH on which there is no npm."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in (
+        "bash",
+        "sh",
+        "cat",
+        "cksum",
+        "flock",
+        "rm",
+        "mkdir",
+        "cp",
+        "grep",
+        "awk",
+        "dirname",
+    ):
+        if found := shutil.which(name):
+            (folder / name).symlink_to(found)
+    return {"PATH": str(folder)}
+
+
+def test_large_downloads_are_named_with_their_sizes(clone, no_npm):
+    done = set_up(clone, **no_npm)
+    assert done.returncode == 0, done.stderr
+    named = [line.split(": ", 1)[1].split() for line in done.stderr.splitlines() if ".whl" in line]
+    assert named == [
+        ["torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl", "(887.9", "MB)"],
+        ["cuda_runtime-1-none-any.whl", "(1.2", "GB)"],
+    ]
+    assert (clone / ".venv" / ".complete").is_file()
+
+
+def test_a_failure_of_pip_is_a_failure_of_set_up(clone, no_npm):
+    done = set_up(clone, pip_fails=1, **no_npm)
+    assert done.returncode != 0
+    assert not (clone / ".venv" / ".complete").exists()
+
+
+def test_a_python_without_venv_is_named_in_one_sentence_with_the_cure(clone, no_npm):
+    done = set_up(clone, without_venv=1, **no_npm)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert "has no venv" in line
+    assert line.endswith("sudo apt-get install python3.11-venv")
+    assert not (clone / ".venv").exists()
+
+
+@pytest.fixture
+def silent_registry():
+    """Takes every connection and never answers."""
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+
+def test_an_npm_that_gets_no_answer_costs_seconds_and_the_trace_view_alone(
+    clone, need, silent_registry, tmp_path
+):
+    need("npm")
+    done = set_up(
+        clone, npm_config_registry=silent_registry, npm_config_cache=str(tmp_path / "npm-cache"),
+        npm_config_replace_registry_host="always",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "npm could not; TensorBoard works all the same" in done.stderr
+    assert (clone / ".venv" / ".complete").is_file()

@@ -1,0 +1,148 @@
+"""Kernels listen in a private folder only, wherever that is and however the last process ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import psutil
+import pytest
+
+from course_lib.lab.errors import LabError
+from course_lib.lab.jupyter import kernels
+
+PATIENCE_S = 120
+IN_A_FORK = "import multiprocessing as m; m.get_context('fork').Process(target=print, args=('fork',)).start()"  # noqa: E501
+
+
+@pytest.fixture
+def kernel():
+    manager = kernels.BlockingKernels(kernel_name="python3")
+    manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    client.wait_for_ready(PATIENCE_S)
+    yield manager, client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def printed_by(client, code: str) -> str:
+    """What the kernel prints for it, until something came."""
+    client.execute(code)
+    while True:
+        message = client.get_iopub_msg(timeout=PATIENCE_S)
+        if message["msg_type"] == "error":
+            pytest.fail("\n".join(message["content"]["traceback"]))
+        if message["msg_type"] == "stream":
+            return message["content"]["text"]
+
+
+def process_of(manager) -> psutil.Process:
+    return psutil.Process(manager.provisioner.pid)
+
+
+def test_a_kernel_has_no_port_and_its_sockets_lie_in_a_folder_of_mode_700(kernel):
+    manager, client = kernel
+    assert printed_by(client, "print(6 * 7)") == "42\n"
+    assert process_of(manager).net_connections("inet") == []
+    bound = {Path(one.laddr) for one in process_of(manager).net_connections("unix") if one.laddr}
+    assert len(bound) >= len(manager.ports)
+    assert {path.parent for path in bound} == {kernels.sockets_folder()}
+    facts = kernels.sockets_folder().stat()
+    assert (facts.st_uid, facts.st_mode & 0o777) == (os.getuid(), 0o700)
+
+
+def test_what_a_forked_process_prints_arrives(kernel):
+    _, client = kernel
+    assert "fork" in printed_by(client, IN_A_FORK)
+
+
+def test_a_restarted_kernel_answers_at_the_same_place(kernel):
+    manager, client = kernel
+    before = process_of(manager).pid
+    manager.restart_kernel(now=True)
+    client.wait_for_ready(PATIENCE_S)
+    assert process_of(manager).pid != before
+    assert printed_by(client, "print('again')") == "again\n"
+
+
+def test_no_debugger_is_offered_as_it_would_listen_for_everybody(kernel):
+    _, client = kernel
+    client.kernel_info()
+    about = client.get_shell_msg(timeout=PATIENCE_S)["content"]
+    assert not about.get("debugger")
+    assert "debugger" not in about.get("supported_features", [])
+
+
+def test_a_kernel_of_another_environment_keeps_its_own_command():
+    manager = kernels.BlockingKernels(kernel_name="python3")
+    manager._launch_args = {}
+    manager.kernel_spec.argv = ["/elsewhere/python", "-m", "ipykernel_launcher", "-f", "x"]
+    assert manager.format_kernel_cmd() == manager.kernel_spec.argv
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """`sockets_folder` as a new process calls it."""
+    kernels.sockets_folder.cache_clear()
+    yield monkeypatch
+    kernels.sockets_folder.cache_clear()
+
+
+@pytest.mark.parametrize("length", [100, 200])
+def test_where_the_path_would_be_too_long_for_a_socket_a_shorter_one_is_taken(
+    fresh, tmp_path, length
+):
+    long = tmp_path / ("x" * length)
+    long.mkdir()
+    fresh.setattr(kernels.tempfile, "tempdir", str(long))
+    folder = kernels.sockets_folder()
+    assert folder.parent in (Path("/tmp"), Path("/var/tmp"))
+    assert list(long.iterdir()) == []
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(folder / kernels.LONGEST_NAME))
+
+
+def test_where_no_folder_can_be_private_no_kernel_starts_and_the_reason_is_said(fresh):
+    fresh.setattr(kernels.os, "getuid", lambda: 4711)  # as if all belonged to somebody else
+    with pytest.raises(LabError, match="TMPDIR names another one"):
+        kernels.sockets_folder()
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_and_what_lives_stays(fresh, tmp_path):
+    short = Path("/tmp") / f"course-t{os.getpid()}"
+    short.mkdir(mode=0o700)
+    try:
+        fresh.setattr(kernels.tempfile, "tempdir", str(short))
+        killed, living = holder(short), holder(short)
+        killed[0].send_signal(signal.SIGKILL)
+        killed[0].wait()
+        assert killed[1].is_dir()
+        assert living[1].is_dir()
+        kernels.sockets_folder()
+        assert not killed[1].exists()
+        assert living[1].is_dir()
+        living[0].communicate("end\n", timeout=PATIENCE_S)
+        assert not living[1].exists(), "a process that ends takes its folder along"
+    finally:
+        kernels.shutil.rmtree(short)
+
+
+def holder(temporary: Path) -> tuple[subprocess.Popen, Path]:
+    program = """
+        from course_lib.lab.jupyter.kernels import sockets_folder
+        print(sockets_folder(), flush=True)
+        input()
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    return process, Path(process.stdout.readline().strip())
