@@ -50,7 +50,7 @@ def lives(
     alive: dict[int, Block] = {}
     for time_ns, address, size in allocations:
         if size > 0:
-            if address in alive:
+            if address in alive:  # its release was not recorded: the place is free, as it is taken
                 alive[address].end_ns = time_ns
             alive[address] = Block(address, size, time_ns)
             blocks.append(alive[address])
@@ -58,7 +58,7 @@ def lives(
             block = alive.pop(address)
             block.end_ns, block.seen = time_ns, True
         else:
-            past.setdefault(address, time_ns)
+            past.setdefault(address, time_ns)  # taken before the recording began
     return blocks
 
 
@@ -66,8 +66,8 @@ def end_unseen(
     blocks: list[Block], ranges: list[Range], owners: dict[int, int], piped: bool
 ) -> None:
     """A block that a thread of the communication library gave back last has no end in the profile.
-    It ended with its collective, the one within which it was made or the next; but what a stage
-    sent is kept until the step's messages have all arrived."""
+    It ended with its collective, the one within which it was made or the next; but what a pipeline
+    stage sent may be under way for longer, and counts until the step's last phase ends."""
     sending = [r for r in ranges if r.phase == "communication"]
     last = {r.step: r.end_ns for r in ranges if r.phase in ("forward", "backward")}
     ends = sorted([*last.values(), *([] if piped else [r.end_ns for r in sending])])
@@ -86,11 +86,13 @@ def classify(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -
     steps = {r.step: r.begin_ns for r in ranges if r.phase == "optimizer"}
     for block in blocks:
         home = _inside(outer, block.begin_ns)
+        # Moments of Adam are made by its first step, within the recording: they live on, at an
+        # address that the optimizer names when the recording ends.
         if block.end_ns is None and block.address in owners:
             block.category = owners[block.address]
         elif home is None:
             continue
-        elif home.phase in ("forward", "data"):
+        elif home.phase in ("forward", "data"):  # what outlives it waits for backward
             kept = block.end_ns is None or block.end_ns > home.end_ns
             block.category = ACTIVATIONS if kept else TEMPORARY
         elif home.phase == "backward":
@@ -102,6 +104,7 @@ def classify(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -
 
 def _in_backward(block: Block, home: Range, recomputed: Range | None) -> int:
     end_ns = block.end_ns
+    # Made again for backward to read, so it outlives the recomputation, or the whole phase.
     if recomputed and (end_ns is None or end_ns > min(home.end_ns, recomputed.end_ns)):
         return ACTIVATIONS
     return GRADIENTS if end_ns is None else TEMPORARY

@@ -40,7 +40,7 @@ def read(
     ranges, allocations, steps = [], [], []
     for event in walk(recording.profiler.kineto_results.experimental_event_tree()):
         fields = event.typed[1]
-        if hasattr(fields, "alloc_size"):
+        if hasattr(fields, "alloc_size"):  # an allocation or a release, not an operator
             if fields.device.type == device:
                 allocations.append((event.start_time_ns, fields.ptr, fields.alloc_size))
             continue
@@ -52,6 +52,7 @@ def read(
             begin, end = event.start_time_ns, event.end_time_ns
             ranges.append(Range(found[1], 0, micro_batch, begin, end, chunk))
     steps.sort()
+    # A range's name says its micro-batch, not its step: that is the last "ProfilerStep" before it.
     for one in ranges:
         one.step = first_step + max(0, sum(begin <= one.begin_ns for begin in steps) - 1)
     return sorted(ranges, key=lambda r: r.begin_ns), sorted(allocations)
@@ -63,6 +64,8 @@ Standing = tuple[int, int, int | None]  # bytes, category, and when it was relea
 def lines(standing: list[Standing], blocks: list[Block], ranges: list[Range]) -> list[list[Any]]:
     """All lines after the header, by time; `standing` are blocks from before."""
     start_ns = min([r.begin_ns for r in ranges] + [b.begin_ns for b in blocks], default=0)
+    # In the same microsecond a phase ends, then blocks go, then the next phase begins and takes
+    # its own; in another order the curve would have spikes that never were.
     order = {"end": 0, "free": 1, "begin": 2, "alloc": 3}
     found: list[tuple[int, str, list[Any]]] = []
     for number, (size, category, end_ns) in enumerate(standing):
@@ -108,6 +111,7 @@ class MemoryRecorder:
         self.before: dict[int, tuple[int, int]] = {}
 
     def begin(self) -> None:
+        # Taken long before the profiler looks: the recording alone would not know of them.
         self.before = self._standing()
 
     def _standing(self) -> dict[int, tuple[int, int]]:
@@ -131,6 +135,7 @@ class MemoryRecorder:
             "note": "",
         }
         path = Path(args.memory_dir) / f"rank{layout.rank}.jsonl.gz"
+        # The profiler counts from 0 where iteration lines count from 1.
         ranges, allocations = read(recording, args.profile_step_start + 1, device.type)
         released: dict[int, int] = {}
         blocks = lives(allocations, released)

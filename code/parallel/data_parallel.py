@@ -57,6 +57,7 @@ class Replicated:
         self, stages: list[Stage], layout: Layout, gradient_type: torch.dtype, sharded: bool
     ) -> None:
         self.layout, self.sequence_parallel = layout, stages[0].args.sequence_parallel
+        # With interleaved pipelines a rank has several stages; they share the two buffers.
         named_parameters = [pair for stage in stages for pair in stage.named_parameters()]
         kinds = {id(p): self._kind(name, p, stages) for name, p in named_parameters}
         self.parameters = sorted(
@@ -64,6 +65,7 @@ class Replicated:
         )
         self.shared_word = _shared_word(stages)
         shards = layout.copies.size if sharded else 1
+        # Where each parameter begins, and from where to where each kind reaches, in elements.
         self.offsets, size, self.stretch = {}, 0, {}
         for kind in self.KINDS:
             start = size
@@ -71,17 +73,21 @@ class Replicated:
                 self.offsets[id(p)] = size
                 size += -(-p.numel() // ALIGNMENT) * ALIGNMENT
             self.stretch[kind] = slice(start, size)
-        size = -(-size // shards) * shards
+        size = -(-size // shards) * shards  # ZeRO-1 cuts the buffer into equal shards
         first = self.parameters[0]
         self.values = torch.zeros(size, dtype=first.dtype, device=first.device)
         self.gradients = torch.zeros(size, dtype=gradient_type, device=first.device)
         for p in self.parameters:
             self._move_in(p)
         self.names = [(name, self._at(p), p.shape) for name, p in named_parameters]
+        # What this rank updates: everything, or with ZeRO-1 one shard, wherever its borders fall.
+        # They may cut a parameter in two: Adam works on each element alone and does not mind.
         here = layout.copies.index if sharded else 0
         self.shard = slice(here * (size // shards), (here + 1) * (size // shards))
         self.sharded = shards > 1
         self.reduced = self.gradients.new_zeros(size // shards) if self.sharded else self.gradients
+        # Whose squares together make the gradient's norm: after a reduce-scatter each data rank has
+        # the sum of its own shard only; after an all-reduce all data ranks have the same numbers.
         self.norm_group = layout.everyone if self.sharded else layout.model
 
     def _kind(self, name: str, parameter: Tensor, stages: list[Stage]) -> str:
@@ -98,20 +104,23 @@ class Replicated:
         return slice(start, start + parameter.numel())
 
     def _move_in(self, parameter: Weight) -> None:
-        """The parameter and its gradient become views of the buffers."""
+        """The parameter and its gradient become views of the buffers.
+
+        Backward then adds straight into the buffer that is sent: nothing is copied before or after.
+        """
         at = self._at(parameter)
         self.values[at].copy_(parameter.data.flatten())
         parameter.data = self.values[at].view_as(parameter)
         parameter.main_grad = self.gradients[at].view_as(parameter)
         if self.gradients.dtype == parameter.dtype:
-            parameter.grad = parameter.main_grad
-        else:
+            parameter.grad = parameter.main_grad  # autograd adds to a .grad that is there already
+        else:  # bfloat16 parameters with float32 sums: .grad must have the parameter's type
             parameter.register_post_accumulate_grad_hook(_add_to_main_grad)
 
     def parts(self) -> list[Part]:
         """The stretches of this rank's shard; neighbours that are alike are one."""
         first = self.layout.tensor.first
-        rules = {
+        rules = {  # kind: decays, counted in the norm
             "borrowed": (True, False),
             "matrices": (True, True),
             "positions": (True, first),
@@ -140,6 +149,7 @@ class Replicated:
         return {name: everything[at].view(shape) for name, at, shape in self.names}
 
     def from_names(self, named: dict[str, Tensor], like: list[Tensor]) -> list[Tensor]:
+        # The reverse of by_name: lay the whole buffer out, then keep what this rank updates.
         everything = like[0].new_zeros(self.values.numel())
         for name, at, _ in self.names:
             everything[at] = named[name].flatten()
@@ -161,11 +171,18 @@ class Replicated:
     def reduce(self) -> None:
         """Sums the gradients over all ranks that hold the same parameters."""
         with named("communication: gradients"):
+            # 1. Tensor ranks that split a norm's tokens (sequence parallelism) each have a part of
+            #    its gradient, although they hold the same values: one all-reduce of the stretch.
             if self.sequence_parallel:
                 alike = slice(self.stretch["positions"].start, self.stretch["vectors"].stop)
                 dist.all_reduce(self.gradients[alike], group=self.layout.tensor.handle)
+            # 2. First and last pipeline stage use the same word embeddings: as lookup and as output
+            #    matrix, and each use gives a part of the gradient.
             if self.shared_word is not None and self.layout.ends.size > 1:
                 dist.all_reduce(self.shared_word.main_grad, group=self.layout.ends.handle)
+            # 3. Data (and context) ranks saw other tokens. In a ring of n ranks an all-reduce sends
+            #    2 (n - 1) / n of the buffer, a reduce-scatter half as much: each rank ends with the
+            #    sum of its own shard. The other half is what gather() sends, as parameters.
             if self.sharded:
                 dist.reduce_scatter_single(
                     self.reduced, self.gradients, group=self.layout.copies.handle
@@ -177,7 +194,7 @@ class Replicated:
         """Gives every rank the parameters that the others updated."""
         if self.sharded:
             with named("communication: parameters"):
-                mine = self.values[self.shard].clone()
+                mine = self.values[self.shard].clone()  # input and output may not overlap
                 dist.all_gather_single(self.values, mine, group=self.layout.copies.handle)
 
 

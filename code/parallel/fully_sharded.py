@@ -31,9 +31,14 @@ class FullySharded:
         self.layout, self.stage = layout, stage
         self.seed_factor = layout.copies.size  # FSDP takes the mean where we take the sum
         self.cut = {n for n, p in stage.named_parameters() if hasattr(p, "sliced_dimension")}
+        # Gathered parameters are cast to the low precision, so half as much travels; gradients are
+        # summed in float32, since many small numbers are added.
         policy = MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32 if low else None)
         device = next(stage.parameters()).device.type
         mesh = _mesh(layout.copies, device)
+        # Each layer is gathered alone, just before it runs, and freed after: at most two layers are
+        # whole at a time (the next one is gathered while this one computes). What is left, the
+        # embeddings and the last norm, is gathered with the root.
         for layer in stage.layers.values():
             fully_shard(layer, mesh=mesh, mp_policy=policy)
         self.sharded = fully_shard(stage, mesh=mesh, mp_policy=policy)
@@ -78,6 +83,8 @@ class FullySharded:
             p.grad = None
 
     def last_backward(self, last: bool) -> None:
+        # Gradients of earlier micro-batches stay whole on every rank and are reduce-scattered once,
+        # with the last: fewer messages, paid with the memory of unsharded gradients.
         self.sharded.set_requires_gradient_sync(last)
 
     def evaluated(self) -> None:

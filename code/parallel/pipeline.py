@@ -117,9 +117,11 @@ class _Pass:
         self.p, self.batches, self.seed = pipeline, batches, seed
         wide = torch.promote_types(pipeline.like.dtype, torch.float32)
         self.loss = torch.zeros((), dtype=wide, device=pipeline.like.device)
+        # From the forward to the backward step of a micro-batch: what entered the piece, and what
+        # left it. These are the ends of autograd's graph, which holds the activations between.
         self.inputs: dict[Step, Tensor] = {}
         self.outputs: dict[Step, Tensor] = {}
-        self.halves: dict[Step, int] = {}
+        self.halves: dict[Step, int] = {}  # weight gradients queued by each backward step
         self.expected: dict[Step, tuple[Any, Tensor]] = {}
         # What is under way may not be freed yet. An activation has arrived when its gradient comes
         # back. Nothing answers a gradient: as many as there are stages may be under way, so that a
@@ -134,15 +136,18 @@ class _Pass:
             BackwardInput: self.backward_input,
             BackwardWeight: self.backward_weight,
         }
+        # gloo and NCCL match what is sent with what is awaited, in order. So the order in which
+        # mailboxes are opened follows from the schedule alone, never from what arrives first.
         receiving = [step for step in steps if self.p.route.incoming(step)]
         self.p.last_backward(False)
         for step in steps:
             if receiving and receiving[0] == step:
                 receiving.pop(0)
                 self.expect(step)
-            if receiving:  # the next message may arrive while this step computes
+            # The next message may arrive while this step computes: what hides communication.
+            if receiving:
                 self.expect(receiving[0])
-            if [step] == self.p.final:
+            if [step] == self.p.final:  # FSDP sums its gradients in this one
                 self.p.last_backward(True)
             doing[type(step)](step)
         for work, _ in self.unanswered:
@@ -152,6 +157,8 @@ class _Pass:
     def forward(self, step: Step) -> None:
         stage = self.p.stages[step.chunk]
         tokens, labels = self.batches[step.micro_batch]
+        # Rows that came from the stage before are a leaf of this rank's graph: the graph does not
+        # reach over the network. Their .grad is what is sent back.
         x = tokens if stage.piece.first else self.receive(step).requires_grad_()
         with named(self.p.route.name(step)):
             y = stage(x, labels)
@@ -166,6 +173,8 @@ class _Pass:
         key = Step(step.micro_batch, step.chunk)
         x, y = self.inputs.pop(key), self.outputs.pop(key)
         if self.p.stages[step.chunk].piece.last:
+            # y: the loss of every token. Its gradient is 1 / tokens of the global batch of all
+            # ranks: sums over micro-batches and ranks then are the mean, and nobody divides.
             grad = torch.ones_like(y).mul_(self.seed)
         else:
             grad = self.receive(step)
@@ -176,6 +185,7 @@ class _Pass:
 
     def backward_input(self, step: Step) -> None:
         work = self.p.stages[step.chunk].work
+        # Products queue the gradients of their weights instead of computing them (products.py).
         work.deferring, before = True, len(work.queue)
         self.backward(step)
         work.deferring = False
@@ -191,7 +201,7 @@ class _Pass:
         message = self.p.route.incoming(step)
         if message is None or step in self.expected:
             return
-        box = torch.empty_like(self.p.like)
+        box = torch.empty_like(self.p.like)  # all messages have this shape: [rows, hidden]
         group = self.p.layout.directions[message.way]
         self.expected[step] = (dist.irecv(box, message.peer, group, message.tag), box)
 

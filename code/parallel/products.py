@@ -32,7 +32,7 @@ class WeightWork:
 
     def add(self, weight: Weight, grad: Tensor, x: Tensor) -> Tensor | None:
         """Takes over dW = dYᵀ X."""
-        if self.returned:
+        if self.returned:  # [out, rows] @ [rows, in] → the shape of the weight
             return grad.t() @ x
         if self.deferring:
             self.queue.append((weight, grad, x))
@@ -72,6 +72,7 @@ class _Product(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        # None tells autograd that there is no gradient to add: it lies in main_grad, or will.
         (x,) = ctx.saved_tensors
         grad_weight = ctx.work.add(ctx.weight, grad, x)
         return grad @ ctx.weight, grad_weight, ctx.work.add_bias(ctx.bias, grad), None

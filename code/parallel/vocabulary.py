@@ -48,6 +48,7 @@ class VocabularyEmbedding(nn.Module):
         local, outside = tokens, None
         group = self.slicing.group
         if group.size > 1:
+            # Tokens of other ranks look up row 0 or the last one, and are then set to zero.
             local = tokens - group.index * self.rows
             outside = ((local < 0) | (local >= self.rows)).unsqueeze(1)
             local = local.clamp(0, self.rows - 1)
@@ -80,6 +81,8 @@ class _Loss(Function):
             local = local - group.index * weight.shape[0]
             inside = (local >= 0) & (local < weight.shape[0])
             local = local.clamp(0, weight.shape[0] - 1)
+        # Read the label's logit first: it is gone once the softmax has taken the logits' place. The
+        # log of the sum is found again from the largest probability, exp(largest − log_sum).
         target = logits.gather(1, local)
         largest = logits.amax(1, keepdim=True)
         softmax = torch.softmax(logits, 1, out=logits)
@@ -94,7 +97,7 @@ class _Loss(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, softmax, local, inside = ctx.saved_tensors
         weight = ctx.weight
-        factor = grad.unsqueeze(1)
+        factor = grad.unsqueeze(1)  # [rows, 1]; the logits are [rows, vocabulary / tensor ranks]
         one = -torch.ones_like(local, dtype=softmax.dtype) if inside is None else -inside.to(grad)
         dlogits = softmax.scatter_add_(1, local, one)
         if dlogits.dtype == x.dtype:
@@ -109,6 +112,7 @@ def _over_the_group(
     softmax: Tensor, log_sum: Tensor, target: Tensor, group: Group
 ) -> tuple[Tensor, Tensor]:
     """One exchange of two numbers per row makes the softmax that of all ranks' logits."""
+    # log Σ exp over all logits = log Σ exp(log_sum of each rank); only one rank has a target ≠ 0.
     mine = torch.cat([log_sum, target], 1).unsqueeze(0)
     sums, targets = all_gather(mine, group).unbind(2)
     total = torch.logsumexp(sums, 0).unsqueeze(1)

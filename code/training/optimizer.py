@@ -112,6 +112,9 @@ class Optimizer:
         return [m for m, p in zip(self.masters, self.parts, strict=True) if p.decays == decays]
 
     def _master(self, part: Part) -> nn.Parameter:
+        # A step often changes a weight by less than its thousandth part, and bfloat16 has 8 bits,
+        # float16 11: the sum would round to what it was. So it is kept in float32, and the model
+        # gets rounded copies.
         low = part.parameter.dtype in (torch.float16, torch.bfloat16)
         values = part.parameter.detach()
         return nn.Parameter(values.float() if low else values)
@@ -124,6 +127,8 @@ class Optimizer:
             parts = self.holder.parts()
             scale = self.loss_scale.scale
             norm = self.norm(parts) / scale
+            # An infinity or NaN anywhere makes the norm one, on all ranks: so all skip, or none.
+            # .item() waits for the device; without dynamic scaling nobody needs to.
             if self.loss_scale.dynamic:
                 overflow = not math.isfinite(norm.item())
                 self.loss_scale.update(overflow)
@@ -145,7 +150,7 @@ class Optimizer:
         for part in parts:
             if part.counted:
                 square += torch.linalg.vector_norm(part.gradient, dtype=square.dtype).square()
-        group = self.holder.norm_group
+        group = self.holder.norm_group  # one number travels, not the gradients
         if group.size > 1:
             dist.all_reduce(square, group=group.handle)
         return square.sqrt()
