@@ -25,11 +25,15 @@ from training.optimizer import Optimizer, StepResult, learning_rate
 def flops_per_iteration(args: argparse.Namespace) -> float:
     """Model FLOPs of the matrix products: 2 per weight and token forward, twice that backward.
 
-    72 B s l h² (1 + s / 6h + V / 12lh) for an MLP of 4h; recomputation is not counted, attention
-    counts as if it looked at all positions.
+    72 B s l h² (1 + s / 6h + V / 12lh) for a GPT-2 with an MLP of 4h; grouped-query attention has
+    narrower keys and values, SwiGLU a third matrix. Recomputation is not counted, attention counts
+    as if it looked at all positions.
     """
     hidden, length = args.hidden_size, args.seq_length
-    per_layer = 4 * hidden**2 + 2 * hidden * args.ffn_hidden_size + 2 * hidden * length
+    keys = hidden * args.num_query_groups // args.num_attention_heads  # and as many values
+    attention = hidden * (hidden + 2 * keys) + hidden**2
+    mlp = (3 if args.swiglu else 2) * hidden * args.ffn_hidden_size
+    per_layer = attention + mlp + 2 * hidden * length
     weights = args.num_layers * per_layer + args.padded_vocab_size * hidden
     return 6.0 * weights * args.global_batch_size * length
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import argparse
 
-POSITIVE = ("num_layers", "hidden_size", "num_attention_heads", "seq_length", "micro_batch_size",
+from parallel.rotary import turned_width
+
+POSITIVE = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads",
+            "num_query_groups", "rotary_base", "seq_length", "micro_batch_size",
             "tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size",
             "log_interval", "train_iters")  # fmt: skip
 
 
 def problems_of(args: argparse.Namespace) -> list[str]:
     """One sentence for each."""
-    return [*_contradictions(args), *_unfit_numbers(args)]
+    return [*_contradictions(args), *_unfit_numbers(args), *_unfit_attention(args)]
 
 
 def _contradictions(args: argparse.Namespace) -> list[str]:
@@ -56,4 +59,29 @@ def _unfit_numbers(args: argparse.Namespace) -> list[str]:
     for name in POSITIVE:
         if getattr(args, name) < 1:
             found.append(f"--{name.replace('_', '-')} {getattr(args, name)} must be at least 1")
+    return found
+
+
+def _unfit_attention(args: argparse.Namespace) -> list[str]:
+    found = []
+    heads, groups = args.num_attention_heads, args.num_query_groups
+    if not args.group_query_attention and groups != heads:
+        found.append(
+            f"--num-query-groups {groups} has no effect without --group-query-attention; give both"
+        )
+    elif groups > 0 and heads % groups:
+        fitting = [n for n in range(1, heads + 1) if heads % n == 0]
+        found.append(
+            f"--num-attention-heads {heads} cannot be split into --num-query-groups {groups} equal "
+            f"groups; use one of {', '.join(map(str, fitting))}"
+        )
+    if args.position_embedding_type != "rope" or heads < 1 or args.hidden_size % heads:
+        return found
+    width = args.hidden_size // heads
+    turned = turned_width(width, args.rotary_percent)
+    if not 0 < args.rotary_percent <= 1 or turned < 2 or turned % 2:
+        found.append(
+            f"--rotary-percent {args.rotary_percent:g} of a head's {width} components is {turned}; "
+            f"rotary positions turn pairs, so it must be an even number from 2 to {width}"
+        )
     return found

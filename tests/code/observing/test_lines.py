@@ -8,6 +8,8 @@ import re
 import one_run
 import pytest
 
+from observing.reporting import flops_per_iteration
+from training.arguments import parse_arguments
 from training.optimizer import LossScale, learning_rate
 
 ITERATION = re.compile(
@@ -55,6 +57,59 @@ def test_the_parameter_counts_add_up_to_the_formula(worlds):
     assert sum(int(count) for *_, count in counts) == formula + final_norm + copy + replicated
 
 
+LATER = (
+    "--group-query-attention --num-query-groups 2 --position-embedding-type rope --swiglu "
+    "--ffn-hidden-size 48 --normalization RMSNorm --disable-bias-linear "
+)
+LATER_MODEL = {
+    "kv_groups": 2, "positions": "rotary", "activation": "swiglu", "ffn": 48, "norm": "rmsnorm",
+    "bias": False,
+}  # fmt: skip
+
+
+def planned(**more):
+    """The planner's model of one_run.MODEL."""
+    from course_lib.plan import Model
+
+    shape = {"layers": 4, "hidden": 32, "heads": 4, "sequence": 16, "vocabulary": 250}
+    return Model("tested", **shape, pad_vocabulary_to=32, **more)
+
+
+@pytest.mark.parametrize(
+    ("flags", "shape"),
+    [
+        ("", {}),
+        (LATER, LATER_MODEL),
+        (f"{LATER} --untie-embeddings-and-output-weights", LATER_MODEL | {"tied": False}),
+        ("--group-query-attention --swiglu --ffn-hidden-size 64",
+         {"kv_groups": 1, "activation": "swiglu", "ffn": 64}),
+    ],
+)  # fmt: skip
+def test_the_planner_counts_the_parameters_that_the_program_tells(worlds, flags, shape):
+    from course_lib.plan import Layout, on_rank
+
+    tensor = 1 if shape.get("kv_groups") == 1 else 2
+    texts = run(worlds, 2 * tensor, f"{flags} --tensor-model-parallel-size {tensor} --log-interval "
+                "1 --pipeline-model-parallel-size 2 --exit-interval 1")  # fmt: skip
+    where = r"\(tensor, pipeline\) model parallel rank \((\d), (\d)\)"
+    told = re.findall(rf" > number of parameters on {where}: (\d+)", "".join(texts))
+    layout = Layout(tensor=tensor, pipeline=2, global_batch=8)
+    counted = [
+        (t, p, on_rank(planned(**shape), layout, p).total) for t in range(tensor) for p in (0, 1)
+    ]
+    assert sorted((int(t), int(p), int(count)) for t, p, count in told) == counted
+
+
+@pytest.mark.parametrize(("flags", "shape"), [("", {}), (LATER, LATER_MODEL)])
+def test_the_planner_counts_the_flops_that_the_program_counts(flags, shape):
+    from course_lib.plan import Layout, of_iteration
+
+    args = parse_arguments([*one_run.MODEL, *flags.split()])
+    args.padded_vocab_size = 256
+    counted = of_iteration(planned(**shape), Layout(global_batch=8), padded=True).model
+    assert flops_per_iteration(args) == counted
+
+
 def test_throughput_is_told_in_both_wordings(worlds):
     [text] = run(worlds, 1, "--log-interval 1 --exit-interval 1 --log-throughput")
     line = next(line for line in text.splitlines() if line.startswith(" iteration"))
@@ -87,8 +142,6 @@ def test_evaluation_lines(worlds):
 
 def test_the_learning_rate_of_the_original_lab():
     """lr 6e-5 → 6e-6, cosine over 800 iterations, 1 % warm-up: 5.822E-05 after 100."""
-    from training.arguments import parse_arguments
-
     flags = "--lr 6e-5 --min-lr 6e-6 --lr-decay-style cosine --lr-decay-iters 800"
     args = parse_arguments([*flags.split(), "--lr-warmup-fraction", "0.01"])
     assert f"{learning_rate(100, args):.3E}" == "5.822E-05"
