@@ -18,8 +18,9 @@ from observing import memory_snapshot
 from parallel.layout import Layout
 from process.device import MIB, MemoryUse
 from training.checkpoint import Progress
+from training.learning_rate import learning_rate
 from training.model import Stage, dtype_of
-from training.optimizer import Optimizer, StepResult, learning_rate
+from training.optimizer import Optimizer, StepResult
 
 
 def flops_per_iteration(args: argparse.Namespace) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 
 from parallel.rotary import turned_width
+from training.learning_rate import warmup_steps
 
 POSITIVE = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads",
             "num_query_groups", "rotary_base", "seq_length", "micro_batch_size",
@@ -17,7 +18,12 @@ POSITIVE = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads
 
 def problems_of(args: argparse.Namespace) -> list[str]:
     """One sentence for each."""
-    return [*_contradictions(args), *_unfit_numbers(args), *_unfit_attention(args)]
+    return [
+        *_contradictions(args),
+        *_unfit_numbers(args),
+        *_unfit_attention(args),
+        *_unfit_schedule(args),
+    ]
 
 
 def _contradictions(args: argparse.Namespace) -> list[str]:
@@ -83,5 +89,32 @@ def _unfit_attention(args: argparse.Namespace) -> list[str]:
         found.append(
             f"--rotary-percent {args.rotary_percent:g} of a head's {width} components is {turned}; "
             f"rotary positions turn pairs, so it must be an even number from 2 to {width}"
+        )
+    return found
+
+
+def _unfit_schedule(args: argparse.Namespace) -> list[str]:
+    """What the learning rate's scheduler could not follow."""
+    found = []
+    if not 0 <= args.min_lr <= args.lr or args.lr_warmup_init > args.lr:
+        found.append(
+            f"--min-lr {args.min_lr:g} and --lr-warmup-init {args.lr_warmup_init:g} cannot be "
+            f"above --lr {args.lr:g}, nor --min-lr below 0"
+        )
+    if args.lr_warmup_fraction is not None and args.lr_warmup_iters:
+        found.append("choose one of --lr-warmup-fraction and --lr-warmup-iters")
+    decaying = args.lr_decay_iters - warmup_steps(args)
+    if decaying <= 0:
+        found.append(
+            f"a warm-up of {warmup_steps(args):g} steps leaves none of --lr-decay-iters "
+            f"{args.lr_decay_iters} (default: --train-iters) for the decay; warm up for less"
+        )
+    last = args.lr_wsd_decay_iters
+    if (args.lr_decay_style == "WSD") != (last is not None):
+        found.append("--lr-decay-style WSD and --lr-wsd-decay-iters go together; give both")
+    elif last is not None and not 0 < last <= decaying:
+        found.append(
+            f"--lr-wsd-decay-iters {last} must be at least 1 and, with the warm-up of "
+            f"{warmup_steps(args):g}, at most {decaying:g} of the --lr-decay-iters"
         )
     return found

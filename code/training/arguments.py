@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from training import older_flags
 from training.argument_checks import problems_of
+from training.learning_rate import STYLES, WSD_STYLES
 
 INT, FLOAT, STR, ON = int, float, str, bool
 
@@ -68,10 +69,13 @@ BATCH = [
 OPTIMIZER = [
     ("--lr", FLOAT, 1e-3, "highest learning rate"),
     ("--min-lr", FLOAT, 0.0, "learning rate at the end of the decay"),
-    ("--lr-decay-style", ("constant", "linear", "cosine"), "linear", "shape of the decay"),
+    ("--lr-decay-style", STYLES, "linear", "shape of the decay"),
+    ("--lr-wsd-decay-style", WSD_STYLES, "exponential", "WSD: shape of the decay at its end"),
+    ("--lr-wsd-decay-iters", INT, None, "WSD: steps of that decay, the last of the decay steps"),
     ("--lr-decay-iters", INT, None, "steps of the decay (default: train-iters)"),
     ("--lr-warmup-fraction", FLOAT, None, "share of the decay steps that warm up"),
     ("--lr-warmup-iters", INT, 0, "or their number"),
+    ("--lr-warmup-init", FLOAT, 0.0, "learning rate of the first step of the warm-up"),
     ("--weight-decay", FLOAT, 0.01, "of matrices; biases and norms have none"),
     ("--clip-grad", FLOAT, 1.0, "largest norm of the gradient (0: no clipping)"),
     ("--adam-beta1", FLOAT, 0.9, "memory of the mean"),

@@ -149,8 +149,8 @@ def plain_run(argv, values):
     from parallel.layout import Grid, Group, Layout
     from parallel.products import WeightWork
     from training.arguments import parse_arguments
+    from training.learning_rate import learning_rate
     from training.model import Piece, Stage, initialise
-    from training.optimizer import learning_rate
 
     args = parse_arguments(argv)
     vars(args).update(values)
@@ -175,7 +175,7 @@ def plain_run(argv, values):
             gradients = {n: p.grad.numpy().copy() for n, p in model.named_parameters()}
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), args.clip_grad).item())
         for group in adam.param_groups:
-            group["lr"] = learning_rate(step + 1, args)
+            group["lr"] = learning_rate(step, args)
         adam.step()
         losses.append(loss.item())
         if step + 1 in EVALUATED:

@@ -10,7 +10,7 @@ import pytest
 
 from observing.reporting import flops_per_iteration
 from training.arguments import parse_arguments
-from training.optimizer import LossScale, learning_rate
+from training.optimizer import LossScale
 
 ITERATION = re.compile(
     r" iteration +1/ +20 \| consumed samples: +8 \| elapsed time per iteration \(ms\): \d+\.\d \| "
@@ -138,16 +138,6 @@ def test_evaluation_lines(worlds):
     ]
     for _, loss, perplexity in found:
         assert float(perplexity) == pytest.approx(math.exp(float(loss)), rel=1e-4)
-
-
-def test_the_learning_rate_of_the_original_lab():
-    """lr 6e-5 → 6e-6, cosine over 800 iterations, 1 % warm-up: 5.822E-05 after 100."""
-    flags = "--lr 6e-5 --min-lr 6e-6 --lr-decay-style cosine --lr-decay-iters 800"
-    args = parse_arguments([*flags.split(), "--lr-warmup-fraction", "0.01"])
-    assert f"{learning_rate(100, args):.3E}" == "5.822E-05"
-    assert learning_rate(8, args) == 6e-5
-    assert learning_rate(4, args) == 3e-5
-    assert learning_rate(900, args) == 6e-6
 
 
 def test_the_loss_scale_halves_after_the_first_overflow_and_doubles_after_a_window():
