@@ -107,8 +107,9 @@ class Report:
         self.memory = MemoryUse(device)
         self.speaks_first = layout.rank == 0
         self.speaks_last = layout.everyone.last
-        self.loss = torch.zeros((), device=device)
-        self.nan_iterations = torch.zeros((), device=device)
+        # In float64: ranks add up other shares of it, and the printed digits must not tell which.
+        self.loss = torch.zeros((), dtype=torch.float64, device=device)
+        self.nan_iterations = torch.zeros_like(self.loss)
         self.skipped = self.steps = 0
         self.since = time.perf_counter()
         self.writer = self._writer()
