@@ -8,7 +8,7 @@ import re
 import one_run
 import pytest
 
-from observing.reporting import flops_per_iteration
+from observing.flops import flops_per_iteration
 from training.arguments import parse_arguments
 from training.optimizer import LossScale
 
