@@ -41,8 +41,9 @@ from training import planted
 from training.arguments import parse_arguments
 from training.checkpoint import Checkpoints, Progress, newest
 from training.ending import Ending
+from training.learning_rate import learning_rate
 from training.model import Stage, dtype_of, initialise, piece_of, slice_of, whole_shape
-from training.optimizer import Optimizer, StepResult, learning_rate
+from training.optimizer import Optimizer, StepResult
 
 
 @dataclass
@@ -134,7 +135,7 @@ def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResu
     seed = optimizer.loss_scale.scale * training.holder.seed_factor / tokens
     loss = training.pipeline.train(batches, seed)
     planted.after_backward(args, training.holder)
-    result = optimizer.step(learning_rate(optimizer.steps_taken + 1, args))
+    result = optimizer.step(learning_rate(optimizer.steps_taken, args))
     progress.iteration += 1
     progress.consumed_samples += args.global_batch_size
     return loss, result

@@ -329,7 +329,7 @@ check.ex03_wide(wide_run)
 # Four copies share 32 samples, so each passes 8 through the model at once. With micro batch 2 the recipe
 # would be accepted too: 2 × 4 is 8, and the program would go through the model four times before each step.
 # That is gradient accumulation, the subject of lesson 10; the log then says
-# `number of micro-batches to constant 4`.
+# `number of microbatches to constant 4`.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 03.2** — The usual way to all-reduce is a *ring*: each device sends only to its neighbour, one

@@ -560,7 +560,7 @@ check.ex07_hybrid(hybrid_run)
 # a node, share every matrix. The log says what became of it:
 
 # %% id="ex1-world" tags=["solution"]
-# !grep -E "using world size|number of micro-batches" {hybrid_run.log_file}
+# !grep -E "using world size|number of microbatches" {hybrid_run.log_file}
 show.memory_ranks(hybrid_run.memory)
 
 # %% [markdown] id="ex1-memory" tags=["solution"]

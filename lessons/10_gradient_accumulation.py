@@ -67,7 +67,7 @@ in_four = lab.submit(sixteen("four-by-one", micro_batch=1)).require()
 # The log says it in one line, which is worth looking for in every run whose batch surprises you:
 
 # %% id="two-grep"
-# !grep "number of micro-batches" {at_once.log_file} {in_four.log_file} | sed "s/.*out.log://"
+# !grep "number of microbatches" {at_once.log_file} {in_four.log_file} | sed "s/.*out.log://"
 
 # %% [markdown] id="humps-idea"
 # ## Four humps

@@ -1,4 +1,10 @@
-"""What the program prints: Megatron-LM's lines, and TensorBoard scalars under its names."""
+"""What the program prints: the lines of today's Megatron-LM, and TensorBoard scalars under its
+names.
+
+Some of them name things that this program does not have, such as hierarchical context parallelism;
+they stand here with the value of a Megatron that does not use them, so that whoever has learned to
+read these lines can read those.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +15,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from observing import memory_snapshot
+from observing.flops import flops_per_iteration
 from parallel.layout import Layout
 from process.device import MIB, MemoryUse
 from training.checkpoint import Progress
+from training.learning_rate import learning_rate
 from training.model import Stage, dtype_of
-from training.optimizer import Optimizer, StepResult, learning_rate
-
-
-def flops_per_iteration(args: argparse.Namespace) -> float:
-    """Model FLOPs of the matrix products: 2 per weight and token forward, twice that backward.
-
-    72 B s l h² (1 + s / 6h + V / 12lh) for an MLP of 4h; recomputation is not counted, attention
-    counts as if it looked at all positions.
-    """
-    hidden, length = args.hidden_size, args.seq_length
-    per_layer = 4 * hidden**2 + 2 * hidden * args.ffn_hidden_size + 2 * hidden * length
-    weights = args.num_layers * per_layer + args.padded_vocab_size * hidden
-    return 6.0 * weights * args.global_batch_size * length
+from training.optimizer import Optimizer, StepResult
 
 
 def say(text: str) -> None:
@@ -44,6 +41,7 @@ def say(text: str) -> None:
 class Interval:
     """What one iteration line says."""
 
+    printed: datetime
     iteration: int
     consumed_samples: int
     elapsed_ms: float
@@ -57,17 +55,20 @@ class Interval:
 
 
 def line(of: Interval, args: argparse.Namespace) -> str:
-    """One decimal of TFLOP/s as Megatron has, but enough digits to tell small machines apart."""
+    """One decimal of TFLOP/s as Megatron has, but enough digits to tell small machines apart.
+
+    Samples per second and TFLOPs at the end are of older Megatrons, from which many logs are.
+    """
     tflops = f"{of.tflops_per_device:{'.1f' if of.tflops_per_device >= 10 else '.4f'}}"
     per_second = args.global_batch_size / of.elapsed_ms * 1e3
     more = [f"throughput per GPU (TFLOP/s/GPU): {tflops}"] if args.log_throughput else []
     last = [f"samples per second: {per_second:.3f}", f"TFLOPs: {tflops}"]
     fields = [
-        f" iteration {of.iteration:8d}/{args.train_iters:8d}",
+        f" [{of.printed:%Y-%m-%d %H:%M:%S.%f}] iteration {of.iteration:8d}/{args.train_iters:8d}",
         f"consumed samples: {of.consumed_samples:12d}",
         f"elapsed time per iteration (ms): {of.elapsed_ms:.1f}",
         *more,
-        f"learning rate: {of.rate:.3E}",
+        f"learning rate: {of.rate:.6E}",
         f"global batch size: {args.global_batch_size:5d}",
         *([] if of.loss is None else [f"lm loss: {of.loss:.6E}"]),
         f"loss scale: {of.scale:.1f}",
@@ -87,8 +88,9 @@ class Report:
         self.memory = MemoryUse(device)
         self.speaks_first = layout.rank == 0
         self.speaks_last = layout.everyone.last
-        self.loss = torch.zeros((), device=device)
-        self.nan_iterations = torch.zeros((), device=device)
+        # In float64: ranks add up other shares of it, and the printed digits must not tell which.
+        self.loss = torch.zeros((), dtype=torch.float64, device=device)
+        self.nan_iterations = torch.zeros_like(self.loss)
         self.skipped = self.steps = 0
         self.since = time.perf_counter()
         self.writer = self._writer()
@@ -111,10 +113,10 @@ class Report:
 
     def world(self) -> None:
         sizes = self.layout.sizes
-        context = f"context-parallel size: {sizes['context']}, " if sizes["context"] > 1 else ""
         self.first(
             f"using world size: {self.layout.grid.world_size}, "
-            f"data-parallel-size: {sizes['data']}, {context}"
+            f"data-parallel size: {sizes['data']}, context-parallel size: {sizes['context']}, "
+            "hierarchical context-parallel sizes: None, "
             f"tensor-model-parallel size: {sizes['tensor']}, "
             f"pipeline-model-parallel size: {sizes['pipeline']}"
         )
@@ -131,11 +133,11 @@ class Report:
         self.first("-------------------- end of arguments ---------------------")
 
     def built(self, micro_batches: int, stages: list[Stage]) -> None:
-        self.first(f"setting number of micro-batches to constant {micro_batches}")
+        self.first(f"setting number of microbatches to constant {micro_batches}")
         if self.layout.copies.first:  # one line for each part of the model
-            at = (self.layout.tensor.index, self.layout.pipeline.index)
+            at = (self.layout.tensor.index, 0, self.layout.pipeline.index)
             count = sum(math.prod(p.shape) for stage in stages for p in stage.parameters())
-            where = f"(tensor, pipeline) model parallel rank {at}"
+            where = f"(tensor, gtp_weight_remat, pipeline) model parallel rank {at}"
             say(f" > number of parameters on {where}: {count}")
 
     @contextmanager
@@ -169,6 +171,7 @@ class Report:
         loss, nan_iterations = self._sum_losses()
         tflops = flops_per_iteration(self.args) / elapsed_ms / 1e9
         interval = Interval(
+            printed=datetime.now(),
             iteration=progress.iteration,
             consumed_samples=progress.consumed_samples,
             elapsed_ms=elapsed_ms,

@@ -8,10 +8,13 @@ all ranks have the same to do:
 
 Everything but attention works on each token alone and notices nothing. For attention, the keys and
 values of all pieces are gathered (backward: their gradients are summed and scattered); queries
-stay where they are.
+stay where they are. With grouped-query attention several heads of queries share one head of keys
+and values (a group), so fewer rows travel here, by the number of heads in a group.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +22,7 @@ from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention
 
 from parallel.layout import Group
+from parallel.rotary import turn
 from parallel.tensor_parallel import ColumnParallel, GatherRows, RowParallel, Slicing
 
 
@@ -39,12 +43,17 @@ def in_sequence_order(rows: Tensor, group: Group) -> Tensor:
 def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Causal attention of the last `query` positions over all `key` positions.
 
-    All are [positions, samples, heads, width].
+    All are [positions, samples, heads, width]; keys and values have a head for each group, and the
+    heads of a group follow each other in `query`. The kernel reads a group's keys once for all its
+    heads: copies of them are never made.
     """
+    grouped = query.shape[2] != key.shape[2]
     query, key, value = (x.permute(1, 2, 0, 3) for x in (query, key, value))
     missing = key.shape[2] - query.shape[2]
     mask = causal_lower_right(query.shape[2], key.shape[2]) if missing else None
-    out = scaled_dot_product_attention(query, key, value, mask, is_causal=mask is None)
+    out = scaled_dot_product_attention(
+        query, key, value, mask, is_causal=mask is None, enable_gqa=grouped
+    )
     return out.permute(2, 0, 1, 3)
 
 
@@ -63,30 +72,56 @@ def attend_over_ranks(query: Tensor, key: Tensor, value: Tensor, group: Group) -
     )
 
 
-class Attention(nn.Module):
-    """Heads are shared over the tensor group, positions over the context group."""
+@dataclass(frozen=True)
+class Heads:
+    """How the hidden states are split: `groups` divides `count`; equal, each head is a group."""
 
-    def __init__(self, hidden: int, heads: int, slicing: Slicing, context: Group) -> None:
+    hidden: int
+    count: int
+    groups: int
+    bias: bool = True
+
+    @property
+    def width(self) -> int:
+        return self.hidden // self.count
+
+    @property
+    def per_group(self) -> int:
+        return self.count // self.groups
+
+
+class Attention(nn.Module):
+    """Groups of heads are shared over the tensor group, positions over the context group."""
+
+    def __init__(self, heads: Heads, slicing: Slicing, context: Group) -> None:
         super().__init__()
-        self.heads, self.width = heads // slicing.group.size, hidden // heads
+        self.heads, self.groups = heads, heads.groups // slicing.group.size
         self.context = context
-        # Outputs are ordered head by head (query, key, value of each): a slice is whole heads.
-        self.qkv = ColumnParallel(hidden, 3 * hidden, slicing)
-        self.out = RowParallel(hidden, hidden, slicing)
+        # Outputs are ordered group by group: its queries, its key, its value. So a slice of the
+        # rows is whole groups, and a checkpoint of one layout can be cut for any other. With as
+        # many groups as heads that is the query, key and value of each head.
+        outputs = heads.groups * (heads.per_group + 2) * heads.width
+        self.qkv = ColumnParallel(heads.hidden, outputs, slicing, heads.bias)
+        self.out = RowParallel(heads.hidden, heads.hidden, slicing, heads.bias)
         self.recompute = False
 
-    def forward(self, x: Tensor, samples: int) -> Tensor:
-        qkv = self.qkv(x).view(-1, samples, self.heads, 3, self.width)
+    def forward(self, x: Tensor, samples: int, turns: Tensor | None) -> Tensor:
+        """`turns` is the table of rotary.py for this rank's positions, None without."""
+        each = self.heads.per_group + 2
+        qkv = self.qkv(x).view(-1, samples, self.groups, each, self.heads.width)
         if self.recompute:
-            mixed = torch.utils.checkpoint.checkpoint(self.core, qkv, use_reentrant=False)
+            mixed = torch.utils.checkpoint.checkpoint(self.core, qkv, turns, use_reentrant=False)
         else:
-            mixed = self.core(qkv)
+            mixed = self.core(qkv, turns)
         return self.out(mixed)
 
-    def core(self, qkv: Tensor) -> Tensor:
-        query, key, value = qkv.unbind(3)
+    def core(self, qkv: Tensor, turns: Tensor | None) -> Tensor:
+        query, key, value = qkv.split([self.heads.per_group, 1, 1], 3)
+        if turns is not None:  # before keys travel: a rank knows the positions of its own alone
+            query, key = turn(query, turns), turn(key, turns)
+        query, key, value = (x.flatten(2, 3) for x in (query, key, value))
         if self.context.size == 1:
             mixed = attend(query, key, value)
         else:
             mixed = attend_over_ranks(query, key, value, self.context)
-        return mixed.reshape(-1, self.heads * self.width)
+        return mixed.flatten(2).flatten(0, 1)

@@ -70,6 +70,13 @@ def _model_problems(args: argparse.Namespace) -> list[str]:
                 f"--{name.replace('_', '-')} {value} cannot be shared by tensor {tensor}; use a "
                 f"multiple of {tensor} ({near(value, tensor)})"
             )
+    groups = args.num_query_groups
+    if args.group_query_attention and groups % tensor:
+        found.append(
+            f"--num-query-groups {groups} cannot be shared by tensor {tensor}: each tensor rank "
+            f"needs keys and values of its own; use {near(groups, tensor)} groups, or a tensor "
+            f"size that divides {groups}"
+        )
     pieces = 2 * context if context > 1 else 1
     if args.seq_length % pieces:
         found.append(

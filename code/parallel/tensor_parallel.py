@@ -125,30 +125,36 @@ def leave(x: Tensor, slicing: Slicing) -> Tensor:
 class ColumnParallel(nn.Module):
     """A slice of the outputs: weight [outputs / ranks, inputs]."""
 
-    def __init__(self, inputs: int, outputs: int, slicing: Slicing) -> None:
+    def __init__(self, inputs: int, outputs: int, slicing: Slicing, bias: bool = True) -> None:
         super().__init__()
         self.slicing, group = slicing, slicing.group
-        self.weight = sliced(nn.Parameter(torch.empty(outputs // group.size, inputs)), 0, group)
-        self.bias = sliced(nn.Parameter(torch.empty(outputs // group.size)), 0, group)
+        mine = outputs // group.size
+        self.weight = sliced(nn.Parameter(torch.empty(mine, inputs)), 0, group)
+        self.bias = sliced(nn.Parameter(torch.empty(mine)), 0, group) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return product(enter(x, self.slicing), self.weight, self.bias, self.slicing.work)
+        return self.of_entered(enter(x, self.slicing))
+
+    def of_entered(self, x: Tensor) -> Tensor:
+        """The product of rows that have entered already: two matrices may share them."""
+        return product(x, self.weight, self.bias, self.slicing.work)
 
 
 class RowParallel(nn.Module):
     """A slice of the inputs: weight [outputs, inputs / ranks]. The bias is added after the sum."""
 
-    def __init__(self, inputs: int, outputs: int, slicing: Slicing) -> None:
+    def __init__(self, inputs: int, outputs: int, slicing: Slicing, bias: bool = True) -> None:
         super().__init__()
         self.slicing, group = slicing, slicing.group
         self.weight = sliced(nn.Parameter(torch.empty(outputs, inputs // group.size)), 1, group)
-        self.bias = nn.Parameter(torch.empty(outputs))
+        self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         work = self.slicing.work
         if self.slicing.group.size == 1:
             return product(x, self.weight, self.bias, work)
-        return leave(product(x, self.weight, None, work), self.slicing).add_(self.bias)
+        y = leave(product(x, self.weight, None, work), self.slicing)
+        return y if self.bias is None else y.add_(self.bias)
 
 
 def sliced(parameter: Weight, dimension: int, group: Group) -> nn.Parameter:

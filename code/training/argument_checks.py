@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import argparse
 
-POSITIVE = ("num_layers", "hidden_size", "num_attention_heads", "seq_length", "micro_batch_size",
+from parallel.rotary import turned_width
+from training.learning_rate import warmup_steps
+
+POSITIVE = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads",
+            "num_query_groups", "rotary_base", "seq_length", "micro_batch_size",
             "tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size",
             "log_interval", "train_iters")  # fmt: skip
 
 
 def problems_of(args: argparse.Namespace) -> list[str]:
     """One sentence for each."""
-    return [*_contradictions(args), *_unfit_numbers(args)]
+    return [
+        *_contradictions(args),
+        *_unfit_numbers(args),
+        *_unfit_attention(args),
+        *_unfit_schedule(args),
+    ]
 
 
 def _contradictions(args: argparse.Namespace) -> list[str]:
@@ -56,4 +65,56 @@ def _unfit_numbers(args: argparse.Namespace) -> list[str]:
     for name in POSITIVE:
         if getattr(args, name) < 1:
             found.append(f"--{name.replace('_', '-')} {getattr(args, name)} must be at least 1")
+    return found
+
+
+def _unfit_attention(args: argparse.Namespace) -> list[str]:
+    found = []
+    heads, groups = args.num_attention_heads, args.num_query_groups
+    if not args.group_query_attention and groups != heads:
+        found.append(
+            f"--num-query-groups {groups} has no effect without --group-query-attention; give both"
+        )
+    elif groups > 0 and heads % groups:
+        fitting = [n for n in range(1, heads + 1) if heads % n == 0]
+        found.append(
+            f"--num-attention-heads {heads} cannot be split into --num-query-groups {groups} equal "
+            f"groups; use one of {', '.join(map(str, fitting))}"
+        )
+    if args.position_embedding_type != "rope" or heads < 1 or args.hidden_size % heads:
+        return found
+    width = args.hidden_size // heads
+    turned = turned_width(width, args.rotary_percent)
+    if not 0 < args.rotary_percent <= 1 or turned < 2 or turned % 2:
+        found.append(
+            f"--rotary-percent {args.rotary_percent:g} of a head's {width} components is {turned}; "
+            f"rotary positions turn pairs, so it must be an even number from 2 to {width}"
+        )
+    return found
+
+
+def _unfit_schedule(args: argparse.Namespace) -> list[str]:
+    """What the learning rate's scheduler could not follow."""
+    found = []
+    if not 0 <= args.min_lr <= args.lr or args.lr_warmup_init > args.lr:
+        found.append(
+            f"--min-lr {args.min_lr:g} and --lr-warmup-init {args.lr_warmup_init:g} cannot be "
+            f"above --lr {args.lr:g}, nor --min-lr below 0"
+        )
+    if args.lr_warmup_fraction is not None and args.lr_warmup_iters:
+        found.append("choose one of --lr-warmup-fraction and --lr-warmup-iters")
+    decaying = args.lr_decay_iters - warmup_steps(args)
+    if decaying <= 0:
+        found.append(
+            f"a warm-up of {warmup_steps(args):g} steps leaves none of --lr-decay-iters "
+            f"{args.lr_decay_iters} (default: --train-iters) for the decay; warm up for less"
+        )
+    last = args.lr_wsd_decay_iters
+    if (args.lr_decay_style == "WSD") != (last is not None):
+        found.append("--lr-decay-style WSD and --lr-wsd-decay-iters go together; give both")
+    elif last is not None and not 0 < last <= decaying:
+        found.append(
+            f"--lr-wsd-decay-iters {last} must be at least 1 and, with the warm-up of "
+            f"{warmup_steps(args):g}, at most {decaying:g} of the --lr-decay-iters"
+        )
     return found

@@ -15,14 +15,23 @@ from typing import Any, NoReturn
 
 from training import older_flags
 from training.argument_checks import problems_of
+from training.learning_rate import STYLES, WSD_STYLES
 
 INT, FLOAT, STR, ON = int, float, str, bool
 
 MODEL = [
     ("--num-layers", INT, 2, "transformer layers"),
     ("--hidden-size", INT, 128, "width of the residual stream"),
-    ("--ffn-hidden-size", INT, None, "width inside the MLP (default: 4 × hidden)"),
+    ("--ffn-hidden-size", INT, None, "width inside the MLP (default: 4 × hidden; SwiGLU: 8/3)"),
     ("--num-attention-heads", INT, 4, "attention heads"),
+    ("--group-query-attention", ON, False, "several heads share one key and value"),
+    ("--num-query-groups", INT, None, "keys and values per token (default: 1, one for all heads)"),
+    ("--position-embedding-type", ("learned_absolute", "rope"), "learned_absolute", "or rotary"),
+    ("--rotary-base", INT, 10000, "the slowest pair turns once in about 6 times so many tokens"),
+    ("--rotary-percent", FLOAT, 1.0, "share of a head's components that turn"),
+    ("--normalization", ("LayerNorm", "RMSNorm"), "LayerNorm", "before attention, MLP and head"),
+    ("--swiglu", ON, False, "gate the MLP: SiLU of one matrix times another, instead of GELU"),
+    ("--disable-bias-linear", ON, False, "no biases beside the matrices"),
     ("--seq-length", INT, 128, "tokens per sample"),
     ("--max-position-embeddings", INT, None, "rows of the position table (default: seq-length)"),
     ("--untie-embeddings-and-output-weights", ON, False, "an output matrix of its own"),
@@ -60,10 +69,13 @@ BATCH = [
 OPTIMIZER = [
     ("--lr", FLOAT, 1e-3, "highest learning rate"),
     ("--min-lr", FLOAT, 0.0, "learning rate at the end of the decay"),
-    ("--lr-decay-style", ("constant", "linear", "cosine"), "linear", "shape of the decay"),
+    ("--lr-decay-style", STYLES, "linear", "shape of the decay"),
+    ("--lr-wsd-decay-style", WSD_STYLES, "exponential", "WSD: shape of the decay at its end"),
+    ("--lr-wsd-decay-iters", INT, None, "WSD: steps of that decay, the last of the decay steps"),
     ("--lr-decay-iters", INT, None, "steps of the decay (default: train-iters)"),
     ("--lr-warmup-fraction", FLOAT, None, "share of the decay steps that warm up"),
     ("--lr-warmup-iters", INT, 0, "or their number"),
+    ("--lr-warmup-init", FLOAT, 0.0, "learning rate of the first step of the warm-up"),
     ("--weight-decay", FLOAT, 0.01, "of matrices; biases and norms have none"),
     ("--clip-grad", FLOAT, 1.0, "largest norm of the gradient (0: no clipping)"),
     ("--adam-beta1", FLOAT, 0.9, "memory of the mean"),
@@ -186,8 +198,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 def _fill_in(args: argparse.Namespace) -> None:
     """Defaults that follow from other values."""
-    args.ffn_hidden_size = args.ffn_hidden_size or 4 * args.hidden_size
-    args.max_position_embeddings = args.max_position_embeddings or args.seq_length
+    _fill_in_model(args)
     args.lr_decay_iters = args.lr_decay_iters or args.train_iters
     args.save_interval = args.save_interval or args.train_iters
     if args.rank_order is None:
@@ -211,3 +222,14 @@ def _fill_in(args: argparse.Namespace) -> None:
     args.memory_dir = str(Path(run_folder or ".") / "memory")
     snapshots = Path(run_folder or ".") / "snapshots" / "snapshot.pickle"
     args.memory_snapshot_path = args.memory_snapshot_path or str(snapshots)
+
+
+def _fill_in_model(args: argparse.Namespace) -> None:
+    """As Megatron does it. SwiGLU has three matrices instead of two: two thirds of the width keep
+    the number of parameters, in multiples of 64 for the sake of the kernels."""
+    if args.ffn_hidden_size is None:
+        wide = 4 * args.hidden_size
+        args.ffn_hidden_size = wide * 2 // 3 // 64 * 64 if args.swiglu else wide
+    if args.num_query_groups is None:
+        args.num_query_groups = 1 if args.group_query_attention else args.num_attention_heads
+    args.max_position_embeddings = args.max_position_embeddings or args.seq_length

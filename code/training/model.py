@@ -2,6 +2,9 @@
 
     tokens → word + position embedding → layers → norm → logits of the same word matrix → loss
 
+The flags also make what models have had since: rotary positions instead of the position embedding,
+RMSNorm instead of LayerNorm, SwiGLU instead of GELU, fewer heads for keys and values, no biases.
+
 The first piece has the embedding, the last has the loss, each has some of the layers. Parameters
 are named after the whole model and start with values that depend on that name alone, so that every
 layout begins with the same model.
@@ -19,10 +22,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from parallel.context_parallel import Attention, my_positions
+from parallel.context_parallel import Attention, Heads, my_positions
 from parallel.layout import Group, Layout
 from parallel.products import WeightWork
-from parallel.tensor_parallel import ColumnParallel, RowParallel, Slicing
+from parallel.rotary import turned_width, turns_of
+from parallel.tensor_parallel import ColumnParallel, RowParallel, Slicing, enter
 from parallel.vocabulary import VocabularyEmbedding, vocabulary_loss
 from process.profile_ranges import in_backward, named
 
@@ -52,27 +56,47 @@ def piece_of(args: argparse.Namespace, layout: Layout, chunk: int, chunks: int) 
     return Piece(number * layers, (number + 1) * layers, first=number == 0, last=last)
 
 
+def norm_of(args: argparse.Namespace) -> nn.Module:
+    """RMSNorm leaves out what LayerNorm does first and last: taking off the mean, adding a bias."""
+    kind = nn.RMSNorm if args.normalization == "RMSNorm" else nn.LayerNorm
+    return kind(args.hidden_size, args.norm_epsilon)
+
+
 class Layer(nn.Module):
     def __init__(self, args: argparse.Namespace, slicing: Slicing, context: Group) -> None:
         super().__init__()
-        hidden, heads = args.hidden_size, args.num_attention_heads
-        self.norm_1 = nn.LayerNorm(hidden, args.norm_epsilon)
-        self.attention = Attention(hidden, heads, slicing, context)
-        self.norm_2 = nn.LayerNorm(hidden, args.norm_epsilon)
-        self.up = ColumnParallel(hidden, args.ffn_hidden_size, slicing)
-        self.down = RowParallel(args.ffn_hidden_size, hidden, slicing)
+        hidden, bias = args.hidden_size, not args.disable_bias_linear
+        heads = Heads(hidden, args.num_attention_heads, args.num_query_groups, bias)
+        self.slicing = slicing
+        self.norm_1 = norm_of(args)
+        self.attention = Attention(heads, slicing, context)
+        self.norm_2 = norm_of(args)
+        self.up = ColumnParallel(hidden, args.ffn_hidden_size, slicing, bias)
+        # A matrix of its own: were gate and up one matrix, its rows would have to be mixed so that
+        # each tensor rank's slice has the two halves that are multiplied with each other.
+        self.gate = (
+            ColumnParallel(hidden, args.ffn_hidden_size, slicing, bias) if args.swiglu else None
+        )
+        self.down = RowParallel(args.ffn_hidden_size, hidden, slicing, bias)
 
-    def forward(self, x: Tensor, samples: int) -> Tensor:
+    def forward(self, x: Tensor, samples: int, turns: Tensor | None) -> Tensor:
         # Added in place: nobody else needs what a branch returns.
-        x = self.attention(self.norm_1(x), samples).add_(x)
-        inner = nn.functional.gelu(self.up(self.norm_2(x)), approximate="tanh")
-        return self.down(inner).add_(x)
+        x = self.attention(self.norm_1(x), samples, turns).add_(x)
+        return self.down(self.inner(self.norm_2(x))).add_(x)
+
+    def inner(self, x: Tensor) -> Tensor:
+        """GELU of one product, or one product gated by the SiLU of another (SwiGLU)."""
+        x = enter(x, self.slicing)  # once for both matrices
+        if self.gate is None:
+            return nn.functional.gelu(self.up.of_entered(x), approximate="tanh")
+        return nn.functional.silu(self.gate.of_entered(x)) * self.up.of_entered(x)
 
 
 class Stage(nn.Module):
     """One piece of the model. Between pieces travel rows of hidden states, one per token."""
 
     positions: Tensor  # of this rank's rows in the sequence
+    turns: Tensor | None  # rotary.py's table for the positions that this rank's attention sees
 
     def __init__(
         self, args: argparse.Namespace, layout: Layout, piece: Piece, work: WeightWork
@@ -86,17 +110,19 @@ class Stage(nn.Module):
         vocabulary = args.padded_vocab_size
         if piece.first or (piece.last and tied):
             self.word = VocabularyEmbedding(vocabulary, hidden, self.slicing)
-        if piece.first:
+        rotary = args.position_embedding_type == "rope"
+        if piece.first and not rotary:
             self.position = nn.Embedding(args.max_position_embeddings, hidden)
         numbers = range(piece.start, piece.stop)
         self.layers = nn.ModuleDict(
             {str(n): Layer(args, self.slicing, layout.context) for n in numbers}
         )
         if piece.last:
-            self.final_norm = nn.LayerNorm(hidden, args.norm_epsilon)
+            self.final_norm = norm_of(args)
             if not tied:
                 self.output = VocabularyEmbedding(vocabulary, hidden, self.slicing)
         self.register_buffer("positions", self._row_positions(), persistent=False)
+        self.register_buffer("turns", self._turns() if rotary else None, persistent=False)
         self.recomputed = self._recomputed_groups()
 
     def _row_positions(self) -> Tensor:
@@ -105,6 +131,12 @@ class Stage(nn.Module):
         if self.args.sequence_parallel:
             positions = positions.chunk(self.layout.tensor.size)[self.layout.tensor.index]
         return positions.contiguous()
+
+    def _turns(self) -> Tensor:
+        """Of all positions of the context rank: attention gathers the rows of its tensor ranks."""
+        args = self.args
+        width = turned_width(args.hidden_size // args.num_attention_heads, args.rotary_percent)
+        return turns_of(my_positions(args.seq_length, self.layout.context), width, args.rotary_base)
 
     def forward(self, x: Tensor, labels: Tensor) -> Tensor:
         """Tokens (first piece) or rows → rows, or (last piece) the loss of every token."""
@@ -123,13 +155,15 @@ class Stage(nn.Module):
 
     def embed(self, tokens: Tensor) -> Tensor:
         words = self.word(tokens)
+        if self.turns is not None:
+            return cast(Tensor, words)  # where a token stands is told to attention, in every layer
         places = self.position(self.positions).unsqueeze(1)
         return (words.view(-1, self.samples, words.shape[1]) + places).view_as(words)
 
     def run(self, layers: list[Layer], x: Tensor) -> Tensor:
         with named("recompute" if in_backward() else "layers"):
             for layer in layers:
-                x = layer(x, self.samples)
+                x = layer(x, self.samples, self.turns)
         return x
 
     def _recomputed_groups(self) -> list[tuple[list[Layer], bool]]:

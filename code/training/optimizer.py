@@ -1,5 +1,5 @@
 """AdamW on the stretches of parameters that this rank owns, with what surrounds a step:
-gradient clipping, loss scaling, float32 master weights, and the learning rate's schedule.
+gradient clipping, loss scaling and float32 master weights.
 """
 
 from __future__ import annotations
@@ -15,25 +15,6 @@ from torch import Tensor, nn
 from parallel.data_parallel import Part, Replicated
 from parallel.fully_sharded import FullySharded
 from process.profile_ranges import named
-
-
-def learning_rate(iteration: int, args: argparse.Namespace) -> float:
-    """Linear warm-up, then decay to --min-lr; `iteration` counts finished steps."""
-    steps = args.lr_decay_iters
-    warmup = args.lr_warmup_iters
-    if args.lr_warmup_fraction is not None:
-        warmup = args.lr_warmup_fraction * steps
-    if warmup > 0 and iteration <= warmup:
-        return args.lr * iteration / warmup
-    if args.lr_decay_style == "constant":
-        return args.lr
-    if iteration >= steps:
-        return args.min_lr
-    progress = (iteration - warmup) / (steps - warmup)
-    left = (
-        1 - progress if args.lr_decay_style == "linear" else (1 + math.cos(math.pi * progress)) / 2
-    )
-    return args.min_lr + left * (args.lr - args.min_lr)
 
 
 @dataclass

@@ -145,6 +145,21 @@ def run(argv: list[str], steps: int, folder: str) -> dict[str, Any]:
     }
 
 
+def weights_after_each_step(argv: list[str], steps: int) -> dict[str, list[Any]]:
+    """Which rate each step took, and whether it moved the weights."""
+    from pretrain_gpt import train_step
+    from training.checkpoint import Progress
+
+    training, progress = make(argv), Progress()
+    found: dict[str, list[Any]] = {"rates": [], "moved": []}
+    for _ in range(steps):
+        before = training.holder.values.clone()
+        train_step(training, progress)
+        found["rates"].append(training.optimizer.adam.param_groups[0]["lr"])
+        found["moved"].append(not torch.equal(before, training.holder.values))
+    return found
+
+
 def graph_breaks(argv: list[str]) -> int:
     """How often the compiler has to give up on the model and begin anew."""
     training = make(argv)

@@ -71,48 +71,97 @@ LAYOUTS = [
     (8, f"{sizes(tensor=4, pipeline=2)} {SP} --use-tp-pp-dp-mapping"),
 ]
 
+ROPE, RMS, SWIGLU = "--position-embedding-type rope", "--normalization RMSNorm", "--swiglu"
+GROUPS, BARE = "--group-query-attention --num-query-groups", "--disable-bias-linear"
+LLAMA = f"{GROUPS} 2 {ROPE} {RMS} {SWIGLU} {BARE} --untie-embeddings-and-output-weights"
+SHAPES = [
+    (1, f"{GROUPS} 2"),
+    (1, "--group-query-attention"),
+    (1, ROPE),
+    (1, f"{ROPE} --rotary-base 500 --rotary-percent 0.5"),
+    (1, RMS),
+    (1, f"{SWIGLU} --ffn-hidden-size 48"),
+    (1, BARE),
+    (1, f"{LLAMA} {SELECTIVE} --micro-batch-size 2"),
+    (2, f"{LLAMA} {ZERO}"),
+    (2, f"{LLAMA} {FSDP} {UNIFORM} 1"),
+    (2, f"{LLAMA} {sizes(tensor=2)}"),
+    (2, f"{LLAMA} {sizes(tensor=2)} {SP} {SELECTIVE} --micro-batch-size 2"),
+    (2, f"{LLAMA} {sizes(context=2)}"),
+    (2, f"{LLAMA} {sizes(pipeline=2)} --pipeline-schedule zero-bubble"),
+    (2, f"{GROUPS} 2 {ROPE} {SWIGLU} {sizes(tensor=2)} {SP}"),
+    (2, f"{GROUPS} 2 {SWIGLU} {RMS} {sizes(context=2)} --micro-batch-size 2"),
+    (2, f"{GROUPS} 2 {ROPE} {SWIGLU} {sizes(pipeline=2)} {INTERLEAVED}"),
+    (4, f"{LLAMA} {sizes(tensor=2, context=2)} {SP} --rotary-percent 0.5"),
+    (4, f"{GROUPS} 4 {ROPE} {RMS} {SWIGLU} {BARE} {sizes(tensor=4)} {SP}"),
+    (4, f"{LLAMA} {sizes(context=4)}"),
+    (4, f"{LLAMA} {sizes(tensor=2)} {SP} {FSDP}"),
+    (4, f"{GROUPS} 1 {ROPE} {RMS} {BARE} {sizes(context=2, pipeline=2)} {ZERO}"),
+    (8, f"{LLAMA} {sizes(tensor=2, pipeline=2, context=2)} {SP} {UNIFORM} 1"),
+    (8, f"{LLAMA} {sizes(tensor=2, context=2)} {SP} {ZERO}"),
+]
+"""What models have had since GPT-2, one by one and together, in every kind of layout."""
+OF_THE_MODEL = (
+    "untie_embeddings_and_output_weights", "group_query_attention", "num_query_groups", "swiglu",
+    "position_embedding_type", "rotary_base", "rotary_percent", "normalization", "ffn_hidden_size",
+    "disable_bias_linear", "fp64",
+)  # fmt: skip
+
 
 @pytest.fixture(scope="module")
 def plain():
-    """The plain model's losses and gradients, by precision and tying."""
+    """The plain model's losses and gradients, by what shapes it and by precision."""
     made = {}
 
     def train(worlds, argv):
-        untied = "--untie-embeddings-and-output-weights" in argv
-        key = ("--fp64" in argv, untied)
+        from training.arguments import parse_arguments
+
+        asked = vars(parse_arguments(argv))
+        values = {name: asked[name] for name in OF_THE_MODEL}
+        key = tuple(values.values())
         if key not in made:
-            made[key] = plain_run(one_run.MODEL, *key)
+            made[key] = plain_run(one_run.MODEL, values)
         return made[key]
 
     return train
 
 
-def plain_run(argv, double, untied):
+def shape_of(args):
+    return Shape(
+        args.num_layers,
+        args.hidden_size,
+        args.num_attention_heads,
+        args.seq_length,
+        args.padded_vocab_size,
+        tied=not args.untie_embeddings_and_output_weights,
+        groups=args.num_query_groups,
+        rotary_base=args.rotary_base if args.position_embedding_type == "rope" else None,
+        rotary_percent=args.rotary_percent,
+        rms=args.normalization == "RMSNorm",
+        swiglu=args.swiglu,
+        bias=not args.disable_bias_linear,
+        ffn=args.ffn_hidden_size,
+    )
+
+
+def plain_run(argv, values):
     from dataset.samples import RandomSamples
     from parallel.layout import Grid, Group, Layout
     from parallel.products import WeightWork
     from training.arguments import parse_arguments
+    from training.learning_rate import learning_rate
     from training.model import Piece, Stage, initialise
-    from training.optimizer import learning_rate
 
-    args = parse_arguments(argv + ["--untie-embeddings-and-output-weights"] * untied)
+    args = parse_arguments(argv)
+    vars(args).update(values)
     args.padded_vocab_size = 256
     alone = Group([0], 0)
     layout = Layout(Grid({"tp": 1, "cp": 1, "dp": 1, "pp": 1}, "tp-cp-dp-pp"), 0, *[alone] * 8)
     stage = Stage(args, layout, Piece(0, args.num_layers, True, True), WeightWork())
     initialise(stage, args)
-    model = PlainGPT(
-        Shape(
-            args.num_layers,
-            args.hidden_size,
-            args.num_attention_heads,
-            args.seq_length,
-            args.padded_vocab_size,
-            tied=not untied,
-        )
-    )
-    model.load_state_dict(stage.state_dict(), strict=untied)
-    model = model.double() if double else model
+    model = PlainGPT(shape_of(args))
+    model.load_state_dict(stage.state_dict(), strict=values["untie_embeddings_and_output_weights"])
+    model = model.double() if args.fp64 else model
     adam = torch.optim.AdamW(model.groups(args.weight_decay), betas=(0.9, 0.999), eps=1e-8)
     samples = RandomSamples(args.vocab_size, args.seq_length, args.seed)
     losses, norms, gradients, evaluations = [], [], {}, []
@@ -126,7 +175,7 @@ def plain_run(argv, double, untied):
             gradients = {n: p.grad.numpy().copy() for n, p in model.named_parameters()}
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), args.clip_grad).item())
         for group in adam.param_groups:
-            group["lr"] = learning_rate(step + 1, args)
+            group["lr"] = learning_rate(step, args)
         adam.step()
         losses.append(loss.item())
         if step + 1 in EVALUATED:
@@ -154,6 +203,12 @@ def each_of(layouts):
 
 @each_of(LAYOUTS)
 def test_a_layout_equals_the_plain_model(worlds, plain, ranks, flags, tmp_path):
+    argv = [*one_run.MODEL, *flags.split(), "--fp64"]
+    check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(worlds, argv), 1e-10)
+
+
+@each_of(SHAPES)
+def test_later_shapes_of_the_model_equal_the_plain_one(worlds, plain, ranks, flags, tmp_path):
     argv = [*one_run.MODEL, *flags.split(), "--fp64"]
     check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(worlds, argv), 1e-10)
 

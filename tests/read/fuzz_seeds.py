@@ -27,6 +27,8 @@ TRAINING = "\n".join(
         "-------------------- end of arguments ---------------------",
         "setting number of micro-batches to constant 4",
         " > number of parameters on (tensor, pipeline) model parallel rank (1, 0): 12345678",
+        " > number of parameters on (tensor, gtp_weight_remat, pipeline) model parallel rank "
+        "(1, 0, 1): 12345678",
         *(ITERATION.format(m=n, n=n, c=8 * n, e=1000 / n) for n in range(1, 5)),
         "[Rank 1] (after 2 iterations) memory (MB) | allocated: 1.5 | max allocated: 2.5 | "
         "reserved: 3.5 | max reserved: 4.5",

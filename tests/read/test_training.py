@@ -330,3 +330,18 @@ def test_losses_of_two_runs_are_compared_in_words(other, said):
     line = " iteration 1/ 1 | elapsed time per iteration (ms): 5.0 | lm loss: {} |\n"
     one, two = (feed(line.format(loss)) for loss in ("2.0", other))
     assert said in one.losses_beside(two)
+
+
+@pytest.mark.parametrize(
+    ("where", "ranks"),
+    [
+        ("(tensor, pipeline) model parallel rank (1, 2)", (1, 2)),
+        ("(tensor, gtp_weight_remat, pipeline) model parallel rank (1, 0, 2)", (1, 2)),
+        ("(tensor, pipeline, expert) model parallel rank (1, 2, 7)", (1, 2)),
+    ],
+)
+def test_parameters_are_told_with_the_axes_of_the_day(tmp_path, where, ranks):
+    path = tmp_path / "out.log"
+    path.write_text(f" > number of parameters on {where}: 1234\n")
+    [row] = read.training_log(path).parameters.itertuples()
+    assert (row.tensor_rank, row.pipeline_rank, row.parameters) == (*ranks, 1234)

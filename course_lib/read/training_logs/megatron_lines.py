@@ -26,8 +26,10 @@ _EVALUATION = re.compile(
 )
 _LOSS = re.compile(rb"([\w ./\-]{1,60}?) (value|PPL): *([^\s|]{1,40})")
 _PARAMETERS = re.compile(
-    rb"number of parameters on (?:\(tensor, pipeline[\w, ]{0,40}\) )?model parallel rank "
-    rb"(?:\((\d{1,6}), *(\d{1,6})[^)]{0,20}\)|(\d{1,6}))\s*:?\s*([\d.]{1,30})( [BM]illion)?"
+    rb"number of parameters on "
+    rb"(?:\(tensor, (?P<between>gtp_weight_remat, )?pipeline[\w, ]{0,40}\) )?"
+    rb"model parallel rank (?:\((?P<tensor>\d{1,6}), *(?(between)\d{1,6}, *)(?P<pipeline>\d{1,6})"
+    rb"[^)]{0,20}\)|(?P<alone>\d{1,6}))\s*:?\s*(?P<count>[\d.]{1,30})(?P<unit> [BM]illion)?"
 )
 _EFFECTIVE = re.compile(
     rb"Effective Tera Flops per GPU: *([\d.]{1,20})(?: and total parameters ([\d.]{1,20}) B)?"
@@ -89,13 +91,13 @@ def _evaluation(tables: Tables, text: bytes, place: LinePlace) -> None:
 
 def _parameters(tables: Tables, text: bytes, place: LinePlace) -> None:
     for match in _PARAMETERS.finditer(text):
-        if not NUMBER.fullmatch(match[4]):
+        if not NUMBER.fullmatch(match["count"]):
             continue
-        scale = {b" Billion": 1e9, b" Million": 1e6}.get(match[5], 1.0)
+        scale = {b" Billion": 1e9, b" Million": 1e6}.get(match["unit"], 1.0)
         tables.parameters.add(
-            tensor_rank=int(match[1] or match[3]),
-            pipeline_rank=int(match[2]) if match[2] else None,
-            parameters=round(float(match[4]) * scale),
+            tensor_rank=int(match["tensor"] or match["alone"]),
+            pipeline_rank=int(match["pipeline"]) if match["pipeline"] else None,
+            parameters=round(float(match["count"]) * scale),
             **place.where,
         )
 

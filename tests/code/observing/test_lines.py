@@ -8,11 +8,14 @@ import re
 import one_run
 import pytest
 
-from training.optimizer import LossScale, learning_rate
+from observing.flops import flops_per_iteration
+from training.arguments import parse_arguments
+from training.optimizer import LossScale
 
 ITERATION = re.compile(
-    r" iteration +1/ +20 \| consumed samples: +8 \| elapsed time per iteration \(ms\): \d+\.\d \| "
-    r"learning rate: \d\.\d{3}E[+-]\d\d \| global batch size: +8 \| lm loss: \d\.\d{6}E[+-]\d\d \| "
+    r"\n \[20\d\d-[01]\d-[0-3]\d [0-2]\d:[0-5]\d:[0-5]\d\.\d{6}\] "
+    r"iteration +1/ +20 \| consumed samples: +8 \| elapsed time per iteration \(ms\): \d+\.\d \| "
+    r"learning rate: \d\.\d{6}E[+-]\d\d \| global batch size: +8 \| lm loss: \d\.\d{6}E[+-]\d\d \| "
     r"loss scale: 1\.0 \| grad norm: \d+\.\d{3} \| number of skipped iterations: +0 \| "
     r"number of nan iterations: +0 \|"
 )
@@ -26,11 +29,12 @@ def run(worlds, ranks, flags):
 def test_the_lines_of_a_plain_run(worlds):
     [text] = run(worlds, 1, "--log-interval 1 --exit-interval 1")
     assert text.startswith(
-        "using world size: 1, data-parallel-size: 1, tensor-model-parallel size: 1, "
+        "using world size: 1, data-parallel size: 1, context-parallel size: 1, "
+        "hierarchical context-parallel sizes: None, tensor-model-parallel size: 1, "
         "pipeline-model-parallel size: 1\nusing torch.float32 for parameters ...\n"
         "------------------------ arguments ------------------------\n"
     )
-    assert "setting number of micro-batches to constant 8\n" in text
+    assert "setting number of microbatches to constant 8\n" in text
     assert ITERATION.search(text)
     assert re.search(
         r"^\[Rank 0\] \(after 1 iterations\) memory \(MB\) \| allocated: [\d.]+ \| "
@@ -43,7 +47,7 @@ def test_the_parameter_counts_add_up_to_the_formula(worlds):
     """12 l h² (1 + 13/(12 h) + (V + s)/(12 l h)), with one copy of the word matrix more."""
     texts = run(worlds, 4, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 "
                            "--log-interval 1 --exit-interval 1")  # fmt: skip
-    where = r"\(tensor, pipeline\) model parallel rank \((\d), (\d)\)"
+    where = r"\(tensor, gtp_weight_remat, pipeline\) model parallel rank \((\d), 0, (\d)\)"
     counts = re.findall(rf" > number of parameters on {where}: (\d+)", "".join(texts))
     assert sorted((int(t), int(p)) for t, p, _ in counts) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     layers, hidden, vocabulary, length = 4, 32, 256, 16
@@ -55,9 +59,91 @@ def test_the_parameter_counts_add_up_to_the_formula(worlds):
     assert sum(int(count) for *_, count in counts) == formula + final_norm + copy + replicated
 
 
+LATER = (
+    "--group-query-attention --num-query-groups 2 --position-embedding-type rope --swiglu "
+    "--ffn-hidden-size 48 --normalization RMSNorm --disable-bias-linear "
+)
+LATER_MODEL = {
+    "kv_groups": 2, "positions": "rotary", "activation": "swiglu", "ffn": 48, "norm": "rmsnorm",
+    "bias": False,
+}  # fmt: skip
+
+
+def planned(**more):
+    """The planner's model of one_run.MODEL."""
+    from course_lib.plan import Model
+
+    shape = {"layers": 4, "hidden": 32, "heads": 4, "sequence": 16, "vocabulary": 250}
+    return Model("tested", **shape, pad_vocabulary_to=32, **more)
+
+
+@pytest.mark.parametrize(
+    ("flags", "shape"),
+    [
+        ("", {}),
+        (LATER, LATER_MODEL),
+        (f"{LATER} --untie-embeddings-and-output-weights", LATER_MODEL | {"tied": False}),
+        ("--group-query-attention --swiglu --ffn-hidden-size 64",
+         {"kv_groups": 1, "activation": "swiglu", "ffn": 64}),
+    ],
+)  # fmt: skip
+def test_the_planner_counts_the_parameters_that_the_program_tells(worlds, flags, shape):
+    from course_lib.plan import Layout, on_rank
+
+    tensor = 1 if shape.get("kv_groups") == 1 else 2
+    texts = run(worlds, 2 * tensor, f"{flags} --tensor-model-parallel-size {tensor} --log-interval "
+                "1 --pipeline-model-parallel-size 2 --exit-interval 1")  # fmt: skip
+    where = r"\(tensor, gtp_weight_remat, pipeline\) model parallel rank \((\d), 0, (\d)\)"
+    told = re.findall(rf" > number of parameters on {where}: (\d+)", "".join(texts))
+    layout = Layout(tensor=tensor, pipeline=2, global_batch=8)
+    counted = [
+        (t, p, on_rank(planned(**shape), layout, p).total) for t in range(tensor) for p in (0, 1)
+    ]
+    assert sorted((int(t), int(p), int(count)) for t, p, count in told) == counted
+
+
+@pytest.mark.parametrize(("flags", "shape"), [("", {}), (LATER, LATER_MODEL)])
+def test_the_planner_counts_the_flops_that_the_program_counts(flags, shape):
+    from course_lib.plan import Layout, of_iteration
+
+    args = parse_arguments([*one_run.MODEL, *flags.split()])
+    args.padded_vocab_size = 256
+    counted = of_iteration(planned(**shape), Layout(global_batch=8), padded=True, causal=True).model
+    assert flops_per_iteration(args) == counted
+
+
+def test_attention_counts_as_in_megatron():
+    """6 per weight and token, and 6 s² h per layer and sample for scores and values."""
+    args = parse_arguments([*one_run.MODEL])
+    args.padded_vocab_size = 256
+    tokens, layers, hidden, length = 8 * 16, 4, 32, 16
+    weights = layers * 12 * hidden**2 + 256 * hidden
+    assert flops_per_iteration(args) == 6 * tokens * (weights + layers * length * hidden)
+
+
+def test_the_reader_understands_every_line(worlds, tmp_path):
+    """What the program tells in text is what `read` has as data."""
+    from course_lib.read import training_log
+
+    texts = run(worlds, 4, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 "
+                "--log-interval 1 --train-iters 2 --log-throughput")  # fmt: skip
+    (tmp_path / "out.log").write_text("".join(texts))
+    log = training_log(tmp_path / "out.log")
+    world = (log.world.world_size, log.world.data, log.world.tensor, log.world.pipeline)
+    assert (world, log.world.context, log.world.micro_batches) == ((4, 1, 2, 2), 1, 8)
+    counts = re.findall(r"rank \((\d), 0, (\d)\): (\d+)", "".join(texts))
+    columns = ["tensor_rank", "pipeline_rank", "parameters"]
+    table = log.parameters[columns].to_numpy().tolist()
+    assert sorted(table) == sorted([int(n) for n in line] for line in counts)
+    assert log.iterations["iteration"].tolist() == [1, 2]
+    assert log.iterations["timestamp"].notna().all()
+    assert log.iterations["learning_rate"].tolist() == pytest.approx([5.5e-3, 1e-3])
+    assert log.iterations["tflops_per_device"].notna().all()
+
+
 def test_throughput_is_told_in_both_wordings(worlds):
     [text] = run(worlds, 1, "--log-interval 1 --exit-interval 1 --log-throughput")
-    line = next(line for line in text.splitlines() if line.startswith(" iteration"))
+    line = next(line for line in text.splitlines() if "] iteration" in line)
     assert re.search(r"\(ms\): [\d.]+ \| throughput per GPU \(TFLOP/s/GPU\): [\d.]+ \|", line)
     assert re.search(r"samples per second: [\d.]+ \| TFLOPs: [\d.]+ \|$", line)
 
@@ -65,7 +151,7 @@ def test_throughput_is_told_in_both_wordings(worlds):
 def test_float16_starts_with_skipped_steps(worlds):
     [text] = run(worlds, 1, "--fp16 --log-interval 10 --train-iters 10")
     assert "using torch.float16 for parameters ..." in text
-    line = next(line for line in text.splitlines() if line.startswith(" iteration"))
+    line = next(line for line in text.splitlines() if "] iteration" in line)
     assert "loss scale: 8388608.0 |" in line
     assert "number of skipped iterations:  10 |" in line
     assert "lm loss" not in line
@@ -83,18 +169,6 @@ def test_evaluation_lines(worlds):
     ]
     for _, loss, perplexity in found:
         assert float(perplexity) == pytest.approx(math.exp(float(loss)), rel=1e-4)
-
-
-def test_the_learning_rate_of_the_original_lab():
-    """lr 6e-5 → 6e-6, cosine over 800 iterations, 1 % warm-up: 5.822E-05 after 100."""
-    from training.arguments import parse_arguments
-
-    flags = "--lr 6e-5 --min-lr 6e-6 --lr-decay-style cosine --lr-decay-iters 800"
-    args = parse_arguments([*flags.split(), "--lr-warmup-fraction", "0.01"])
-    assert f"{learning_rate(100, args):.3E}" == "5.822E-05"
-    assert learning_rate(8, args) == 6e-5
-    assert learning_rate(4, args) == 3e-5
-    assert learning_rate(900, args) == 6e-6
 
 
 def test_the_loss_scale_halves_after_the_first_overflow_and_doubles_after_a_window():

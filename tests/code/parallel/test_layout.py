@@ -62,6 +62,12 @@ def check(flags, devices):
             2,
             "multiples of pipeline 2; 3 samples make 3; use --global-batch-size 2 or 4",
         ),
+        (
+            "--tensor-model-parallel-size 4 --group-query-attention --num-query-groups 2",
+            4,
+            "--num-query-groups 2 cannot be shared by tensor 4: each tensor rank needs keys and "
+            "values of its own; use 4 groups",
+        ),
         ("--use-torch-fsdp2 --pipeline-model-parallel-size 2", 2, "use-distributed-optimizer"),
         ("--pipeline-schedule interleaved --pipeline-model-parallel-size 2", 2, "give both"),
     ],

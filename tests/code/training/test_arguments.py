@@ -78,12 +78,31 @@ def test_a_misspelt_flag_is_answered_with_the_nearest(capsys):
         ("--micro-batch-size 0", "--micro-batch-size 0 must be at least 1"),
         ("--cuda-graphs", "--cuda-graphs needs --torch-compile"),
         ("--max-position-embeddings 8 --seq-length 16", "less than --seq-length 16"),
+        ("--num-query-groups 2", "no effect without --group-query-attention"),
+        ("--group-query-attention --num-query-groups 3", "equal groups; use one of 1, 2, 4"),
+        ("--group-query-attention --num-query-groups 0", "--num-query-groups 0 must be at least 1"),
+        ("--position-embedding-type rope --rotary-percent 0.1", "an even number from 2 to 32"),
+        ("--position-embedding-type rope --rotary-percent 1.5", "an even number from 2 to 32"),
+        ("--swiglu --hidden-size 16", "--ffn-hidden-size 0 must be at least 1"),
     ],
 )
 def test_values_that_cannot_work_are_told(flags, told, capsys):
     with pytest.raises(SystemExit):
         parse(flags)
     assert told in capsys.readouterr().err
+
+
+def test_the_shape_of_the_model_has_megatrons_defaults():
+    args = parse("")
+    assert (args.num_query_groups, args.ffn_hidden_size) == (args.num_attention_heads, 512)
+    args = parse("--group-query-attention --swiglu --hidden-size 384")
+    assert (args.num_query_groups, args.ffn_hidden_size) == (1, 1024)
+
+
+def test_rotary_positions_have_an_older_spelling():
+    args = parse("--use-rotary-position-embeddings")
+    assert args.position_embedding_type == "rope"
+    assert "is called --position-embedding-type rope today" in args.notes[0]
 
 
 def test_a_run_folder_takes_what_no_flag_places_elsewhere(monkeypatch):

@@ -68,6 +68,25 @@ def test_a_checkpoint_of_one_layout_is_read_by_any_other(worlds, tmp_path):
         assert got == {step: whole[step] for step in (2 * number - 1, 2 * number)}
 
 
+def test_so_is_one_of_a_model_with_groups_rotary_positions_and_swiglu(worlds, tmp_path):
+    """Its fused rows of queries, keys and values are cut for two tensor ranks, or not at all."""
+    model = (
+        "--fp64 --group-query-attention --num-query-groups 2 --position-embedding-type rope "
+        "--normalization RMSNorm --swiglu --disable-bias-linear"
+    )
+    layouts = [
+        (2, "--tensor-model-parallel-size 2 --sequence-parallel"),
+        (2, "--context-parallel-size 2 --use-distributed-optimizer"),
+        (2, "--use-torch-fsdp2"),
+        (2, "--tensor-model-parallel-size 2"),
+        (1, ""),
+    ]
+    whole = losses(run(worlds, 1, None, model, steps=10))
+    for number, (ranks, flags) in enumerate(layouts, 1):
+        got = losses(run(worlds, ranks, tmp_path, flags, model, steps=2 * number))
+        assert got == {step: whole[step] for step in (2 * number - 1, 2 * number)}
+
+
 def test_a_half_written_checkpoint_is_never_chosen(worlds, tmp_path):
     run(worlds, 1, tmp_path, steps=2)
     unfinished = tmp_path / "iter_0000004.unfinished"

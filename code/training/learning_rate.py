@@ -1,0 +1,65 @@
+"""The learning rate of every step, as Megatron-LM's scheduler has it.
+
+    warm-up    from --lr-warmup-init in a straight line up to --lr
+    decay      from --lr down to --min-lr, until --lr-decay-iters steps are done
+    after it   --min-lr
+
+A step takes the rate of the steps that are done before it, so the first step of a warm-up from 0
+changes nothing. The rate that a line of the log shows is already that of the next step. Steps that
+were skipped for an overflow do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+STYLES = ("constant", "linear", "cosine", "inverse-square-root", "WSD")
+WSD_STYLES = ("exponential", "linear", "cosine", "minus_sqrt")
+
+
+def warmup_steps(args: argparse.Namespace) -> float:
+    if args.lr_warmup_fraction is None:
+        return float(args.lr_warmup_iters)
+    return float(args.lr_warmup_fraction * args.lr_decay_iters)
+
+
+def learning_rate(done: int, args: argparse.Namespace) -> float:
+    """For the step that follows `done` others."""
+    warmup, highest = warmup_steps(args), float(args.lr)
+    if warmup > 0 and done <= warmup:
+        return float(args.lr_warmup_init + (highest - args.lr_warmup_init) * done / warmup)
+    if args.lr_decay_style == "constant":
+        return highest
+    if done > args.lr_decay_iters:
+        return float(args.min_lr)
+    if args.lr_decay_style == "inverse-square-root":
+        # As if it had come down this curve all the time, so the curve has no last step. Megatron
+        # counts in samples: without a warm-up the curve begins at the first sample, not step.
+        samples = args.global_batch_size
+        fallen = highest * math.sqrt(max(warmup * samples, 1) / max(done * samples, 1))
+        return max(float(args.min_lr), fallen)
+    return float(args.min_lr + _share_left(done, warmup, args) * (highest - args.min_lr))
+
+
+def _share_left(done: int, warmup: float, args: argparse.Namespace) -> float:
+    """Of the way from --min-lr up to --lr: 1 before the decay, 0 after it."""
+    if args.lr_decay_style != "WSD":
+        return left(args.lr_decay_style, (done - warmup) / (args.lr_decay_iters - warmup))
+    # Warm-up, stable, decay: the rate stays at the top, so that nobody has to know in advance how
+    # long the training will be; a short decay of any of its checkpoints finishes a model.
+    begins = args.lr_decay_iters - args.lr_wsd_decay_iters
+    if done <= begins:
+        return 1.0
+    return left(args.lr_wsd_decay_style, (done - begins) / args.lr_wsd_decay_iters)
+
+
+def left(style: str, progress: float) -> float:
+    """What is left of the height when this share of the decay is over; 1 at 0, 0 at 1."""
+    if style == "linear":
+        return 1 - progress
+    if style == "cosine":
+        return (1 + math.cos(math.pi * progress)) / 2
+    if style == "exponential":
+        return 2 * 0.5**progress - 1  # halving, stretched so that it ends at 0
+    return 1 - math.sqrt(progress)
