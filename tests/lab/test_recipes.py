@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from course_lib.lab.job.script import key, render
 from course_lib.lab.job.sources import closure
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.workspace import programs_folder
+from course_lib.plan import Model
 
 LAYOUTS = [
     {"nodes": 2, "gpus_per_node": 2, "micro_batch": 2, "global_batch": 8},
@@ -289,3 +291,43 @@ def test_the_version_of_a_program_covers_what_it_imports():
     assert {"pretrain_gpt.py", "training/arguments.py", "training/older_flags.py"} <= names
     assert "parallel/schedules.py" in names
     assert "measure_links.py" not in names
+
+
+MODERN = Model("modern", 2, 64, 8, 32, 1000, kv_groups=2, ffn=192, tied=False, positions="rotary",
+               activation="swiglu", norm="rmsnorm", bias=False)  # fmt: skip
+BY_FLAGS = {
+    "group_query_attention": True, "num_query_groups": 2, "position_embedding_type": "rope",
+    "normalization": "RMSNorm", "swiglu": True, "disable_bias_linear": True,
+    "ffn_hidden_size": 192, "untie_embeddings_and_output_weights": True,
+}  # fmt: skip
+
+
+def test_a_model_of_today_reaches_the_program_whole(arguments):
+    recipe = gpt.recipe("x", model=MODERN)
+    parsed = arguments.parse_arguments(list(recipe.arguments))
+    assert (parsed.num_query_groups, parsed.ffn_hidden_size) == (2, 192)
+    assert (parsed.group_query_attention, parsed.swiglu, parsed.disable_bias_linear) == (True,) * 3
+    assert (parsed.position_embedding_type, parsed.normalization) == ("rope", "RMSNorm")
+    assert gpt.model(recipe) == replace(MODERN, name="x")
+
+
+def test_a_model_of_today_may_be_told_by_flags(arguments):
+    plain = Model("modern", 2, 64, 8, 32, 1000)
+    told = gpt.recipe("x", model=plain, **BY_FLAGS)
+    assert gpt.model(told) == replace(MODERN, name="x")
+    one = gpt.recipe("x", model=plain, group_query_attention=True)
+    parsed = arguments.parse_arguments(list(one.arguments))
+    assert gpt.model(one).kv_groups == parsed.num_query_groups == 1
+    gated = gpt.recipe("x", model=plain, swiglu=True)
+    parsed = arguments.parse_arguments(list(gated.arguments))
+    assert gpt.model(gated).ffn == parsed.ffn_hidden_size
+    wider = gpt.model(gpt.recipe("x", model=plain, hidden_size=128, num_attention_heads=16))
+    assert (wider.kv_groups, wider.ffn, wider.head_size) == (16, 512, 8)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"model": "vit-weather"}, {"model": "tiny", "num_query_groups": 3}]
+)
+def test_a_model_that_the_program_cannot_train_is_refused(wrong):
+    with pytest.raises(RecipeError):
+        gpt.recipe("x", **wrong)

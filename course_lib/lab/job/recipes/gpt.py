@@ -16,9 +16,9 @@ from course_lib.lab.job.recipes.flags import command_line, parted, spelt
 from course_lib.lab.job.recipes.gpt_flags import (
     layout_flags,
     looking_flags,
-    model_flags,
     run_flags,
 )
+from course_lib.lab.job.recipes.gpt_model import model_flags, trained
 from course_lib.lab.job.recipes.known_flags import check_known
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.plan import Layout, Model, preset
@@ -30,10 +30,6 @@ OF_THE_LAYOUT = (
     "sequence_parallel", "recompute", "recompute_method", "recompute_layers", "schedule",
     "precision",
 )  # fmt: skip
-MODEL_BY_FLAG = {
-    "num_layers": "layers", "hidden_size": "hidden", "num_attention_heads": "heads",
-    "seq_length": "sequence", "vocab_size": "vocabulary",
-}  # fmt: skip
 LAYOUT_BY_FLAG = {
     "tensor_model_parallel_size": "tensor", "pipeline_model_parallel_size": "pipeline",
     "context_parallel_size": "context", "num_layers_per_virtual_pipeline_stage": "virtual",
@@ -66,7 +62,7 @@ def recipe(
         return Unfinished(name, missing)
     fields, flags = parted(more)
     _refuse_layout_flags(flags)
-    shape = _trained(preset(model) if isinstance(model, str) else model, flags)
+    shape = trained(preset(model) if isinstance(model, str) else model, flags)
     spread = _layout(given, shape)
     if limit := _limit(given["device_memory_gib"]):
         fields["environment"] = {**fields.get("environment", {}), **limit}
@@ -123,18 +119,6 @@ def _refuse_layout_flags(flags: Mapping[str, Any]) -> None:
     ]
     if clashes:
         raise RecipeError(listed(clashes))
-
-
-def _trained(shape: Model, flags: Mapping[str, Any]) -> Model:
-    """What the program makes of a shape and of flags given beside it: a GPT, whatever else the
-    shape says."""
-    asked = {name: own_number(flags[flag]) for flag, name in MODEL_BY_FLAG.items() if flag in flags}
-    sizes = {name: getattr(shape, name) for name in MODEL_BY_FLAG.values()} | asked
-    untied = flags.get("untie_embeddings_and_output_weights", not shape.tied)
-    try:
-        return Model(shape.name, **sizes, tied=not untied)
-    except ValueError as error:
-        raise RecipeError(str(error)) from error
 
 
 def _layout(given: Mapping[str, Any], shape: Model) -> Layout:

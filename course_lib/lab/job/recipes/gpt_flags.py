@@ -12,27 +12,7 @@ from course_lib.lab.job.run_paths import RunPaths
 from course_lib.plan import Layout, Model
 from course_lib.plan.numbers import whole
 
-LAB_HABITS = {
-    "lr": 6e-5, "min_lr": 6e-6, "lr_decay_style": "cosine", "lr_decay_iters": 800,
-    "lr_warmup_fraction": 0.01, "weight_decay": 0.1, "adam_beta1": 0.9, "adam_beta2": 0.95,
-    "init_method_std": 0.006, "split": "949,50,1",
-}  # fmt: skip
-"""How the model of the lab is trained: published with the original lab."""
 IN_THE_RUN = RunPaths(Path(RUN_FOLDER))
-
-
-def model_flags(shape: Model) -> dict[str, Any]:
-    flags: dict[str, Any] = {
-        "num_layers": shape.layers,
-        "hidden_size": shape.hidden,
-        "num_attention_heads": shape.heads,
-        "seq_length": shape.sequence,
-        "max_position_embeddings": shape.sequence,
-        "untie_embeddings_and_output_weights": not shape.tied,
-    }
-    if shape.name == "lab":
-        flags |= LAB_HABITS
-    return flags
 
 
 def layout_flags(layout: Layout, shape: Model) -> dict[str, Any]:
