@@ -35,7 +35,8 @@ from parallel.layout_checks import chunks_per_rank, describe, grid_from, micro_b
 from parallel.pipeline import Pipeline
 from parallel.products import WeightWork
 from parallel.schedules import steps_of
-from process.device import environment_of_rank, limit_memory, run_and_exit, start
+from process.device import environment_of_rank, limit_memory, start
+from process.failing import run_and_exit
 from process.profile_ranges import named
 from training import planted
 from training.arguments import parse_arguments
