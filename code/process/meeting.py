@@ -16,6 +16,7 @@ import re
 import threading
 import time
 from datetime import timedelta
+from typing import Any
 
 import torch.distributed as dist
 
@@ -36,13 +37,19 @@ def open_store(rank: int, world_size: int, timeout: timedelta) -> dist.Store:
     return store
 
 
+def own_connection(store: Any) -> dist.Store:
+    """The other may be busy waiting. (PyTorch's type stubs do not know `clone` yet.)"""
+    made: dist.Store = store.clone()
+    return made
+
+
 class Meeting:
     """One rank's view of the keys. No method raises: a store that is gone only ends the talk."""
 
     def __init__(self, store: dist.Store, rank: int, world_size: int) -> None:
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun may start us anew
         self.shared = dist.PrefixStore(f"ends/{attempt}", store)
-        self.store = self.shared.clone()  # its own connection: the other may be busy waiting
+        self.store = own_connection(self.shared)
         self.store.set_timeout(ANSWER)
         self.size = world_size
         agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
@@ -56,7 +63,7 @@ class Meeting:
             threading.Thread(target=self._wait_for_news, daemon=True).start()
 
     def _wait_for_news(self) -> None:
-        store = self.shared.clone()
+        store = own_connection(self.shared)
         try:
             store.wait(["failed"], LONG)  # sleeps in the socket, without Python's lock
         except RuntimeError:
@@ -95,7 +102,7 @@ class Meeting:
 
     def _add(self, key: str, amount: int) -> int | None:
         try:
-            return self.store.add(key, amount)
+            return int(self.store.add(key, amount))
         except RuntimeError:
             return None
 

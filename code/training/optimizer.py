@@ -124,7 +124,7 @@ class Optimizer:
             parts = self.holder.parts()
             scale = self.loss_scale.scale
             norm = self.norm(parts) / scale
-            if self.loss_scale.dynamic:
+            if self.args.fp16:  # with a fixed scale as well: such a step would break the weights
                 overflow = not math.isfinite(norm.item())
                 self.loss_scale.update(overflow)
                 if overflow:
