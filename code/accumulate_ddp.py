@@ -31,7 +31,8 @@ from torch.nn.parallel import DistributedDataParallel
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from observing.reporting import say
-from process.device import run_and_exit, start
+from process.device import start
+from process.failing import run_and_exit
 
 INPUTS, LEARNING_RATE = 64, 0.02
 COMPARED = 64  # numbers of each parameter that are compared over the ranks

@@ -26,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves i
 from links.collectives import ALGORITHMS, GROUPS, NODE_OF
 from links.links_report import print_sweep
 from links.measurements import Row, exactly, sweep
-from process.device import environment_of_rank, run_and_exit, start
+from process.device import environment_of_rank, start
+from process.failing import run_and_exit
 
 
 def arguments() -> argparse.Namespace:

@@ -3,18 +3,18 @@
     python code/preprocess_data.py --input text.jsonl --output-prefix data/mine \\
         --vocab-file vocab.json --merge-file merges.txt --append-eod
 
-writes data/mine_text_document.bin and .idx. With --train-vocab-size N instead of the two files, a
-byte-level BPE of N tokens is trained on the text first and its files are written beside the output.
+writes data/mine_text_document.bin and .idx. The text may be packed with gzip or zstd. With
+--train-vocab-size N instead of the two files, a byte-level BPE of N tokens is trained on the text
+first and its files are written beside the output.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +23,13 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from dataset.indexed_data import token_type, write_indexed
+from dataset.json_lines import read_texts
+from dataset.tokenizer_files import read_vocabulary
 from process.errors import DataError
 
 END_OF_DOCUMENT = "<|endoftext|>"
 DOCUMENTS_AT_ONCE = 256
+LEAST_VOCABULARY = 257  # every byte, and the end of a document
 
 
 def train_tokenizer(texts: Iterator[str], size: int, folder: Path) -> Tokenizer:
@@ -50,23 +53,17 @@ def load_tokenizer(vocab_file: str, merge_file: str) -> Tokenizer:
     for name in (vocab_file, merge_file):
         if not Path(name).is_file():
             raise DataError(f"no file {name}; GPT-2's are called vocab.json and merges.txt")
-    tokenizer = Tokenizer(models.BPE.from_file(vocab_file, merge_file))
+    read_vocabulary(Path(vocab_file))
+    try:
+        tokenizer = Tokenizer(models.BPE.from_file(vocab_file, merge_file))
+    except Exception as error:  # the library has no class of its own for it
+        raise DataError(
+            f"{merge_file} does not belong to {vocab_file}: {error}. --merge-file takes the "
+            "merges.txt that came with it"
+        ) from error
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer
-
-
-def read_texts(path: Path, key: str) -> Iterator[str]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                yield json.loads(line)[key]
-            except (ValueError, KeyError, TypeError) as error:
-                raise DataError(
-                    f'{path}, line {number}: expected a JSON object with "{key}", one per line'
-                ) from error
 
 
 def encode(tokenizer: Tokenizer, texts: Iterator[str], end: bool) -> Iterator[np.ndarray]:
@@ -83,11 +80,20 @@ def encode(tokenizer: Tokenizer, texts: Iterator[str], end: bool) -> Iterator[np
     yield from (np.array(e.ids + last) for e in tokenizer.encode_batch_fast(batch))
 
 
+def _at_least(least: int) -> Callable[[str], int]:
+    def checked(word: str) -> int:
+        if not word.isascii() or not word.isdecimal() or not least <= int(word) <= 2**31 - 1:
+            raise argparse.ArgumentTypeError(f"{word!r}: give a whole number, at least {least}")
+        return int(word)
+
+    return checked
+
+
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--input", required=True, help="a file of JSON lines")
+    parser.add_argument("--input", required=True, help="a file of JSON lines, also .gz or .zst")
     parser.add_argument("--output-prefix", required=True)
     parser.add_argument("--json-keys", default="text", help="where in the object the text is")
     parser.add_argument(
@@ -95,9 +101,13 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--vocab-file")
     parser.add_argument("--merge-file")
-    parser.add_argument("--train-vocab-size", type=int, help="train a tokenizer of this size")
+    parser.add_argument(
+        "--train-vocab-size",
+        type=_at_least(LEAST_VOCABULARY),
+        help="train a tokenizer of this size",
+    )
     parser.add_argument("--append-eod", action="store_true", help="end each document with a token")
-    parser.add_argument("--workers", type=int, help="cores to use (default: all)")
+    parser.add_argument("--workers", type=_at_least(1), help="cores to use (default: all)")
     return parser
 
 
@@ -119,6 +129,8 @@ def run(args: argparse.Namespace) -> tuple[int, int]:
     if args.workers:
         os.environ["RAYON_NUM_THREADS"] = str(args.workers)
     source, prefix = Path(args.input), Path(args.output_prefix)
+    if args.train_vocab_size and (args.vocab_file or args.merge_file):
+        raise DataError("give --train-vocab-size or the tokenizer's two files, not both")
     if args.train_vocab_size:
         texts = read_texts(source, args.json_keys)
         tokenizer = train_tokenizer(texts, args.train_vocab_size, prefix.parent)
@@ -136,7 +148,9 @@ def run(args: argparse.Namespace) -> tuple[int, int]:
             yield tokens
 
     target = Path(f"{prefix}_{args.json_keys}_document")
-    return write_indexed(target, counted(), token_type(tokenizer.get_vocab_size())), count
+    # Numbers of tokens may have gaps, so the largest counts, and not how many there are.
+    largest = max(tokenizer.get_vocab().values(), default=0)
+    return write_indexed(target, counted(), token_type(largest + 1)), count
 
 
 if __name__ == "__main__":

@@ -35,11 +35,13 @@ from parallel.layout_checks import chunks_per_rank, describe, grid_from, micro_b
 from parallel.pipeline import Pipeline
 from parallel.products import WeightWork
 from parallel.schedules import steps_of
-from process.device import environment_of_rank, limit_memory, run_and_exit, start
+from process.device import environment_of_rank, limit_memory, start
+from process.failing import run_and_exit
 from process.profile_ranges import named
 from training import planted
 from training.arguments import parse_arguments
 from training.checkpoint import Checkpoints, Progress, newest
+from training.divergence import FiniteCheck
 from training.ending import Ending
 from training.learning_rate import learning_rate
 from training.model import Stage, dtype_of, initialise, piece_of, slice_of, whole_shape
@@ -158,23 +160,27 @@ def train(training: Training, report: Report, progress: Progress) -> None:
     args, layout = training.args, training.layout
     ends = Ending(args, layout, training.device)
     profiler = Profiler(args, layout.rank, MemoryRecorder(training))
+    finite = FiniteCheck(args, training.device)
     report.restart()
     while progress.iteration < args.train_iters:
         profiler.before_step(progress.iteration)
         loss, result = train_step(training, progress)
         profiler.after_step()
         report.step(progress, loss, result, training.optimizer)
+        finite.step(progress.iteration, loss, result)
         if args.eval_iters and progress.iteration % args.eval_interval == 0:
             with report.paused():
                 mean = evaluate(training, "validation")
                 report.evaluation(f"iteration {progress.iteration}", mean, progress.iteration)
         why = ends.reason(progress.iteration)
         if args.save and (why or progress.iteration % args.save_interval == 0):
+            finite.look(progress.iteration)
             with report.paused():
                 save(training, report, progress)
         if why:
             report.first(f"exiting program at iteration {progress.iteration}: {why}")
             break
+    finite.look(progress.iteration)
     profiler.stop()
 
 

@@ -29,22 +29,42 @@ def token_type(vocabulary: int) -> type[np.generic]:
 def write_indexed(prefix: Path, documents: Iterable[np.ndarray], dtype: type[np.generic]) -> int:
     """Writes both files under temporary names first; returns the number of tokens."""
     bin_new, idx_new = (Path(f"{prefix}{end}.{os.getpid()}.tmp") for end in (".bin", ".idx"))
+    try:
+        sizes = _write_tokens(bin_new, documents, dtype)
+        if not sizes.sum():
+            raise DataError(
+                f"there is nothing to write to {prefix}.bin: {len(sizes)} documents with 0 tokens; "
+                "is the input empty, or the vocabulary another text's?"
+            )
+        _write_index(idx_new, sizes, dtype)
+        bin_new.replace(f"{prefix}.bin")
+        idx_new.replace(f"{prefix}.idx")
+    finally:
+        bin_new.unlink(missing_ok=True)
+        idx_new.unlink(missing_ok=True)
+    return int(sizes.sum())
+
+
+def _write_tokens(
+    path: Path, documents: Iterable[np.ndarray], dtype: type[np.generic]
+) -> np.ndarray:
+    """How many tokens each document has."""
     lengths = []
-    with bin_new.open("wb") as out:
+    with path.open("wb") as out:
         for tokens in documents:
             out.write(tokens.astype(dtype, copy=False).tobytes())
             lengths.append(len(tokens))
-    sizes = np.array(lengths, np.int32)
+    return np.array(lengths, np.int32)
+
+
+def _write_index(path: Path, sizes: np.ndarray, dtype: type[np.generic]) -> None:
     starts = np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.int64)]) * np.dtype(dtype).itemsize
     code = next(code for code, known in TYPES.items() if known == dtype)
-    with idx_new.open("wb") as out:
+    with path.open("wb") as out:
         out.write(MAGIC + struct.pack("<QB", 1, code))
         out.write(struct.pack("<QQ", len(sizes), len(sizes) + 1))
         out.write(sizes.tobytes() + starts.astype(np.int64)[: len(sizes)].tobytes())
         out.write(np.arange(len(sizes) + 1, dtype=np.int64).tobytes())
-    bin_new.replace(f"{prefix}.bin")
-    idx_new.replace(f"{prefix}.idx")
-    return int(sizes.sum())
 
 
 def check_present(prefix: str) -> None:

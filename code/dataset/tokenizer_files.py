@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from process.errors import DataError
 
@@ -14,17 +15,51 @@ def vocabulary_size(args: argparse.Namespace) -> int:
     if args.vocab_size:
         return int(args.vocab_size)
     if args.tokenizer_model:
-        return len(json.loads(_text(Path(args.tokenizer_model)))["model"]["vocab"])
+        return _size_of_tokenizer(Path(args.tokenizer_model))
     beside = Path(args.data_path[-1]).parent / "vocab.json" if args.data_path else None
     file = Path(args.vocab_file) if args.vocab_file else beside
     if file is not None and (args.vocab_file or file.is_file()):
-        return len(json.loads(_text(file)))
+        return len(read_vocabulary(file))
     if args.mock_data:
         return 8192
     raise DataError(
         "the size of the vocabulary is unknown; give --vocab-file (vocab.json), --tokenizer-model "
         "(tokenizer.json) or --vocab-size"
     )
+
+
+def read_vocabulary(path: Path) -> dict[str, int]:
+    """Token → number, as in GPT-2's vocab.json."""
+    found = _json(path)
+    if not isinstance(found, dict) or not found or not all(_is_token(v) for v in found.values()):
+        raise DataError(
+            f"{path} is no vocabulary: a JSON object of tokens and their numbers, mostly called "
+            "vocab.json. Are --vocab-file and --merge-file swapped?"
+        )
+    return found
+
+
+def _is_token(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
+def _size_of_tokenizer(path: Path) -> int:
+    found = _json(path)
+    try:
+        return len(found["model"]["vocab"])
+    except (KeyError, TypeError, IndexError) as error:
+        raise DataError(
+            f"{path} is no tokenizer.json: it has no entry model.vocab. A vocab.json belongs to "
+            "--vocab-file"
+        ) from error
+
+
+def _json(path: Path) -> Any:
+    """None, which is no vocabulary, where the file is not JSON."""
+    try:
+        return json.loads(_text(path))
+    except (ValueError, RecursionError):  # also what is not UTF-8
+        return None
 
 
 def _text(path: Path) -> str:

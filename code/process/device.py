@@ -1,27 +1,24 @@
-"""The process and its device: ranks, threads, process group, memory and the end of it."""
+"""The process and its device: ranks, threads, process group, memory and the end of that."""
 
 from __future__ import annotations
 
 import argparse
-import atexit
 import ctypes
 import os
 import re
 import resource
 import socket
-import sys
-import traceback
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
-from process.errors import AskedError
+from process.meeting import Meeting, open_store
 
 MIB = 2**20
-EXIT_OUT_OF_MEMORY = 41
+MEETINGS: list[Meeting] = []
+"""The one of this process, once it has met the other ranks."""
 
 
 def environment_of_rank() -> tuple[int, int, int]:
@@ -58,14 +55,18 @@ def start(args: argparse.Namespace) -> torch.device:
         torch.set_flush_denormal(True)  # sums with numbers below 1e-38 take a hundred times longer
     if backend == "nccl" and device.type != "cuda":
         backend = dist.get_default_backend_for_device(device)
-    alone = world_size == 1 and "MASTER_ADDR" not in os.environ
     if not dist.is_initialized():
+        timeout = timedelta(minutes=args.distributed_timeout_minutes)
+        store = open_store(rank, world_size, timeout)
+        # Before the group is made: that waits for every rank, also for one that has failed.
+        MEETINGS.append(Meeting(store, rank, world_size))
+        MEETINGS[-1].watch()
         dist.init_process_group(
             backend,
-            store=dist.HashStore() if alone else None,
+            store=store,
             rank=rank,
             world_size=world_size,
-            timeout=timedelta(minutes=args.distributed_timeout_minutes),
+            timeout=timeout,
             device_id=device if device.type == "cuda" else None,
         )
     return device
@@ -175,37 +176,3 @@ def out_of_memory_line(error: BaseException) -> str | None:
         f"{line} Rank {rank} on {socket.gethostname()} has a total capacity of {human(capacity)} "
         f"of which {human(free)} is free. {human(capacity - free)} is in use."
     )
-
-
-def run_and_exit(main: Callable[[], int]) -> None:
-    """Ends the process with the program's result, or at once with the reason of its failure.
-
-    The end is not the interpreter's own: a thread of gloo that lets go of a tensor meanwhile can
-    end the process with "terminate called without an active exception", after all work was done.
-    """
-    try:
-        code = main()
-    except Exception as error:
-        fail(error)
-    if dist.is_initialized():
-        dist.destroy_process_group()
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def fail(error: BaseException) -> None:
-    """Reports, and ends this process at once, so that no rank waits for it longer than needed."""
-    line, rank = out_of_memory_line(error), environment_of_rank()[0]
-    sys.stdout.flush()
-    if line is not None:
-        print(line, file=sys.stderr, flush=True)
-    elif isinstance(error, AskedError):  # every rank found the same; one of them says it
-        if rank == 0:
-            print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr, flush=True)
-    else:
-        trace = "".join(traceback.format_exception(error))
-        print("".join(f"[rank{rank}]: {text}\n" for text in trace.splitlines()), end="",
-              file=sys.stderr, flush=True)  # fmt: skip
-    os._exit(EXIT_OUT_OF_MEMORY if line else 1)

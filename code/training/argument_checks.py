@@ -1,6 +1,7 @@
 """Flags that contradict each other, whatever the number of devices.
 
-What depends on that number is checked by parallel/layout_checks.py.
+What depends on that number is checked by parallel/layout_checks.py, and each value by itself by
+its range in ranges.py: here all values lie in theirs.
 """
 
 from __future__ import annotations
@@ -9,11 +10,6 @@ import argparse
 
 from parallel.rotary import turned_width
 from training.learning_rate import warmup_steps
-
-POSITIVE = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads",
-            "num_query_groups", "rotary_base", "seq_length", "micro_batch_size",
-            "tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size",
-            "log_interval", "train_iters")  # fmt: skip
 
 
 def problems_of(args: argparse.Namespace) -> list[str]:
@@ -43,6 +39,19 @@ def _contradictions(args: argparse.Namespace) -> list[str]:
         )
     if args.recompute_granularity != "full" and args.recompute_method:
         found.append("--recompute-method needs --recompute-granularity full")
+    if args.recompute_granularity != "full" and args.recompute_num_layers is not None:
+        found.append("--recompute-num-layers needs --recompute-granularity full")
+    if args.world_size is not None and not args.dry_run:
+        found.append(
+            "--world-size needs --dry-run, which assumes so many devices; a training has as many "
+            "as its launcher starts (torchrun --nproc-per-node, srun --ntasks)"
+        )
+    if args.tokenizer_type == "NullTokenizer" and args.vocab_size is None:
+        found.append("--tokenizer-type NullTokenizer has no files; give --vocab-size")
+    if args.tokenizer_type == "HuggingFaceTokenizer" and not args.tokenizer_model:
+        found.append(
+            "--tokenizer-type HuggingFaceTokenizer needs --tokenizer-model, its tokenizer.json"
+        )
     return found
 
 
@@ -58,13 +67,15 @@ def _unfit_numbers(args: argparse.Namespace) -> list[str]:
             f"--max-position-embeddings {args.max_position_embeddings} is less than --seq-length "
             f"{args.seq_length}"
         )
-    if (args.profile or args.record_memory_history) and not (
-        0 < args.profile_step_start < args.profile_step_end
+    if (args.profile or args.record_memory_history) and (
+        args.profile_step_start >= args.profile_step_end
     ):
         found.append("--profile-step-start must lie before --profile-step-end, from step 1")
-    for name in POSITIVE:
-        if getattr(args, name) < 1:
-            found.append(f"--{name.replace('_', '-')} {getattr(args, name)} must be at least 1")
+    if args.fp16 and args.min_loss_scale > args.initial_loss_scale:
+        found.append(
+            f"--min-loss-scale {args.min_loss_scale:g} is more than --initial-loss-scale "
+            f"{args.initial_loss_scale:g}, where scaling starts"
+        )
     return found
 
 

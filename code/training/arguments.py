@@ -1,198 +1,243 @@
 """The flags: Megatron-LM's names, so that one script can start either program.
 
-Every flag is one row of a table below: name, what it takes, default, meaning. Flags that only this
-course's program knows are in the last group.
+Every flag is one row of a table below: name, what it may be, default, meaning. There is no row
+without a range: `ranges.py` has them. Flags that only this course's program knows are in the last
+group.
 """
 
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
 
+from process.errors import ArgumentsError
 from training import older_flags
 from training.argument_checks import problems_of
+from training.flag_parser import FlagParser, Row
 from training.learning_rate import STYLES, WSD_STYLES
+from training.ranges import (
+    COUNT,
+    NUMBER,
+    ON,
+    SIZE,
+    TEXT,
+    OneOf,
+    Real,
+    Several,
+    Shares,
+    Whole,
+)
 
-INT, FLOAT, STR, ON = int, float, str, bool
-
+TOKENIZERS = OneOf(("GPT2BPETokenizer", "HuggingFaceTokenizer", "NullTokenizer"))
 MODEL = [
-    ("--num-layers", INT, 2, "transformer layers"),
-    ("--hidden-size", INT, 128, "width of the residual stream"),
-    ("--ffn-hidden-size", INT, None, "width inside the MLP (default: 4 × hidden; SwiGLU: 8/3)"),
-    ("--num-attention-heads", INT, 4, "attention heads"),
+    ("--num-layers", Whole(1, 100_000), 2, "transformer layers"),
+    ("--hidden-size", SIZE, 128, "width of the residual stream"),
+    ("--ffn-hidden-size", SIZE, None, "width inside the MLP (default: 4 × hidden; SwiGLU: 8/3)"),
+    ("--num-attention-heads", SIZE, 4, "attention heads"),
     ("--group-query-attention", ON, False, "several heads share one key and value"),
-    ("--num-query-groups", INT, None, "keys and values per token (default: 1, one for all heads)"),
-    ("--position-embedding-type", ("learned_absolute", "rope"), "learned_absolute", "or rotary"),
-    ("--rotary-base", INT, 10000, "the slowest pair turns once in about 6 times so many tokens"),
-    ("--rotary-percent", FLOAT, 1.0, "share of a head's components that turn"),
-    ("--normalization", ("LayerNorm", "RMSNorm"), "LayerNorm", "before attention, MLP and head"),
+    ("--num-query-groups", SIZE, None, "keys and values per token (default: 1, one for all heads)"),
+    (
+        "--position-embedding-type",
+        OneOf(("learned_absolute", "rope")),
+        "learned_absolute",
+        "or rotary",
+    ),
+    ("--rotary-base", SIZE, 10000, "the slowest pair turns once in about 6 times so many tokens"),
+    ("--rotary-percent", Real(above=0, most=1), 1.0, "share of a head's components that turn"),
+    (
+        "--normalization",
+        OneOf(("LayerNorm", "RMSNorm")),
+        "LayerNorm",
+        "before attention, MLP and head",
+    ),
     ("--swiglu", ON, False, "gate the MLP: SiLU of one matrix times another, instead of GELU"),
     ("--disable-bias-linear", ON, False, "no biases beside the matrices"),
-    ("--seq-length", INT, 128, "tokens per sample"),
-    ("--max-position-embeddings", INT, None, "rows of the position table (default: seq-length)"),
+    ("--seq-length", SIZE, 128, "tokens per sample"),
+    ("--max-position-embeddings", SIZE, None, "rows of the position table (default: seq-length)"),
     ("--untie-embeddings-and-output-weights", ON, False, "an output matrix of its own"),
-    ("--init-method-std", FLOAT, 0.02, "standard deviation of the initial weights"),
-    ("--norm-epsilon", FLOAT, 1e-5, "epsilon of the layer norms"),
-    ("--make-vocab-size-divisible-by", INT, 128, "pad the vocabulary to a multiple × tensor size"),
-    ("--hidden-dropout", FLOAT, 0.0, "only 0 is supported"),
-    ("--attention-dropout", FLOAT, 0.0, "only 0 is supported"),
+    (
+        "--init-method-std",
+        Real(above=0, most=10),
+        0.02,
+        "standard deviation of the initial weights",
+    ),
+    ("--norm-epsilon", Real(above=0, most=1), 1e-5, "epsilon of the layer norms"),
+    ("--make-vocab-size-divisible-by", SIZE, 128, "pad the vocabulary to a multiple × tensor size"),
+    ("--hidden-dropout", Real(least=0, below=1), 0.0, "only 0 is supported"),
+    ("--attention-dropout", Real(least=0, below=1), 0.0, "only 0 is supported"),
 ]
 LAYOUT = [
-    ("--tensor-model-parallel-size", INT, 1, "ranks that share every matrix"),
-    ("--pipeline-model-parallel-size", INT, 1, "ranks that share the layers"),
-    ("--context-parallel-size", INT, 1, "ranks that share every sequence"),
+    ("--tensor-model-parallel-size", SIZE, 1, "ranks that share every matrix"),
+    ("--pipeline-model-parallel-size", SIZE, 1, "ranks that share the layers"),
+    ("--context-parallel-size", SIZE, 1, "ranks that share every sequence"),
     ("--sequence-parallel", ON, False, "split norms and residuals over the tensor ranks too"),
     (
         "--num-layers-per-virtual-pipeline-stage",
-        INT,
+        SIZE,
         None,
         "interleaved pipeline: layers per chunk",
     ),
     ("--use-distributed-optimizer", ON, False, "ZeRO-1: optimizer state split over data ranks"),
     ("--use-torch-fsdp2", ON, False, "FSDP2: parameters split over data ranks as well"),
     ("--use-tp-pp-dp-mapping", ON, False, "rank order tp-cp-ep-pp-dp"),
-    ("--distributed-backend", ("nccl", "gloo"), "nccl", "gloo where there is no accelerator"),
-    ("--distributed-timeout-minutes", INT, 10, "how long a collective waits for a lost rank"),
+    (
+        "--distributed-backend",
+        OneOf(("nccl", "gloo")),
+        "nccl",
+        "gloo where there is no accelerator",
+    ),
+    (
+        "--distributed-timeout-minutes",
+        Whole(1, 100_000),
+        10,
+        "how long a collective waits for a lost rank",
+    ),
 ]
 BATCH = [
-    ("--micro-batch-size", INT, 1, "samples that pass through the model at once, per rank"),
-    ("--global-batch-size", INT, None, "samples per optimizer step (default: micro × data)"),
-    ("--train-iters", INT, 10, "optimizer steps"),
-    ("--eval-interval", INT, 1000, "steps between evaluations"),
-    ("--eval-iters", INT, 0, "batches of an evaluation (0: none)"),
-    ("--seed", INT, 1234, "of the weights and the order of the data"),
+    ("--micro-batch-size", SIZE, 1, "samples that pass through the model at once, per rank"),
+    ("--global-batch-size", SIZE, None, "samples per optimizer step (default: micro × data)"),
+    ("--train-iters", COUNT, 10, "optimizer steps"),
+    ("--eval-interval", COUNT, 1000, "steps between evaluations"),
+    ("--eval-iters", NUMBER, 0, "batches of an evaluation (0: none)"),
+    ("--seed", Whole(0, 2**32 - 1), 1234, "of the weights and the order of the data"),
 ]
 OPTIMIZER = [
-    ("--lr", FLOAT, 1e-3, "highest learning rate"),
-    ("--min-lr", FLOAT, 0.0, "learning rate at the end of the decay"),
-    ("--lr-decay-style", STYLES, "linear", "shape of the decay"),
-    ("--lr-wsd-decay-style", WSD_STYLES, "exponential", "WSD: shape of the decay at its end"),
-    ("--lr-wsd-decay-iters", INT, None, "WSD: steps of that decay, the last of the decay steps"),
-    ("--lr-decay-iters", INT, None, "steps of the decay (default: train-iters)"),
-    ("--lr-warmup-fraction", FLOAT, None, "share of the decay steps that warm up"),
-    ("--lr-warmup-iters", INT, 0, "or their number"),
-    ("--lr-warmup-init", FLOAT, 0.0, "learning rate of the first step of the warm-up"),
-    ("--weight-decay", FLOAT, 0.01, "of matrices; biases and norms have none"),
-    ("--clip-grad", FLOAT, 1.0, "largest norm of the gradient (0: no clipping)"),
-    ("--adam-beta1", FLOAT, 0.9, "memory of the mean"),
-    ("--adam-beta2", FLOAT, 0.999, "memory of the square"),
-    ("--adam-eps", FLOAT, 1e-8, "keeps the division finite"),
+    ("--lr", Real(above=0, most=1000), 1e-3, "highest learning rate"),
+    ("--min-lr", Real(least=0, most=1000), 0.0, "learning rate at the end of the decay"),
+    ("--lr-decay-style", OneOf(STYLES), "linear", "shape of the decay"),
+    (
+        "--lr-wsd-decay-style",
+        OneOf(WSD_STYLES),
+        "exponential",
+        "WSD: shape of the decay at its end",
+    ),
+    ("--lr-wsd-decay-iters", COUNT, None, "WSD: steps of that decay, the last of the decay steps"),
+    ("--lr-decay-iters", COUNT, None, "steps of the decay (default: train-iters)"),
+    ("--lr-warmup-fraction", Real(least=0, most=1), None, "share of the decay steps that warm up"),
+    ("--lr-warmup-iters", NUMBER, 0, "or their number"),
+    (
+        "--lr-warmup-init",
+        Real(least=0, most=1000),
+        0.0,
+        "learning rate of the first step of the warm-up",
+    ),
+    ("--weight-decay", Real(least=0, most=100), 0.01, "of matrices; biases and norms have none"),
+    ("--clip-grad", Real(least=0, most=1e9), 1.0, "largest norm of the gradient (0: no clipping)"),
+    ("--adam-beta1", Real(least=0, below=1), 0.9, "memory of the mean"),
+    ("--adam-beta2", Real(least=0, below=1), 0.999, "memory of the square"),
+    ("--adam-eps", Real(above=0, most=1), 1e-8, "keeps the division finite"),
 ]
 PRECISION = [
     ("--fp16", ON, False, "float16 with dynamic loss scaling"),
     ("--bf16", ON, False, "bfloat16"),
-    ("--loss-scale", FLOAT, None, "a fixed loss scale"),
-    ("--initial-loss-scale", FLOAT, 2.0**32, "where dynamic scaling starts"),
-    ("--min-loss-scale", FLOAT, 1.0, "where it stops halving"),
-    ("--loss-scale-window", FLOAT, 1000, "good steps before it doubles"),
-    ("--hysteresis", INT, 2, "overflows before it halves for the first time"),
+    ("--loss-scale", Real(above=0, most=2.0**64), None, "a fixed loss scale"),
+    ("--initial-loss-scale", Real(above=0, most=2.0**64), 2.0**32, "where dynamic scaling starts"),
+    ("--min-loss-scale", Real(above=0, most=2.0**64), 1.0, "where it stops halving"),
+    ("--loss-scale-window", Real(least=1, most=1e9), 1000, "good steps before it doubles"),
+    ("--hysteresis", COUNT, 2, "overflows before it halves for the first time"),
     ("--accumulate-allreduce-grads-in-fp32", ON, False, "sum gradients in float32"),
+    ("--no-check-for-nan-in-loss-and-grad", ON, False, "train on when they are not finite"),
 ]
 MEMORY = [
     (
         "--recompute-granularity",
-        ("full", "selective"),
+        OneOf(("full", "selective")),
         None,
         "drop activations, compute them again",
     ),
-    ("--recompute-method", ("uniform", "block"), None, "full: groups of layers, or the first ones"),
-    ("--recompute-num-layers", INT, None, "layers per group, or how many layers"),
+    (
+        "--recompute-method",
+        OneOf(("uniform", "block")),
+        None,
+        "full: groups of layers, or the first ones",
+    ),
+    ("--recompute-num-layers", Whole(1, 100_000), None, "layers per group, or how many layers"),
     ("--recompute-activations", ON, False, "short for --recompute-granularity selective"),
 ]
 DATA = [
-    ("--data-path", ("+", STR), None, "indexed files without .bin, or weights and files by turns"),
+    (
+        "--data-path",
+        Several(TEXT),
+        None,
+        "indexed files without .bin, or weights and files by turns",
+    ),
     ("--mock-data", ON, False, "random tokens, no file"),
-    ("--split", STR, "969,30,1", "train, validation and test shares of the documents"),
-    ("--tokenizer-type", STR, "GPT2BPETokenizer", "or NullTokenizer with --vocab-size"),
-    ("--vocab-file", STR, None, "vocab.json of the tokenizer"),
-    ("--merge-file", STR, None, "merges.txt of the tokenizer"),
-    ("--tokenizer-model", STR, None, "a tokenizer.json"),
-    ("--vocab-size", INT, None, "tokens, where there is no vocabulary file"),
+    ("--split", Shares(), "969,30,1", "train, validation and test shares of the documents"),
+    ("--tokenizer-type", TOKENIZERS, "GPT2BPETokenizer", "or NullTokenizer with --vocab-size"),
+    ("--vocab-file", TEXT, None, "vocab.json of the tokenizer"),
+    ("--merge-file", TEXT, None, "merges.txt of the tokenizer"),
+    ("--tokenizer-model", TEXT, None, "a tokenizer.json"),
+    ("--vocab-size", Whole(1, 2**31 - 1), None, "tokens, where there is no vocabulary file"),
 ]
 CHECKPOINTS = [
-    ("--save", STR, None, "folder of checkpoints"),
-    ("--load", STR, None, "folder to continue from"),
-    ("--save-interval", INT, None, "steps between checkpoints"),
+    ("--save", TEXT, None, "folder of checkpoints"),
+    ("--load", TEXT, None, "folder to continue from"),
+    ("--save-interval", COUNT, None, "steps between checkpoints"),
     ("--no-load-optim", ON, False, "load the weights only"),
     ("--finetune", ON, False, "load the weights only and start at step 0"),
-    ("--exit-interval", INT, None, "stop after a step divisible by this"),
-    ("--exit-duration-in-mins", FLOAT, None, "stop, with a checkpoint, after this time"),
+    ("--exit-interval", COUNT, None, "stop after a step divisible by this"),
+    (
+        "--exit-duration-in-mins",
+        Real(above=0, most=1e7),
+        None,
+        "stop, with a checkpoint, after this time",
+    ),
     ("--exit-signal-handler", ON, False, "on SIGTERM, save and stop"),
 ]
 LOOKING = [
-    ("--log-interval", INT, 100, "steps between lines"),
+    ("--log-interval", COUNT, 100, "steps between lines"),
     ("--log-throughput", ON, False, "TFLOP/s and samples per second in the line"),
-    ("--log-memory-interval", INT, None, "steps between memory reports (default: once)"),
-    ("--tensorboard-dir", STR, None, "folder of the scalars"),
-    ("--tensorboard-log-interval", INT, 1, "steps between scalars"),
+    ("--log-memory-interval", COUNT, None, "steps between memory reports (default: once)"),
+    ("--tensorboard-dir", TEXT, None, "folder of the scalars"),
     ("--profile", ON, False, "record PyTorch profiler traces"),
     ("--use-pytorch-profiler", ON, False, "implied by --profile"),
-    ("--profile-step-start", INT, 10, "first step that is recorded"),
-    ("--profile-step-end", INT, 12, "first step that is not"),
-    ("--profile-ranks", ("+", INT), [0], "ranks that record"),
+    ("--profile-step-start", COUNT, 10, "first step that is recorded"),
+    ("--profile-step-end", COUNT, 12, "first step that is not"),
+    ("--profile-ranks", Several(NUMBER), [0], "ranks that record"),
     ("--record-memory-history", ON, False, "memory trace of the profiled steps, every rank"),
-    ("--memory-snapshot-path", STR, None, "PyTorch's own snapshots (on CUDA; one per rank)"),
+    ("--memory-snapshot-path", TEXT, None, "PyTorch's own snapshots (on CUDA; one per rank)"),
 ]
 OURS = [
-    ("--profile-dir", STR, None, "folder of the traces (default: --tensorboard-dir)"),
-    ("--rank-order", STR, None, "axes, fastest first, such as tp-cp-ep-dp-pp"),
-    ("--pipeline-schedule", ("1f1b", "gpipe", "interleaved", "zero-bubble"), None, "default: 1f1b"),
-    ("--print-schedule", ON, False, "draw the pipeline schedule as text"),
+    ("--profile-dir", TEXT, None, "folder of the traces (default: --tensorboard-dir)"),
+    ("--rank-order", TEXT, None, "axes, fastest first, such as tp-cp-ep-dp-pp"),
+    (
+        "--pipeline-schedule",
+        OneOf(("1f1b", "gpipe", "interleaved", "zero-bubble")),
+        None,
+        "default: 1f1b",
+    ),
     ("--dry-run", ON, False, "check the layout for --world-size devices and stop"),
-    ("--world-size", INT, None, "devices that --dry-run is to assume"),
+    ("--world-size", SIZE, None, "devices that --dry-run is to assume"),
     ("--torch-compile", ON, False, "compile the layers"),
     ("--cuda-graphs", ON, False, "with --torch-compile: replay kernels as one graph"),
     ("--fp64", ON, False, "float64, for tests of equality"),
-    ("--planted-bottleneck", ("1", "2"), None, "be slow in a way that a profile shows"),
+    ("--planted-bottleneck", OneOf(("1", "2")), None, "be slow in a way that a profile shows"),
 ]
-GROUPS: Mapping[str, Sequence[tuple[str, Any, Any, str]]] = {
+GROUPS: Mapping[str, Sequence[Row]] = {
     "model": MODEL, "layout": LAYOUT, "batch": BATCH, "optimizer": OPTIMIZER,
     "precision": PRECISION, "recomputation": MEMORY, "data": DATA, "checkpoints": CHECKPOINTS,
     "looking": LOOKING, "known to this program only": OURS,
 }  # fmt: skip
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """An unknown flag is answered with the nearest known ones."""
-        for word in message.split():
-            name = word.split("=")[0]
-            if "unrecognized" in message and name.startswith("--"):
-                known = [option for action in self._actions for option in action.option_strings]
-                near = difflib.get_close_matches(name, known, n=3)
-                message += f"; nearest to {name}: {', '.join(near)}" if near else ""
-        super().error(message)
-
-
-def make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(description="Pretrain a GPT in any parallel layout.", allow_abbrev=False)
-    for title, rows in GROUPS.items():
-        group = parser.add_argument_group(title)
-        for name, takes, default, meaning in rows:
-            if takes is ON:
-                group.add_argument(name, action="store_true", help=meaning)
-            elif isinstance(takes, tuple) and takes[0] == "+":
-                group.add_argument(name, nargs="+", type=takes[1], default=default, help=meaning)
-            elif isinstance(takes, tuple):
-                group.add_argument(name, choices=takes, default=default, help=meaning)
-            else:
-                group.add_argument(name, type=takes, default=default, help=meaning)
-    return parser
+def make_parser() -> FlagParser:
+    return FlagParser("Pretrain a GPT in any parallel layout.", GROUPS)
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
+    """Raises ArgumentsError with all that is wrong."""
     argv, notes = older_flags.translate(argv)
     parser = make_parser()
-    args = parser.parse_args(argv)
+    args, unknown = parser.parse_known_args(argv)
     args.notes = notes
+    wrong = parser.take_out_wrong(args)
     _fill_in(args)
-    problems = problems_of(args)
-    if problems:
-        parser.error("; ".join(problems))
+    # What is said of a flag whose value is wrong anyway would be about its default.
+    others = [p for p in problems_of(args) if not any(flag in p for flag in wrong)]
+    if found := [*wrong.values(), *parser.unknown(unknown), *others]:
+        raise ArgumentsError(found)
     return args
 
 

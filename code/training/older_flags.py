@@ -37,6 +37,7 @@ DROPPED = {
     "--no-async-tensor-model-parallel-allreduce": (0, "it is not asynchronous here"),
     "--overlap-grad-reduce": (0, "gradients are summed in one piece"),
     "--overlap-param-gather": (0, "parameters are gathered in one piece"),
+    "--tensorboard-log-interval": (1, "scalars are written with each line, see --log-interval"),
     "--log-timers-to-tensorboard": (0, "iteration time is always written"),
     "--log-validation-ppl-to-tensorboard": (0, "it is always written"),
     "--log-memory-to-tensorboard": (0, "it is always written"),

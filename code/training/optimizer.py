@@ -109,8 +109,8 @@ class Optimizer:
             scale = self.loss_scale.scale
             norm = self.norm(parts) / scale
             # An infinity or NaN anywhere makes the norm one, on all ranks: so all skip, or none.
-            # .item() waits for the device; without dynamic scaling nobody needs to.
-            if self.loss_scale.dynamic:
+            # .item() waits for the device; only float16 needs to look, also with a fixed scale.
+            if self.args.fp16:
                 overflow = not math.isfinite(norm.item())
                 self.loss_scale.update(overflow)
                 if overflow:

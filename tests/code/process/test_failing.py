@@ -1,0 +1,106 @@
+"""Whichever rank fails is heard, once, and no other rank waits for it."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).with_name("failing_rank.py")
+CASES = {
+    "arguments": ({"--first 0: use 1 or more", "--second nan: use a number"}, 2),
+    "late": ({"no data anywhere"}, 1),
+    "before": ({"no data at there.bin"}, 1),
+    "one": ({"no data at here.bin"}, 1),
+    "several": ({"here", "there"}, 1),
+}
+LINE = re.compile(
+    r"^\[rank(\d)\]: failing_rank\.py: error: (.+) \(rank (\d) on \S+\)$", re.MULTILINE
+)
+
+
+def plain_ranks(case, size=3):
+    """Without a launcher: nobody ends the others when one has gone."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    place = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(PROGRAM), case],
+            env={**place, "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for rank in range(size)
+    ]  # fmt: skip
+    text = ""
+    try:
+        for rank in ranks:
+            text += rank.communicate(timeout=120)[0]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    return [rank.returncode for rank in ranks], text
+
+
+def torchrun(case):
+    launcher = "-m torch.distributed.run --standalone --nproc-per-node 3"
+    done = subprocess.run(
+        [sys.executable, *launcher.split(), str(PROGRAM), case],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["arguments", "one", "several"])
+def test_every_cause_is_told_once_under_torchrun(case):
+    code, text = torchrun(case)
+    causes, _ = CASES[case]
+    assert code != 0
+    assert sorted(told for _, told, _ in LINE.findall(text)) == sorted(causes), text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_every_cause_is_told_once_and_all_ranks_end_without_a_launcher(case):
+    codes, text = plain_ranks(case)
+    causes, expected = CASES[case]
+    found = LINE.findall(text)
+    assert sorted(told for _, told, _ in found) == sorted(causes), text
+    assert all(before == behind for before, _, behind in found)
+    assert expected in codes
+    assert 0 not in codes
+    assert "Traceback" not in text
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_still_at_work_is_left_alone_when_rank_0_is_through():
+    assert plain_ranks("slow end") == ([0, 0, 0], "")
+
+
+@pytest.mark.slow
+def test_what_nobody_foresaw_is_told_with_its_traceback_by_the_rank_that_met_it():
+    codes, text = plain_ranks("bug")
+    assert codes == [1, 1, 1]
+    assert set(re.findall(r"^\[rank(\d)\]: ", text, re.MULTILINE)) == {"1"}
+    assert re.search(
+        r"^\[rank1\]: RuntimeError: nobody foresaw this \(rank 1 on ", text, re.MULTILINE
+    )
+
+
+def test_the_reader_of_failures_finds_rank_and_reason(tmp_path):
+    from course_lib.read import failure
+
+    log = tmp_path / "out.log"
+    log.write_text(
+        "[default2]:[rank2]: pretrain_gpt.py: error: no data at there.bin (rank 2 on node2)\n"
+    )
+    found = failure(log)
+    assert found.rank == 2
+    assert "no data at there.bin" in str(found)

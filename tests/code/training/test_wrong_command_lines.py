@@ -1,0 +1,150 @@
+"""Wrong command lines, made of every flag there is: refused before anything starts, in words."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from parallel.layout_checks import grid_from
+from process.errors import AskedError
+from training.arguments import GROUPS, parse_arguments
+from training.ranges import OneOf, Real, Several, Shares, Switch, Takes, Text, Whole
+
+ROWS = [row for rows in GROUPS.values() for row in rows]
+WORDS = ("-1", "0", "nan", "inf", "-inf", "1e30", "many", "", " ", "1.5", "9" * 40)
+ZERO_MEANS = {
+    "--min-lr": "the rate decays to nothing",
+    "--lr-warmup-iters": "no warm-up",
+    "--lr-warmup-fraction": "no warm-up",
+    "--lr-warmup-init": "the first step changes nothing",
+    "--weight-decay": "none",
+    "--clip-grad": "no clipping",
+    "--adam-beta1": "no memory",
+    "--adam-beta2": "no memory",
+    "--hidden-dropout": "none",
+    "--attention-dropout": "none",
+    "--eval-iters": "no evaluation",
+    "--seed": "a seed as any other",
+    "--profile-ranks": "the first rank",
+}
+"""Flags of numbers of which 0 is one; all others refuse it."""
+FRACTIONS = {
+    "--init-method-std", "--lr", "--min-lr", "--lr-warmup-init", "--weight-decay", "--clip-grad", "--loss-scale",
+    "--initial-loss-scale", "--min-loss-scale", "--loss-scale-window", "--exit-duration-in-mins",
+    "--split",
+}  # fmt: skip
+"""Flags of which 1.5 is a value. Other fractions end at 1; numbers of things have none."""
+LARGE = {"--split"}
+"""Shares are divided by their sum, so they may be as large as they like."""
+
+
+def takes_of(row):
+    return row[1].of if isinstance(row[1], Several) else row[1]
+
+
+VALUED = [(row[0], takes_of(row)) for row in ROWS if not isinstance(row[1], Switch)]
+NUMERIC = [(flag, takes) for flag, takes in VALUED if isinstance(takes, Whole | Real | Shares)]
+WRONG = [
+    (flag, word)
+    for flag, takes in NUMERIC
+    for word in WORDS
+    if not (word == "0" and flag in ZERO_MEANS)
+    and not (word == "1.5" and flag in FRACTIONS)
+    and not (word in ("1e30", "9" * 40) and flag in LARGE)
+] + [
+    (flag, word)
+    for flag, takes in VALUED
+    if isinstance(takes, OneOf | Text)
+    for word in (("", " ", "something else") if isinstance(takes, OneOf) else ("", " "))
+]
+
+
+def refusal(words):
+    with pytest.raises(AskedError) as error:
+        grid_from(parse_arguments(words), 2)
+    assert error.value.exit_code == 2
+    return error.value.problems
+
+
+def test_every_flag_has_a_range():
+    assert all(isinstance(row[1], Takes) for row in ROWS)
+    assert len(WRONG) > 500
+
+
+@pytest.mark.parametrize("flag", sorted({flag for flag, _ in WRONG}))
+def test_a_value_outside_its_range_is_refused_with_the_range(flag):
+    for word in [word for name, word in WRONG if name == flag]:
+        problems = refusal([f"{flag}={word}"])
+        assert len(problems) == 1, problems
+        assert problems[0].startswith(f"{flag} "), (word, problems)
+        assert ": give " in problems[0]
+        assert "\n" not in problems[0]
+
+
+@pytest.mark.parametrize("flag", sorted(ZERO_MEANS))
+def test_zero_is_taken_where_it_means_something(flag):
+    parse_arguments([f"{flag}=0"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ("--num-attention-heads 3", "cannot be split into"),
+        ("--num-attention-heads 0", "--num-attention-heads 0: give"),
+        ("--recompute-num-layers -1 --recompute-granularity full", "--recompute-num-layers -1"),
+        ("--recompute-num-layers 1", "needs --recompute-granularity full"),
+        ("--recompute-method block", "needs --recompute-granularity full"),
+        ("--world-size 8", "--world-size needs --dry-run"),
+        ("--tokenizer-type Mine", "give one of GPT2BPETokenizer"),
+        ("--tokenizer-type NullTokenizer", "give --vocab-size"),
+        ("--tokenizer-type HuggingFaceTokenizer", "needs --tokenizer-model"),
+        ("--fp16 --min-loss-scale 8 --initial-loss-scale 4", "more than --initial-loss-scale"),
+        ("--print-schedule", "unrecognized argument '--print-schedule'"),
+        ("--lr", "expected one argument"),
+        ("--lr -inf", "expected one argument"),
+        ("--fp16=1", "ignored explicit argument"),
+        ("5", "unrecognized argument '5'"),
+        ("--fp16 --bf16", "choose one of"),
+        ("--tensor-model-parallel-size 3", "2 devices cannot be split"),
+        ("--rank-order tp-pp", "must name each of"),
+        ("--num-layers 3 --pipeline-model-parallel-size 2", "must be a multiple of pipeline 2"),
+        ("--global-batch-size 3", "is not a multiple of micro batch"),
+        ("--use-torch-fsdp2 --use-distributed-optimizer", "already splits"),
+        ("--pipeline-schedule interleaved", "go together"),
+    ],
+)
+def test_values_that_do_not_go_together_are_refused(flags, told):
+    problems = refusal(flags.split())
+    assert len(problems) == 1
+    assert told in problems[0]
+
+
+def test_all_problems_are_told_at_once():
+    problems = refusal(
+        ["--lr", "nan", "--num-layers=0", "--fp16", "--bf16", "--colour", "red", "--split=x"]
+    )
+    begins = ("--num-layers 0", "--lr nan", "--split x", "unrecognized argument '--colour'",
+              "unrecognized argument 'red'", "choose one of")  # fmt: skip
+    assert [p for begin in begins for p in problems if p.startswith(begin)] == problems
+
+
+def test_what_is_said_of_a_default_is_left_out_where_the_value_is_wrong():
+    assert len(refusal(["--hidden-size", "130", "--num-attention-heads", "-4"])) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", ["--num-layers 0 --lr nan", "--tensor-model-parallel-size 3"])
+def test_the_program_ends_with_2_and_without_a_traceback(repository, flags):
+    environment = {name: value for name, value in os.environ.items() if name != "RANK"}
+    done = subprocess.run(
+        [sys.executable, str(repository / "code" / "pretrain_gpt.py"), *flags.split()],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert len(lines) == len(flags.split()) // 2
+    assert all(line.startswith("pretrain_gpt.py: error: ") for line in lines)
