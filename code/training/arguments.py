@@ -188,6 +188,7 @@ def _fill_in(args: argparse.Namespace) -> None:
     """Defaults that follow from other values."""
     args.ffn_hidden_size = args.ffn_hidden_size or 4 * args.hidden_size
     args.max_position_embeddings = args.max_position_embeddings or args.seq_length
+    args.softmax_rows = None  # all of the padded vocabulary, unless a checkpoint has fewer
     args.lr_decay_iters = args.lr_decay_iters or args.train_iters
     args.save_interval = args.save_interval or args.train_iters
     if args.rank_order is None:
