@@ -137,10 +137,13 @@ def _listed(path: Path) -> dict[str, list[int]] | str:
         sizes = {name: (int(size), int(crc)) for name, (size, crc) in listed.items()}
         if ".metadata" not in sizes:
             raise ValueError("it does not list .metadata")
+        others = {file.name for file in path.glob("__*")} - sizes.keys()
     except OSError as error:
         return f"{CHECKSUMS}: {error.strerror}"
     except (ValueError, TypeError, AttributeError):  # no JSON, or not of this form
         return f"{CHECKSUMS} is not readable"
+    if others:  # one of the names in it was changed into another's
+        return f"{CHECKSUMS} does not list {min(others)}"
     for name, (size, _) in sizes.items():
         try:
             there = (path / name).stat().st_size
