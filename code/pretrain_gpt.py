@@ -40,12 +40,15 @@ from process.failing import run_and_exit
 from process.profile_ranges import named
 from training import planted
 from training.arguments import parse_arguments
-from training.checkpoint import Checkpoints, Progress, newest
+from training.checkpoint import Checkpoints, Progress
+from training.checkpoint_files import newest
 from training.divergence import FiniteCheck
 from training.ending import Ending
 from training.learning_rate import learning_rate
 from training.model import Stage, dtype_of, initialise, piece_of, slice_of, whole_shape
 from training.optimizer import Optimizer, StepResult
+from training.saved_model import find
+from training.saving_lock import SavingLock
 
 
 @dataclass
@@ -97,7 +100,7 @@ def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Tra
     pipeline = Pipeline(layout, stages, steps, like, holder.last_backward)
     loaders = make_loaders(args, layout, device)
     optimizer = Optimizer(holder, args)
-    checkpoints = Checkpoints(optimizer, places)
+    checkpoints = Checkpoints(optimizer, places, args)
     return Training(
         args, layout, device, stages, holder, optimizer, pipeline, loaders, count, checkpoints
     )
@@ -200,16 +203,13 @@ def save(training: Training, report: Report, progress: Progress) -> None:
         )
 
 
-def load(training: Training, report: Report) -> Progress:
+def load(training: Training, report: Report, source: Path | None, warnings: list[str]) -> Progress:
     args = training.args
-    if not args.load:
+    for warning in warnings:
+        report.first(f"WARNING: {warning}")
+    if source is None:
         return Progress()
-    loaded = training.checkpoints.load(Path(args.load), args.finetune or args.no_load_optim)
-    if loaded is None:
-        report.first(
-            f"WARNING: no complete checkpoint in {args.load}: starting from random weights"
-        )
-        return Progress()
+    loaded = training.checkpoints.load(source, args.finetune or args.no_load_optim)
     report.first(f"successfully loaded checkpoint from {args.load} at iteration {loaded.iteration}")
     return Progress() if args.finetune else loaded
 
@@ -224,18 +224,22 @@ def main(argv: list[str] | None = None) -> int:
     prepare(args, grid)
     device = start(args)
     layout = make_layout(grid, rank)
+    locks = SavingLock.of_first_rank(Path(args.save)) if args.save else []
+    source, warnings = find(args, grid.sizes["tp"])
     limit_memory(device)
     report = Report(args, layout, device)
     report.world()
     training = build(args, layout, device)
     report.built(training.micro_batches, training.stages)
-    progress = load(training, report)
+    progress = load(training, report, source, warnings)
     train(training, report, progress)
     for name in ("validation", "test") if args.eval_iters else ():
         loss = evaluate(training, name)
         title = f"iteration {progress.iteration} on {name} set"
         report.evaluation(title, loss, progress.iteration)
     report.close()
+    for lock in locks:
+        lock.release()
     return 1 if training.unsaved else 0
 
 

@@ -73,9 +73,16 @@ class _Loss(Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, labels: Tensor, slicing: Slicing) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, labels: Tensor, slicing: Slicing, rows: int | None
+    ) -> Tensor:
         group = slicing.group
         logits = at_least_float32(x @ weight.t())
+        if rows is not None:
+            mine = min(max(rows - group.index * weight.shape[0], 0), weight.shape[0])
+            logits[:, mine:] = torch.finfo(
+                logits.dtype
+            ).min  # −∞ would give 0 · ∞ on a rank of none
         inside, local = None, labels.unsqueeze(1)
         if group.size > 1:
             local = local - group.index * weight.shape[0]
@@ -105,7 +112,7 @@ class _Loss(Function):
         else:  # half precision: small probabilities survive only once they are scaled
             dlogits = dlogits.mul_(factor).to(x.dtype)
             dx, grad_weight = dlogits @ weight, ctx.work.add(weight, dlogits, x)
-        return dx, grad_weight, None, None
+        return dx, grad_weight, None, None, None
 
 
 def _over_the_group(
@@ -120,8 +127,11 @@ def _over_the_group(
     return total, targets.sum(0).unsqueeze(1)
 
 
-def vocabulary_loss(x: Tensor, weight: Tensor, labels: Tensor, slicing: Slicing) -> Tensor:
+def vocabulary_loss(
+    x: Tensor, weight: Tensor, labels: Tensor, slicing: Slicing, rows: int | None = None
+) -> Tensor:
+    """`rows`: the softmax is over so many, where a resumed model's matrix has more (padding)."""
     if slicing.work.returned and slicing.group.size == 1:
-        logits = at_least_float32(x @ weight.t())
+        logits = at_least_float32(x @ weight.t())[:, :rows]
         return nn.functional.cross_entropy(logits, labels, reduction="none")
-    return _Loss.apply(enter(x, slicing), weight, labels, slicing)
+    return _Loss.apply(enter(x, slicing), weight, labels, slicing, rows)

@@ -244,6 +244,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 def _fill_in(args: argparse.Namespace) -> None:
     """Defaults that follow from other values."""
     _fill_in_model(args)
+    args.softmax_rows = None  # all of the padded vocabulary, unless a checkpoint has fewer
     args.lr_decay_iters = args.lr_decay_iters or args.train_iters
     args.save_interval = args.save_interval or args.train_iters
     if args.rank_order is None:

@@ -4,13 +4,14 @@ A checkpoint holds whole parameters under the names of the undivided model, each
 moments, in float32 (or float64), whatever the layout that wrote it: every rank writes the slices it
 has and reads the slices it needs.
 
-    <folder>/iter_0000020/                      complete, or not there: renamed when all is written
-    <folder>/latest_checkpointed_iteration.txt  which one is the newest
+The vocabulary is padded to a number of rows that depends on the layout: a checkpoint has the rows
+over which the softmax is taken, and rows that a layout adds beyond them are zero and never counted.
+checkpoint_files.py has the files, saved_model.py what makes two models one and the same.
 """
 
 from __future__ import annotations
 
-import re
+import argparse
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,9 +28,12 @@ from torch.distributed.checkpoint.metadata import (
 )
 from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, WriteItemType
 
+from training.agreement import from_first
+from training.checkpoint_files import fresh, publish, seal, write_json
 from training.optimizer import Optimizer
+from training.saved_model import description
 
-TRACKER = "latest_checkpointed_iteration.txt"
+VOCABULARY = ("word.weight", "output.weight")
 Place = tuple[slice, ...]
 
 
@@ -62,12 +66,14 @@ class SavedSlice(Tensor):
         return ChunkStorageMetadata(offsets=self.offsets, sizes=self.mine.shape)
 
     def __create_write_items__(self, name: str, _: object) -> list[WriteItem]:
+        if not self.mine.numel():  # a tensor rank may have nothing but padding
+            return []
         properties = TensorProperties.create_from_tensor(self.mine)
         data = TensorWriteData(chunk=self._chunk(), properties=properties, size=self.whole)
         return [WriteItem(MetadataIndex(name, self.offsets), WriteItemType.SHARD, tensor_data=data)]
 
     def __create_chunk_list__(self) -> list[ChunkStorageMetadata]:
-        return [self._chunk()]
+        return [self._chunk()] if self.mine.numel() else []
 
     def __get_tensor_shard__(self, index: MetadataIndex) -> Tensor:
         return self.mine
@@ -76,15 +82,29 @@ class SavedSlice(Tensor):
 class Checkpoints:
     """Where a run saves, and what: weights, moments, progress."""
 
-    def __init__(self, optimizer: Optimizer, wholes: dict[str, tuple[torch.Size, Place]]) -> None:
-        self.optimizer, self.wholes = optimizer, wholes
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        wholes: dict[str, tuple[torch.Size, Place]],
+        args: argparse.Namespace,
+    ) -> None:
+        self.optimizer, self.wholes, self.args = optimizer, wholes, args
 
-    def _parts(self, with_moments: bool) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
-        for kind, values in self.optimizer.by_name(with_moments).items():
-            for name, tensor in values.items():
-                found[f"{kind}.{name}"] = SavedSlice.of(tensor, *self.wholes[name])
-        return found
+    def _parts(self, kinds: dict[str, dict[str, Tensor]]) -> dict[str, Tensor]:
+        return {
+            f"{kind}.{name}": self._part(name, tensor)
+            for kind, values in kinds.items()
+            for name, tensor in values.items()
+        }
+
+    def _part(self, name: str, values: Tensor) -> SavedSlice:
+        whole, place = self.wholes[name]
+        if name in VOCABULARY:
+            rows = self.args.softmax_rows or self.args.padded_vocab_size
+            start, stop = (min(at, rows) for at in (place[0].start, place[0].stop))
+            whole = torch.Size([rows, *whole[1:]])
+            place, values = (slice(start, stop), *place[1:]), values[: stop - start]
+        return SavedSlice.of(values, whole, place)
 
     def save(self, folder: Path, progress: Progress) -> str | None:
         """Returns None, or why nothing was saved; the checkpoints before stay as they are."""
@@ -94,93 +114,40 @@ class Checkpoints:
         steps = self.optimizer.steps_taken
         extra = {"progress": asdict(progress), "loss_scale": scale, "adam_steps": steps}
         try:
-            _on_first_rank(lambda: _fresh(making))
+            from_first(lambda: fresh(making))
+            from_first(lambda: write_json(making / "model.json", description(self.args)))
             writer = dcp.FileSystemWriter(making, thread_count=1)
-            dcp.save({**self._parts(with_moments=True), **extra}, storage_writer=writer)
-            _on_first_rank(lambda: _publish(making, target))
+            parts = self._parts(self.optimizer.by_name(with_moments=True))
+            dcp.save({**parts, **extra}, storage_writer=writer)
+            seal(making)
+            from_first(lambda: publish(making, target))
         except (dcp.CheckpointException, OSError, RuntimeError) as error:
             if dist.get_rank() == 0:
                 shutil.rmtree(making, ignore_errors=True)
             return _reason(error)
         return None
 
-    def load(self, folder: Path, weights_only: bool) -> Progress | None:
-        """The newest complete checkpoint, or None where there is none."""
-        source = _agreed(lambda: newest(folder))
-        if source is None:
-            return None
+    def load(self, source: Path, weights_only: bool) -> Progress:
+        """Of a checkpoint that `last_good` has checked."""
         scale = self.optimizer.loss_scale
         extra: dict[str, Any] = {
             "progress": asdict(Progress()),
             "loss_scale": asdict(scale),
             "adam_steps": 0,
         }
-        state = {**self._parts(with_moments=not weights_only), **extra}
+        kinds = self.optimizer.by_name(with_moments=not weights_only)
+        for values in kinds.values():
+            for name in VOCABULARY:
+                if name in values:  # what the checkpoint does not fill is padding
+                    values[name] = torch.zeros_like(values[name])
+        state = {**self._parts(kinds), **extra}
         dcp.load(state, storage_reader=dcp.FileSystemReader(source))
         if not weights_only:
             self.optimizer.steps_taken = state["adam_steps"]
             for name, value in state["loss_scale"].items():
                 setattr(scale, name, value)
-        kinds: dict[str, dict[str, Tensor]] = {}
-        for key, part in state.items():
-            if isinstance(part, SavedSlice):
-                kind, name = key.split(".", 1)
-                kinds.setdefault(kind, {})[name] = part.mine
-        self.optimizer.set_by_name(kinds)
+        self.optimizer.set_by_name(kinds)  # its tensors have been read into
         return Progress(**state["progress"])
-
-
-def newest(folder: Path) -> Path | None:
-    """What the tracker names, else the last one that is complete."""
-    tracker = folder / TRACKER
-    named = tracker.read_text().strip() if tracker.is_file() else ""
-    if named.isdigit() and _complete(folder / f"iter_{int(named):07d}"):
-        return folder / f"iter_{int(named):07d}"
-    found = [path for path in folder.glob("iter_*") if re.fullmatch(r"iter_\d+", path.name)]
-    return max((path for path in found if _complete(path)), default=None)
-
-
-def _complete(path: Path) -> bool:
-    return (path / ".metadata").is_file()
-
-
-def _fresh(making: Path) -> None:
-    shutil.rmtree(making, ignore_errors=True)
-    making.mkdir(parents=True)
-
-
-def _publish(making: Path, target: Path) -> None:
-    replaced = target.with_name(f"{target.name}.replaced")
-    if target.exists():  # moved away whole: what is deleted bit by bit could be taken for good
-        shutil.rmtree(replaced, ignore_errors=True)
-        target.rename(replaced)
-    making.rename(target)
-    tracker = target.parent / f"{TRACKER}.new"
-    tracker.write_text(f"{int(target.name[5:])}\n")
-    tracker.replace(target.parent / TRACKER)
-    shutil.rmtree(replaced, ignore_errors=True)
-
-
-def _on_first_rank(action: Any) -> None:
-    """Runs something once; its error is every rank's error."""
-    error = _agreed(lambda: _error_of(action))
-    if error is not None:
-        raise error
-
-
-def _error_of(action: Any) -> OSError | None:
-    try:
-        action()
-    except OSError as error:
-        return error
-    return None
-
-
-def _agreed(question: Any) -> Any:
-    """What the first rank answers."""
-    answer = [question() if dist.get_rank() == 0 else None]
-    dist.broadcast_object_list(answer, src=0)
-    return answer[0]
 
 
 def _reason(error: BaseException) -> str:

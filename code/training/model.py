@@ -151,7 +151,8 @@ class Stage(nn.Module):
         if not self.piece.last:
             return x
         matrix = self.output if self.args.untie_embeddings_and_output_weights else self.word
-        return vocabulary_loss(self.final_norm(x), matrix.weight, labels, self.slicing)
+        rows = self.args.softmax_rows
+        return vocabulary_loss(self.final_norm(x), matrix.weight, labels, self.slicing, rows)
 
     def embed(self, tokens: Tensor) -> Tensor:
         words = self.word(tokens)

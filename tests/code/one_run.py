@@ -181,3 +181,35 @@ def program(argv: list[str], environment: dict[str, str] | None = None) -> tuple
         for name, value in changed.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
     return code, printed.getvalue()
+
+
+def resumed(argv: list[str]) -> dict[str, Any]:
+    """The program's way from --load to --save: losses and norms unrounded, and the padded rows."""
+    import pretrain_gpt
+
+    notes: list[Noted] = []
+
+    def noting(training: Any, report: Any, progress: Any) -> None:
+        notes.append(Noted(report, training))
+        train(training, notes[0], progress)
+
+    train, pretrain_gpt.train = pretrain_gpt.train, noting
+    try:
+        pretrain_gpt.main(argv)
+    finally:
+        pretrain_gpt.train = train
+    rows = notes[0].training.args.padded_vocab_size
+    return {"losses": notes[0].losses, "norms": notes[0].norms, "rows": rows}
+
+
+def refusal(argv: list[str]) -> str:
+    """What the program says when it does not begin; every rank says the same."""
+    import pretrain_gpt
+    from process.errors import AskedError
+
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            pretrain_gpt.main(argv)
+    except AskedError as error:
+        return str(error)
+    return "it ran"

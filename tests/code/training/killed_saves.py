@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / name) for name in ("code", "tests/code")]
 import one_run  # noqa: E402
 
 import pretrain_gpt  # noqa: E402
-from training.checkpoint import newest  # noqa: E402
+from training.checkpoint_files import newest  # noqa: E402
 
 FLAGS = [*one_run.MODEL, "--lr-decay-iters", "12", "--log-interval", "1", "--save-interval", "1"]
 STEP_KILLED = 2

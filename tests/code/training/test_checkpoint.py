@@ -11,7 +11,7 @@ import sys
 import one_run
 import pytest
 
-from training.checkpoint import newest
+from training.checkpoint_files import newest
 
 DECAY = ("--lr-decay-iters", "12")
 LOSS = re.compile(r"iteration +(\d+)/.*lm loss: (\S+) .*grad norm: (\S+) ")

@@ -32,7 +32,8 @@ ZERO_MEANS = {
 }
 """Flags of numbers of which 0 is one; all others refuse it."""
 FRACTIONS = {
-    "--init-method-std", "--lr", "--min-lr", "--lr-warmup-init", "--weight-decay", "--clip-grad", "--loss-scale",
+    "--init-method-std", "--lr", "--min-lr", "--lr-warmup-init", "--weight-decay", "--clip-grad",
+    "--loss-scale",
     "--initial-loss-scale", "--min-loss-scale", "--loss-scale-window", "--exit-duration-in-mins",
     "--split",
 }  # fmt: skip

@@ -1,0 +1,43 @@
+"""Questions that one rank or all ranks answer, with one answer for everyone.
+
+An error of one rank is raised on all of them: a rank that went on alone would wait for ever in the
+next collective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import torch.distributed as dist
+
+from process.errors import AskedError
+
+T = TypeVar("T")
+
+
+def from_first(question: Callable[[], T]) -> T:
+    """What rank 0 answers."""
+    answers: list[Any] = [_answer(question) if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(answers, src=0)
+    return cast(T, _result(answers[0]))
+
+
+def from_all(question: Callable[[], T]) -> list[T]:
+    """What each rank answers, by rank."""
+    answers: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(answers, _answer(question))
+    return [_result(answer) for answer in answers]
+
+
+def _answer(question: Callable[[], T]) -> T | Exception:
+    try:
+        return question()
+    except (OSError, AskedError) as error:
+        return error
+
+
+def _result(answer: T | Exception) -> T:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

@@ -1,0 +1,63 @@
+"""Which model a checkpoint is of: written beside the weights, compared before it is continued."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from dataset.tokenizer_files import padded
+from training.agreement import from_first
+from training.arguments import MODEL
+from training.checkpoint_files import CheckpointError, last_good
+
+FREE = {"init_method_std", "make_vocab_size_divisible_by", "hidden_dropout", "attention_dropout"}
+"""Flags of the model that may change: they say how it began, how it is cut, how it is trained."""
+FREE_TO_FINETUNE = {"seq_length"}
+"""A run that goes on reads the data where it stopped, counted in samples of this length."""
+
+
+def find(args: argparse.Namespace, tensor: int) -> tuple[Path | None, list[str]]:
+    """The last good checkpoint of --load, and what to warn of; called before the model is built.
+
+    Padding rows of the vocabulary are part of the softmax (as in Megatron), so their number is part
+    of the model: it stays that of the layout which the training began with. Where this layout needs
+    more rows so that its tensor ranks share them evenly, these are left out of the softmax, and the
+    run goes on as if it had never moved.
+    """
+    if not args.load:
+        return None, []
+    source, warnings = last_good(Path(args.load))
+    if source is None:
+        return None, [f"no complete checkpoint in {args.load}: starting from random weights"]
+    rows = from_first(lambda: _same_model(args, source))
+    args.padded_vocab_size = padded(rows, args.make_vocab_size_divisible_by, tensor)
+    args.softmax_rows = rows if rows < args.padded_vocab_size else None
+    return source, warnings
+
+
+def description(args: argparse.Namespace) -> dict[str, Any]:
+    """The model's flags, and how many rows of the output matrix the softmax is taken over."""
+    flags = [name.removeprefix("--").replace("-", "_") for name, *_ in MODEL]
+    shape = {name: getattr(args, name) for name in [*flags, "vocab_size"] if name not in FREE}
+    return {**shape, "softmax_rows": args.softmax_rows or args.padded_vocab_size}
+
+
+def _same_model(args: argparse.Namespace, source: Path) -> int:
+    """Refuses the checkpoint of another model; returns its softmax_rows."""
+    saved: dict[str, Any] = json.loads((source / "model.json").read_text(encoding="utf-8"))
+    rows = int(saved.pop("softmax_rows"))
+    mine = description(args)
+    free = {"softmax_rows", *(FREE_TO_FINETUNE if args.finetune else ())}
+    names = [n for n in {**saved, **mine} if n not in free and saved.get(n) != mine.get(n)]
+    if names:
+        raise CheckpointError(
+            f"{source} is the checkpoint of another model, with {_flags(saved, names)}, and this "
+            f"run has {_flags(mine, names)}; give the flags it was trained with, or another --load"
+        )
+    return rows
+
+
+def _flags(values: dict[str, Any], names: list[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')} {values.get(name)}" for name in names)
