@@ -37,12 +37,12 @@ KEPT: dict[str, Any] = {}  # in each rank: the trainings that are built already
 
 def program_step(name: str, flags: list[str], steps: int) -> Times:
     """Seconds for some steps of the program, as this rank sees them."""
+    from checkpoints.checkpoint import Progress
+    from flags.arguments import parse_arguments
     from parallel.layout import make_layout
     from parallel.layout_checks import grid_from
     from pretrain_gpt import build, prepare, train_step
     from process.device import keep_memory
-    from training.arguments import parse_arguments
-    from training.checkpoint import Progress
 
     if name not in KEPT:
         keep_memory()

@@ -33,12 +33,12 @@ MICRO_BATCHES = 4
 
 def program(shape: Shape, micro_batch: int, compiled: bool, more: str) -> Callable[[], object]:
     """One step of the training program."""
+    from checkpoints.checkpoint import Progress
+    from flags.arguments import parse_arguments
     from parallel.layout import make_layout
     from parallel.layout_checks import grid_from
     from pretrain_gpt import build, prepare, train_step
     from process.device import start
-    from training.arguments import parse_arguments
-    from training.checkpoint import Progress
 
     flags = (
         f"--mock-data --vocab-size {shape.vocabulary} --num-layers {shape.layers} "

@@ -21,11 +21,11 @@ def make_training() -> Any:
     from engine import SIZES
     from engine_steps import flags_of
 
+    from flags.arguments import parse_arguments
     from parallel.layout import make_layout
     from parallel.layout_checks import grid_from
     from pretrain_gpt import build, prepare
     from process.device import start
-    from training.arguments import parse_arguments
 
     args = parse_arguments(flags_of(SIZES["S"]))
     grid = grid_from(args, 1)
@@ -38,8 +38,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     rounds = parser.parse_args().rounds
+    from checkpoints.checkpoint import Progress
     from pretrain_gpt import train_step
-    from training.checkpoint import Progress
 
     training, progress = make_training(), Progress()
 

@@ -22,9 +22,14 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
+from checkpoints.checkpoint import Checkpoints, Progress
+from checkpoints.files import newest
+from checkpoints.saved_model import find
+from checkpoints.saving_lock import SavingLock
 from dataset.indexed_data import check_present
 from dataset.samples import DEFAULT_DATA, Loader, make_loaders, weighted
 from dataset.tokenizer_files import padded, vocabulary_size
+from flags.arguments import parse_arguments
 from observing.memory_trace import MemoryRecorder
 from observing.profiling import Profiler
 from observing.reporting import Report
@@ -39,16 +44,11 @@ from process.device import environment_of_rank, limit_memory, start
 from process.failing import run_and_exit
 from process.profile_ranges import named
 from training import planted
-from training.arguments import parse_arguments
-from training.checkpoint import Checkpoints, Progress
-from training.checkpoint_files import newest
 from training.divergence import FiniteCheck
 from training.ending import Ending
 from training.learning_rate import learning_rate
 from training.model import Stage, dtype_of, initialise, piece_of, slice_of, whole_shape
 from training.optimizer import Optimizer, StepResult
-from training.saved_model import find
-from training.saving_lock import SavingLock
 
 
 @dataclass

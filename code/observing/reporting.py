@@ -21,11 +21,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from checkpoints.checkpoint import Progress
 from observing import memory_snapshot
 from observing.flops import flops_per_iteration
 from parallel.layout import Layout
 from process.device import MIB, MemoryUse
-from training.checkpoint import Progress
 from training.learning_rate import learning_rate
 from training.model import Stage, dtype_of
 from training.optimizer import Optimizer, StepResult

@@ -49,10 +49,10 @@ MODEL = [
 
 def make(argv: list[str]) -> Any:
     """The program's own steps from flags to a training."""
+    from flags.arguments import parse_arguments
     from parallel.layout import make_layout
     from parallel.layout_checks import grid_from
     from pretrain_gpt import build, prepare
-    from training.arguments import parse_arguments
 
     args = parse_arguments(argv)
     grid = grid_from(args, dist.get_world_size())
@@ -119,9 +119,9 @@ class Noted:
 
 def run(argv: list[str], steps: int, folder: str) -> dict[str, Any]:
     """Gradients of the first step with the place of each in the whole, then some steps' losses."""
+    from checkpoints.checkpoint import Progress
     from observing.reporting import Report
     from pretrain_gpt import train
-    from training.checkpoint import Progress
 
     training = make([*argv, *DISTURBED, "--save", folder, "--exit-interval", str(steps)])
     args = training.args
@@ -147,8 +147,8 @@ def run(argv: list[str], steps: int, folder: str) -> dict[str, Any]:
 
 def weights_after_each_step(argv: list[str], steps: int) -> dict[str, list[Any]]:
     """Which rate each step took, and whether it moved the weights."""
+    from checkpoints.checkpoint import Progress
     from pretrain_gpt import train_step
-    from training.checkpoint import Progress
 
     training, progress = make(argv), Progress()
     found: dict[str, list[Any]] = {"rates": [], "moved": []}

@@ -114,7 +114,7 @@ def plain():
     made = {}
 
     def train(worlds, argv):
-        from training.arguments import parse_arguments
+        from flags.arguments import parse_arguments
 
         asked = vars(parse_arguments(argv))
         values = {name: asked[name] for name in OF_THE_MODEL}
@@ -146,9 +146,9 @@ def shape_of(args):
 
 def plain_run(argv, values):
     from dataset.samples import RandomSamples
+    from flags.arguments import parse_arguments
     from parallel.layout import Grid, Group, Layout
     from parallel.products import WeightWork
-    from training.arguments import parse_arguments
     from training.learning_rate import learning_rate
     from training.model import Piece, Stage, initialise
 

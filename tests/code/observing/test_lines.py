@@ -8,8 +8,8 @@ import re
 import one_run
 import pytest
 
+from flags.arguments import parse_arguments
 from observing.flops import flops_per_iteration
-from training.arguments import parse_arguments
 from training.optimizer import LossScale
 
 ITERATION = re.compile(

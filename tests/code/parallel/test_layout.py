@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from flags.arguments import parse_arguments
 from parallel.layout import Grid, make_grid
 from parallel.layout_checks import chunks_per_rank, describe, grid_from, micro_batches
 from process.errors import LayoutError
-from training.arguments import parse_arguments
 
 
 def grid(order="tp-cp-ep-dp-pp", **sizes):

@@ -74,8 +74,8 @@ def test_the_reader_of_failures_knows_the_sentence(tmp_path, value):
     import torch
 
     from course_lib.read import failure
+    from flags.arguments import parse_arguments
     from process.errors import DivergedError
-    from training.arguments import parse_arguments
     from training.divergence import FiniteCheck
     from training.optimizer import StepResult
 

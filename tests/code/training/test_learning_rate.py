@@ -5,7 +5,7 @@ from __future__ import annotations
 import one_run
 import pytest
 
-from training.arguments import parse_arguments
+from flags.arguments import parse_arguments
 from training.learning_rate import learning_rate
 
 

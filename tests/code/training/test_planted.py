@@ -46,8 +46,8 @@ def test_the_second_makes_an_operator_for_each_row(worlds):
 def count_items(flags):
     from torch.profiler import profile
 
+    from checkpoints.checkpoint import Progress
     from pretrain_gpt import train_step
-    from training.checkpoint import Progress
 
     counts = []
     for more in (["--planted-bottleneck", "2"], []):

@@ -1,6 +1,6 @@
 """Kills the program at every file operation of a save, each time in a fresh fork, and resumes it.
 
-    python tests/code/training/killed_saves.py FOLDER
+    python tests/code/checkpoints/killed_saves.py FOLDER
 
 Prints one line of JSON per kill: at which operation, the checkpoint that is chosen afterwards, and
 what the resumed run printed.
@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / name) for name in ("code", "tests/code")]
 import one_run  # noqa: E402
 
 import pretrain_gpt  # noqa: E402
-from training.checkpoint_files import newest  # noqa: E402
+from checkpoints.files import newest  # noqa: E402
 
 FLAGS = [*one_run.MODEL, "--lr-decay-iters", "12", "--log-interval", "1", "--save-interval", "1"]
 STEP_KILLED = 2

@@ -9,8 +9,8 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from flags.ranges import OneOf, Several, Switch, Takes, Wrong
 from process.errors import ArgumentsError
-from training.ranges import OneOf, Several, Switch, Takes, Wrong
 
 Row = tuple[str, Takes, Any, str]
 """Name, what it may be, default, meaning."""

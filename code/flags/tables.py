@@ -1,23 +1,15 @@
-"""The flags: Megatron-LM's names, so that one script can start either program.
+"""Every flag: Megatron-LM's names, so that one script can start either program.
 
-Every flag is one row of a table below: name, what it may be, default, meaning. There is no row
-without a range: `ranges.py` has them. Flags that only this course's program knows are in the last
-group.
+A flag is one row: name, what it may be, default, meaning. There is no row without a range (see
+ranges.py). Flags that only this course's program knows are in the last group.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from process.errors import ArgumentsError
-from training import older_flags
-from training.argument_checks import problems_of
-from training.flag_parser import FlagParser, Row
-from training.learning_rate import STYLES, WSD_STYLES
-from training.ranges import (
+from flags.parser import Row
+from flags.ranges import (
     COUNT,
     NUMBER,
     ON,
@@ -29,6 +21,7 @@ from training.ranges import (
     Shares,
     Whole,
 )
+from training.learning_rate import STYLES, WSD_STYLES
 
 TOKENIZERS = OneOf(("GPT2BPETokenizer", "HuggingFaceTokenizer", "NullTokenizer"))
 MODEL = [
@@ -220,62 +213,3 @@ GROUPS: Mapping[str, Sequence[Row]] = {
     "precision": PRECISION, "recomputation": MEMORY, "data": DATA, "checkpoints": CHECKPOINTS,
     "looking": LOOKING, "known to this program only": OURS,
 }  # fmt: skip
-
-
-def make_parser() -> FlagParser:
-    return FlagParser("Pretrain a GPT in any parallel layout.", GROUPS)
-
-
-def parse_arguments(argv: list[str]) -> argparse.Namespace:
-    """Raises ArgumentsError with all that is wrong."""
-    argv, notes = older_flags.translate(argv)
-    parser = make_parser()
-    args, unknown = parser.parse_known_args(argv)
-    args.notes = notes
-    wrong = parser.take_out_wrong(args)
-    _fill_in(args)
-    # What is said of a flag whose value is wrong anyway would be about its default.
-    others = [p for p in problems_of(args) if not any(flag in p for flag in wrong)]
-    if found := [*wrong.values(), *parser.unknown(unknown), *others]:
-        raise ArgumentsError(found)
-    return args
-
-
-def _fill_in(args: argparse.Namespace) -> None:
-    """Defaults that follow from other values."""
-    _fill_in_model(args)
-    args.softmax_rows = None  # all of the padded vocabulary, unless a checkpoint has fewer
-    args.lr_decay_iters = args.lr_decay_iters or args.train_iters
-    args.save_interval = args.save_interval or args.train_iters
-    if args.rank_order is None:
-        args.rank_order = "tp-cp-ep-pp-dp" if args.use_tp_pp_dp_mapping else "tp-cp-ep-dp-pp"
-    if args.recompute_activations:
-        args.recompute_granularity = "selective"
-    if args.recompute_granularity == "full":
-        args.recompute_method = args.recompute_method or "uniform"
-        args.recompute_num_layers = args.recompute_num_layers or 1
-    if args.pipeline_schedule is None:
-        interleaved = args.num_layers_per_virtual_pipeline_stage is not None
-        args.pipeline_schedule = "interleaved" if interleaved else "1f1b"
-    if args.bf16:  # sums of many bfloat16 numbers lose what is added last
-        args.accumulate_allreduce_grads_in_fp32 = True
-    if args.tensor_model_parallel_size == 1:
-        args.sequence_parallel = False
-    if run_folder := os.environ.get("COURSE_RUN_DIR"):
-        args.tensorboard_dir = args.tensorboard_dir or str(Path(run_folder) / "tensorboard")
-        args.profile_dir = args.profile_dir or str(Path(run_folder) / "profile")
-    args.profile_dir = args.profile_dir or args.tensorboard_dir or "profile"
-    args.memory_dir = str(Path(run_folder or ".") / "memory")
-    snapshots = Path(run_folder or ".") / "snapshots" / "snapshot.pickle"
-    args.memory_snapshot_path = args.memory_snapshot_path or str(snapshots)
-
-
-def _fill_in_model(args: argparse.Namespace) -> None:
-    """As Megatron does it. SwiGLU has three matrices instead of two: two thirds of the width keep
-    the number of parameters, in multiples of 64 for the sake of the kernels."""
-    if args.ffn_hidden_size is None:
-        wide = 4 * args.hidden_size
-        args.ffn_hidden_size = wide * 2 // 3 // 64 * 64 if args.swiglu else wide
-    if args.num_query_groups is None:
-        args.num_query_groups = 1 if args.group_query_attention else args.num_attention_heads
-    args.max_position_embeddings = args.max_position_embeddings or args.seq_length

@@ -28,10 +28,10 @@ from torch.distributed.checkpoint.metadata import (
 )
 from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, WriteItemType
 
-from training.agreement import from_first
-from training.checkpoint_files import fresh, publish, seal, write_json
+from checkpoints.agreement import from_first
+from checkpoints.files import fresh, publish, seal, write_json
+from checkpoints.saved_model import description
 from training.optimizer import Optimizer
-from training.saved_model import description
 
 VOCABULARY = ("word.weight", "output.weight")
 Place = tuple[slice, ...]

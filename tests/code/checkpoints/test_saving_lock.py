@@ -13,13 +13,13 @@ import sys
 import one_run
 import pytest
 
-from training.checkpoint_files import CheckpointError
-from training.saving_lock import NAME, SavingLock
+from checkpoints.files import CheckpointError
+from checkpoints.saving_lock import NAME, SavingLock
 
 HOLDER = """
 import sys, pathlib
 sys.path.insert(0, sys.argv[1])
-from training.saving_lock import SavingLock
+from checkpoints.saving_lock import SavingLock
 lock = SavingLock(pathlib.Path(sys.argv[2]))
 print("held", flush=True)
 sys.stdin.read()

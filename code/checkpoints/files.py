@@ -21,8 +21,8 @@ from typing import Any
 
 import torch.distributed as dist
 
+from checkpoints.agreement import from_all, from_first
 from process.errors import AskedError
-from training.agreement import from_all, from_first
 
 TRACKER = "latest_checkpointed_iteration.txt"
 CHECKSUMS = "checksums.json"

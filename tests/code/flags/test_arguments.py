@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from flags.arguments import parse_arguments
 from process.errors import ArgumentsError
-from training.arguments import parse_arguments
 
 
 def parse(text):
@@ -85,10 +85,10 @@ def test_a_misspelt_flag_is_answered_with_the_nearest():
         ("--max-position-embeddings 8 --seq-length 16", "less than --seq-length 16"),
         ("--num-query-groups 2", "no effect without --group-query-attention"),
         ("--group-query-attention --num-query-groups 3", "equal groups; use one of 1, 2, 4"),
-        ("--group-query-attention --num-query-groups 0", "--num-query-groups 0 must be at least 1"),
+        ("--group-query-attention --num-query-groups 0", "--num-query-groups 0: give a whole"),
         ("--position-embedding-type rope --rotary-percent 0.1", "an even number from 2 to 32"),
-        ("--position-embedding-type rope --rotary-percent 1.5", "an even number from 2 to 32"),
-        ("--swiglu --hidden-size 16", "--ffn-hidden-size 0 must be at least 1"),
+        ("--position-embedding-type rope --rotary-percent 0.3", "an even number from 2 to 32"),
+        ("--swiglu --hidden-size 16", "makes an MLP of width 0"),
     ],
 )
 def test_values_that_cannot_work_are_told(flags, told):

@@ -10,7 +10,7 @@ import one_run
 import pytest
 from worlds import Worlds
 
-from training.checkpoint_files import CHECKSUMS, TRACKER, candidates, newest
+from checkpoints.files import CHECKSUMS, TRACKER, candidates, newest
 
 FLAGS = [*one_run.MODEL, "--lr-decay-iters", "12", "--log-interval", "1", "--save-interval", "2"]
 LOSS = re.compile(r"iteration +(\d+)/.*lm loss: (\S+) .*grad norm: (\S+) ")
@@ -123,7 +123,7 @@ def test_any_flipped_bit_of_the_checksums_is_found_or_harmless(saved):
 
 
 def _damage_alone(path):
-    from training.checkpoint_files import _differing, _listed
+    from checkpoints.files import _differing, _listed
 
     listed = _listed(path)
     return listed if isinstance(listed, str) else _differing(path, sorted(listed), listed)

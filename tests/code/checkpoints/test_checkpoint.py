@@ -11,7 +11,7 @@ import sys
 import one_run
 import pytest
 
-from training.checkpoint_files import newest
+from checkpoints.files import newest
 
 DECAY = ("--lr-decay-iters", "12")
 LOSS = re.compile(r"iteration +(\d+)/.*lm loss: (\S+) .*grad norm: (\S+) ")
@@ -115,7 +115,7 @@ def start(repository, folder, steps, **options):
 
 def test_killed_at_any_file_operation_of_a_save_it_continues(worlds, repository, tmp_path):
     done = subprocess.run(
-        [sys.executable, str(repository / "tests/code/training/killed_saves.py"), str(tmp_path)],
+        [sys.executable, str(repository / "tests/code/checkpoints/killed_saves.py"), str(tmp_path)],
         capture_output=True, text=True, check=False, timeout=200,
     )  # fmt: skip
     runs = [json.loads(line) for line in done.stdout.splitlines()]

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from checkpoints.agreement import from_first
+from checkpoints.files import CheckpointError, last_good
 from dataset.tokenizer_files import padded
-from training.agreement import from_first
-from training.arguments import MODEL
-from training.checkpoint_files import CheckpointError, last_good
+from flags.tables import MODEL
 
 FREE = {"init_method_std", "make_vocab_size_divisible_by", "hidden_dropout", "attention_dropout"}
 """Flags of the model that may change: they say how it began, how it is cut, how it is trained."""

@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
+from flags.arguments import parse_arguments
+from flags.ranges import OneOf, Real, Several, Shares, Switch, Takes, Text, Whole
+from flags.tables import GROUPS
 from parallel.layout_checks import grid_from
 from process.errors import AskedError
-from training.arguments import GROUPS, parse_arguments
-from training.ranges import OneOf, Real, Several, Shares, Switch, Takes, Text, Whole
 
 ROWS = [row for rows in GROUPS.values() for row in rows]
 WORDS = ("-1", "0", "nan", "inf", "-inf", "1e30", "many", "", " ", "1.5", "9" * 40)

@@ -57,6 +57,11 @@ def _contradictions(args: argparse.Namespace) -> list[str]:
 
 def _unfit_numbers(args: argparse.Namespace) -> list[str]:
     found = []
+    if args.ffn_hidden_size < 1:  # SwiGLU's own width is cut to a multiple of 64
+        found.append(
+            f"--swiglu makes an MLP of width 0 of --hidden-size {args.hidden_size}; give "
+            "--ffn-hidden-size, or a hidden size of 24 or more"
+        )
     if args.hidden_size % args.num_attention_heads:
         found.append(
             f"--hidden-size {args.hidden_size} cannot be split into --num-attention-heads "
@@ -86,17 +91,17 @@ def _unfit_attention(args: argparse.Namespace) -> list[str]:
         found.append(
             f"--num-query-groups {groups} has no effect without --group-query-attention; give both"
         )
-    elif groups > 0 and heads % groups:
+    elif heads % groups:
         fitting = [n for n in range(1, heads + 1) if heads % n == 0]
         found.append(
             f"--num-attention-heads {heads} cannot be split into --num-query-groups {groups} equal "
             f"groups; use one of {', '.join(map(str, fitting))}"
         )
-    if args.position_embedding_type != "rope" or heads < 1 or args.hidden_size % heads:
+    if args.position_embedding_type != "rope" or args.hidden_size % heads:
         return found
     width = args.hidden_size // heads
     turned = turned_width(width, args.rotary_percent)
-    if not 0 < args.rotary_percent <= 1 or turned < 2 or turned % 2:
+    if turned < 2 or turned % 2:
         found.append(
             f"--rotary-percent {args.rotary_percent:g} of a head's {width} components is {turned}; "
             f"rotary positions turn pairs, so it must be an even number from 2 to {width}"

@@ -16,8 +16,8 @@ import socket
 from pathlib import Path
 from typing import IO, Any
 
-from training.agreement import from_first
-from training.checkpoint_files import CheckpointError
+from checkpoints.agreement import from_first
+from checkpoints.files import CheckpointError
 
 NAME = "saving.lock"
 

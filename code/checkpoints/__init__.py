@@ -1,0 +1,1 @@
+"""Checkpoints: written by any layout, checked, and read by any other."""
