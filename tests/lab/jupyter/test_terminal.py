@@ -17,6 +17,8 @@ from course_lib.lab.clusters import box_bin
 from course_lib.lab.jupyter.terminal import FOLDERS, command, prepared
 
 PATIENCE_S = 120.0
+CONTROL = re.compile(r"\x1b(\[[0-9;?<=>]*[A-Za-z]|[()][A-Z0-9]|[=>]|\][^\x07\x1b]*(\x07|\x1b\\))")
+"""What a shell says to the terminal and not to people, even where TERM is dumb (fish does)."""
 ENDED = re.compile(r"(^|\s)end$", re.MULTILINE)  # a shell may print a prompt before it
 FOUND = re.compile(r"(?:^|\s)(/\S*/(?:course|squeue|srun|sbatch))$", re.MULTILINE)
 RESET = "PATH=/usr/bin:/bin; export PATH\n"
@@ -42,12 +44,12 @@ def typed(home: Path, shell: str, *lines: str) -> str:
     environment = {**os.environ, "SHELL": shell, "TERM": "dumb"}
     terminal = PtyProcess.spawn(program, cwd=str(home / "course"), env=environment)
     terminal.write("".join(f"{line}\n" for line in (*lines, 'echo e"n"d')).encode())
-    shown, until_s = "", time.monotonic() + PATIENCE_S
+    raw, until_s = "", time.monotonic() + PATIENCE_S
     try:
-        while not ENDED.search(shown):
+        while not ENDED.search(shown := CONTROL.sub("", raw)):
             assert time.monotonic() < until_s, f"no end: {shown}"
             if select.select([terminal.fd], [], [], 0.2)[0]:
-                shown += terminal.read(65536).decode(errors="replace").replace("\r", "")
+                raw += terminal.read(65536).decode(errors="replace").replace("\r", "")
     except EOFError:
         pytest.fail(f"the shell ended: {shown}")
     finally:
