@@ -129,6 +129,12 @@ class Worlds:
             world.close()
         self.folder.cleanup()
 
+    def renew(self, size: int) -> None:
+        """For FSDP: torch remembers the group of a mesh, and takes the one of an equal mesh of a
+        later call, which has ended with its call."""
+        if size in self.made:
+            self.made.pop(size).close()
+
     def __call__(self, size: int) -> World:
         if size not in self.made or self.made[size].broken:
             self.count += 1
