@@ -130,8 +130,8 @@ class Worlds:
         self.folder.cleanup()
 
     def renew(self, size: int) -> None:
-        """For FSDP: torch remembers the group of a mesh, and takes the one of an equal mesh of a
-        later call, which has ended with its call."""
+        """New ranks. After several FSDP trainings in one process torch has looked for a group that
+        ended with an earlier one; it probably keeps them by mesh, and the meshes are equal."""
         if size in self.made:
             self.made.pop(size).close()
 
