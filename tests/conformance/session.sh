@@ -14,6 +14,7 @@
 # out [ID…]           what the jobs wrote to slurm-<id>.out; `log FILE…` other files
 # sorted FILE…        files whose lines come from several processes, in no order
 # vars FILE…          variables that `env` wrote there, sorted
+# terminal COMMAND…   like t, with a terminal of its own        newest  the newest job in the queue
 # tell                ended, states and out for all jobs of the case
 
 aux=$1
@@ -52,6 +53,18 @@ submitted() {
         id=$new
     fi
 }
+
+# terminal COMMAND…: like t, in a pseudo-terminal of its own
+terminal() {
+    local code=0
+    printf '$%s [terminal]\n' "$(quoted "$@")"
+    command script -qefc "${*@Q}" /dev/null >"$aux/out" 2>&1 </dev/null || code=$?
+    tr -d '\r' <"$aux/out" | sed '/has been revoked/d; s/\^@//g' | sort | indented '  ' # of the empty input
+    if ((code)); then echo "[exit $code]"; fi
+}
+# newest: number of the newest job in the queue, which salloc or srun made
+newest() { squeue -h -o %A -S -i | head -n 1; }
+appeared() { [[ $(newest) ]]; }
 
 script() { cat >"$1"; }
 job() {
@@ -106,7 +119,7 @@ accounted() {
     local found
     found=$(sacct -n -P -j "$(joined "$@")" -o jobid,jobname,state)
     ! grep -qE 'PENDING|RUNNING|COMPLETING|[|]allocation[|]' <<<"$found" &&
-        (($(grep -cE '^[0-9]+\|' <<<"$found") >= $#))
+        (($(grep -cE '^[0-9]+(_[][0-9,%:-]+)?[|]' <<<"$found") >= $#))
 }
 
 reason() {
@@ -138,7 +151,7 @@ vars() {
     local file
     for file; do
         echo "> $file"
-        grep -vE '^(COURSE_|LD_PRELOAD=|SLURM_CONF=|_=|SHLVL=|BASH_)' "$file" | sort | indented '  '
+        grep -vE '^(COURSE_|LD_PRELOAD=|TORCHINDUCTOR_CACHE_DIR=|SLURM_CONF=|_=|SHLVL=|BASH_)' "$file" | sort | indented '  '
     done
 }
 sorted() {

@@ -21,7 +21,7 @@ def _with_remarks(command: str) -> list[str]:
     remarks = {"no": "refused: the box does not do it", "note": "accepted, has no effect"}
     return [
         _line(option.spelling, remarks.get(option.fate, ""))
-        for option in options_of("b" if command == "sbatch" else "r")
+        for option in options_of({"salloc": "a", "sbatch": "b"}.get(command, "r"))
     ]
 
 

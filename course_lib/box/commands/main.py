@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from course_lib.box.queue.store import StateError
 
 FOLDER = {
+    "salloc": "submit",
     "sbatch": "submit",
     "srun": "submit",
     "squeue": "queries",
@@ -24,8 +25,13 @@ FOLDER = {
     "sacct": "queries",
     "scancel": "control",
     "scontrol": "control",
+    "sbcast": "submit",
+    "sprio": "queries",
+    "sshare": "queries",
+    "sstat": "queries",
 }
-USAGE_CODES = {"sbatch": 255, "srun": 255}
+STARTS_JOBS = ("salloc", "sbatch", "srun")
+USAGE_CODES = {"salloc": 255, "sbatch": 255, "srun": 255}
 
 
 def main(command: str, arguments: list[str]) -> int:
@@ -43,25 +49,55 @@ def main(command: str, arguments: list[str]) -> int:
 
 
 def _run(command: str, arguments: list[str]) -> int:
+    if command not in FOLDER:
+        return _refuse(command, arguments)
     module = import_module(f"course_lib.box.commands.{FOLDER[command]}.{command}")
     shown = _answer_about_itself(command, arguments, module)
     if shown:
         print(shown)
         return 0
     try:
+        if command in STARTS_JOBS:
+            _check_folder()
         return int(module.run(arguments))
     except UsageError as error:
         print(error, file=sys.stderr)
-        if command != "sacct":
+        if command not in ("sacct", "sstat"):
             print(f'Try "{command} --help" for more information', file=sys.stderr)
         return USAGE_CODES.get(command, 1)
     except Failure as failure:
-        sys.stdout.flush()
-        for line in failure.lines:
-            print(f"{command}: {failure.kind}: {line}", file=sys.stderr)
-        return failure.code
+        return _fail(command, failure)
+    except BrokenPipeError:
+        raise
     except Exception as error:
         return _unforeseen(command, error)
+
+
+def _refuse(command: str, arguments: list[str]) -> int:
+    from course_lib.box.commands import refused
+
+    if {"--version", "-V"} & set(arguments[:1]):
+        print(VERSION)
+        return 0
+    try:
+        return refused.run(command)
+    except Failure as failure:
+        return _fail(command, failure)
+
+
+def _fail(command: str, failure: Failure) -> int:
+    sys.stdout.flush()
+    for line in failure.lines:
+        print(f"{command}: {failure.kind}: {line}", file=sys.stderr)
+    return failure.code
+
+
+def _check_folder() -> None:
+    """A job begins where it is submitted."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise Failure(f"getcwd failed: {error.strerror}", code=255) from None
 
 
 def _answer_about_itself(command: str, arguments: list[str], module: ModuleType) -> str:
@@ -82,18 +118,23 @@ def _answer_about_itself(command: str, arguments: list[str], module: ModuleType)
 def _unforeseen(command: str, error: Exception) -> int:
     """State or settings that cannot be used; anything else is a fault of the box and is kept."""
     from course_lib.box import settings
+    from course_lib.box.processes import disk
     from course_lib.box.queue.store import StateError
 
     if isinstance(error, settings.SettingsError):
         print(f"{command}: error: {error}", file=sys.stderr)
         return 1
+    if isinstance(error, OSError) and disk.is_failing(error):
+        error = StateError(str(error))
     if isinstance(error, StateError):
         return _without_state(command, error)
     import traceback
 
+    from course_lib.box.queue import private_folder
+
     path = os.path.join(settings.state_home(), "faults.log")
     try:
-        os.makedirs(settings.state_home(), exist_ok=True)
+        private_folder.make(settings.state_home())
         with open(path, "a", encoding="utf-8", errors="replace") as log:
             traceback.print_exc(file=log)
     except OSError:
@@ -105,6 +146,7 @@ def _unforeseen(command: str, error: Exception) -> int:
 
 
 WORDS_OF_SLURM = {
+    "salloc": "Job submit/allocate failed: I/O error writing script/environment to file",
     "sbatch": "Batch job submission failed: I/O error writing script/environment to file",
     "srun": "Unable to allocate resources: I/O error writing script/environment to file",
 }

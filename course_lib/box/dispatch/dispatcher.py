@@ -10,8 +10,10 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from contextlib import suppress
 
 from course_lib.box import settings
+from course_lib.box.processes import disk
 
 LOCK = "dispatcher.lock"
 SOCKET = "dispatcher.sock"
@@ -39,9 +41,13 @@ def ask_for_pass() -> bool:
 
 def ensure() -> None:
     """Starts it if there is none; returns at once. Never called by the dispatcher itself, which
-    would give its own lock away by opening and closing the file here."""
-    if _is_absent():
-        _start()
+    would give its own lock away by opening and closing the file here.
+
+    Where that cannot be done now (a full disk, too many processes) the next command tries again.
+    """
+    with suppress(OSError):
+        if _is_absent():
+            _start()
 
 
 def _is_absent() -> bool:
@@ -59,14 +65,15 @@ def _start() -> None:
         f"import sys; sys.path.insert(0, {package_parent!r});"
         "from course_lib.box.dispatch import dispatcher_process; dispatcher_process.main()"
     )
-    log = os.path.join(settings.state_home(), LOG)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    log = disk.log_file(os.path.join(settings.state_home(), LOG), flags)
     os.posix_spawn(
         sys.executable,
         [sys.executable, "-I", "-S", "-X", "utf8", "-c", code],
         {**os.environ, "COURSE_BOX_HOME": settings.state_home()},
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
-            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+            (os.POSIX_SPAWN_OPEN, 1, log, flags, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
     )

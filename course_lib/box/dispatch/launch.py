@@ -7,6 +7,7 @@ where it is used.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from course_lib.box import settings
 from course_lib.box.processes import job_mark
@@ -23,10 +24,38 @@ LOG = "supervisor.log"
 KILLING_S = 5.0
 
 
-def start_supervisor(job_id: int) -> None:
-    """Returns at once; the supervisor outlives the caller. A second start does no harm."""
+def start_supervisor(job_id: int) -> bool:
+    """Returns at once; the supervisor outlives the caller. A second start does no harm.
+
+    False where it cannot be started now, as on a full disk; whoever finds the job without one
+    tries again (`upkeep`).
+    """
     folder = settings.job_folder(job_id)
+    try:
+        _make_lock(folder)
+        _start(job_id, folder)
+    except OSError:
+        return False
+    return True
+
+
+def _make_lock(folder: str) -> None:
+    """The file that the supervisor locks: without room for it none is started."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
+    path = os.path.join(folder, ALIVE)
+    if not os.path.exists(path):  # closing it would drop the lock, were the supervisor ours
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+
+
+def startable_since_s(job_id: int) -> float:
+    """When the first supervisor could be started; 0 where there has been no room for it."""
+    try:
+        return os.stat(os.path.join(settings.job_folder(job_id), ALIVE)).st_ctime
+    except OSError:
+        return 0.0
+
+
+def _start(job_id: int, folder: str) -> None:
     from course_lib.box.processes import detached, finding
     from course_lib.box.warm import client
 
@@ -67,6 +96,15 @@ def inside_job() -> int | None:
     except (OSError, ValueError):
         return None
     return number if name == job_mark.process_name(number, home) else None
+
+
+def end_remains(folder: str) -> None:
+    """Of a job whose supervisor is dead: its processes, and its temporary files."""
+    from course_lib.box.dispatch import temporary_files
+
+    kill_processes(folder)
+    with suppress(OSError):
+        temporary_files.remove(folder)
 
 
 def kill_processes(folder: str) -> None:

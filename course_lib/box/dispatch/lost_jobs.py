@@ -6,7 +6,7 @@ import os
 
 from course_lib.box import settings
 from course_lib.box.dispatch import launch
-from course_lib.box.queue import rows, store
+from course_lib.box.queue import lost_state, rows
 
 
 def end(numbers: list[str]) -> None:
@@ -14,6 +14,6 @@ def end(numbers: list[str]) -> None:
     if not numbers:
         return
     for number in numbers:
-        launch.kill_processes(os.path.join(settings.state_home(), "jobs", number))
+        launch.end_remains(os.path.join(settings.state_home(), "jobs", number))
     with rows.transaction() as db:
-        store.forget_lost_jobs(db)
+        lost_state.forget_lost_jobs(db)

@@ -7,7 +7,7 @@ import time
 from course_lib.box import settings
 from course_lib.box.dispatch import dispatcher, launch, lost_jobs
 from course_lib.box.processes import control
-from course_lib.box.queue import rows, store
+from course_lib.box.queue import lost_state, rows, store
 from course_lib.box.scheduling import first_come
 
 TYPE_CHECKING = False
@@ -25,10 +25,20 @@ def run_pass() -> None:
         return
     with rows.transaction() as db:
         started = first_come.allot_nodes(db, settings.load())
-        lost = store.lost_jobs(db)
+        lost = lost_state.lost_jobs(db)
     lost_jobs.end(lost)
-    for job_id in started:
+    for job_id in started:  # one that cannot be started now is found without a supervisor later
         launch.start_supervisor(job_id)
+
+
+def begin_new_job() -> None:
+    """It is in the queue: where no pass can be made now (a full disk), one is made later."""
+    try:
+        run_pass()
+    except store.HomeGone:
+        raise
+    except store.StateError:
+        dispatcher.ensure()
 
 
 def _ask_for_pass(own_job: int) -> None:
@@ -43,7 +53,7 @@ def next_look_s(db: Connection) -> float | None:
         return LOOK_S
     begin = db.execute(
         "SELECT min(begin_s) FROM job WHERE state = 'PENDING' AND hold = ''"
-        " AND reason != 'DependencyNeverSatisfied'"
+        " AND reason NOT IN ('DependencyNeverSatisfied', 'BadConstraints')"
     ).fetchone()[0]
     if begin is None:
         return None

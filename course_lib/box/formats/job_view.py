@@ -6,9 +6,11 @@ import os
 import time
 
 from course_lib.box import hostlist
+from course_lib.box.queue import arrays
 from course_lib.box.queue.records import CANCELLED, PENDING, RUNNING, Allocation, Job, StepRecord
 from course_lib.box.scheduling.job_placement import cpus_for, devices_wanted
 
+BITSTR_LEN = 64
 COMPACT = {
     "PENDING": "PD",
     "RUNNING": "R",
@@ -37,6 +39,13 @@ COMPACT = {
 }
 
 
+def _shortened(text: str) -> str:
+    """SLURM_BITSTR_LEN is how long a list of tasks may be; 0: as long as it is."""
+    given = os.environ.get("SLURM_BITSTR_LEN", "")
+    longest = int(given) if given.isdecimal() else BITSTR_LEN
+    return f"{text[: longest - 4]}..." if 4 < longest <= len(text) else text
+
+
 class JobView:
     def __init__(self, job: Job, parts: list[Allocation], now_s: float | None = None) -> None:
         self.job = job
@@ -45,6 +54,34 @@ class JobView:
         self.steps: list[StepRecord] = []
         self.dependency = job.dependency
         """What it still waits for, as Slurm words it; filled in by who has the state at hand."""
+        self.estimated_start_s = 0.0
+        """0: nothing is known; filled in likewise."""
+
+    @property
+    def shown_id(self) -> str:
+        """`12`, `12_3` of an array, `12_[3-5%2]` of its tasks that wait together."""
+        job = self.job
+        if not job.array_job_id:
+            return str(job.id)
+        if job.array_waiting:
+            return f"{job.array_job_id}_[{self.task_text}]"
+        return f"{job.array_job_id}_{job.array_task}" if job.array_task >= 0 else str(job.id)
+
+    @property
+    def task_text(self) -> str:
+        """`3`, `3-5%2`; empty where there is no array."""
+        job = self.job
+        if not job.array_waiting:
+            return str(job.array_task) if job.array_task >= 0 else ""
+        listed = _shortened(arrays.displayed(job.array_waiting))
+        return listed + (f"%{job.array_most}" if job.array_most else "")
+
+    @property
+    def in_order(self) -> tuple[int, float]:
+        """By number; of an array by task, and those that wait together last."""
+        job = self.job
+        task = job.array_task if job.array_task >= 0 else float("inf")
+        return job.array_job_id or job.id, task
 
     @property
     def state(self) -> str:

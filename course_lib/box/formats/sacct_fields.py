@@ -144,6 +144,10 @@ def cpu_time(seconds: float) -> str:
     return f"{minutes:02}:{secs:02}.{int(seconds * 1000) % 1000:03}"
 
 
+def numbered(job: str, line: AccountingLine) -> str:
+    return f"{job}.{line.step.step}" if line.step else job
+
+
 def node_list(line: AccountingLine) -> str:
     if line.step:
         return line.step.nodes
@@ -201,7 +205,8 @@ FIELDS: dict[str, Callable[[AccountingLine], str]] = {
     "Flags": of_job(lambda x: "SchedMain,StartRecieved" if x.view.parts else ""),
     "GID": of_job(lambda x: str(x.job.gid)),
     "Group": of_job(lambda x: x.job.group_name),
-    "JobID": both(lambda x: f"{x.job.id}.{x.step.step}" if x.step else str(x.job.id)),
+    "JobID": both(lambda x: numbered(x.view.shown_id, x)),
+    "JobIDRaw": both(lambda x: numbered(str(x.job.id), x)),
     "JobName": both(lambda x: x.step.name if x.step else x.job.name),
     "Layout": of_step(lambda s: "Unknown" if s.step == "batch" else "Block"),
     "MaxRSS": of_step(lambda s: kib(s.max_rss_kib), batch=False),
@@ -236,4 +241,3 @@ FIELDS: dict[str, Callable[[AccountingLine], str]] = {
     "WCKey": both(lambda x: x.job.wckey),
     "WorkDir": of_job(lambda x: os.fsdecode(x.job.work_dir)),
 }
-FIELDS["JobIDRaw"] = FIELDS["JobID"]

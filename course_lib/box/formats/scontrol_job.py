@@ -29,8 +29,11 @@ def job_paragraph(view: JobView, details: bool) -> str:
 def _identity(view: JobView, details: bool) -> list[str]:
     job = view.job
     reason = job.reason.replace(" ", "_")
+    array = f" ArrayJobId={job.array_job_id} ArrayTaskId={view.task_text}" if view.task_text else ""
+    if array and job.array_most:
+        array += f" ArrayTaskThrottle={job.array_most}"
     lines = [
-        f"JobId={job.id} JobName={job.name}",
+        f"JobId={job.id}{array} JobName={job.name}",
         f"UserId={job.user}({job.uid}) GroupId={job.group_name}({job.gid}) MCS_label=N/A",
         f"Priority={view.priority} Nice={job.nice} Account={null(job.account)} QOS={null(job.qos)}"
         + (f" WCKey={job.wckey}" if job.wckey else ""),
@@ -163,9 +166,14 @@ def _files(view: JobView) -> list[str]:
 def shown_path(job: Job, pattern: bytes) -> str:
     """Absolute, with the signs filled in that scontrol knows."""
     values = filename_patterns.of_task(
-        job.id, "batch", job.batch_host, name=job.name, user=job.user
+        job.id,
+        "batch",
+        job.batch_host,
+        name=job.name,
+        user=job.user,
+        array=(job.array_job_id, job.array_task),
     )
-    path = os.path.join(job.work_dir, pattern or b"slurm-%j.out")
+    path = os.path.join(job.work_dir, pattern or filename_patterns.default_output(job.array_job_id))
     return SHOWN_SIGNS.sub(lambda sign: values[sign[1]], os.fsdecode(path))
 
 
@@ -173,7 +181,7 @@ def step_paragraph(step: StepRecord, view: JobView) -> str:
     batch = step.step == "batch"
     held = f",gres/gpu={step.devices}" if step.devices else ""
     lines = [
-        f"StepId={step.job_id}.{step.step} UserId={view.job.uid}"
+        f"StepId={view.shown_id}.{step.step} UserId={view.job.uid}"
         f" StartTime={times.stamp(step.start_s, 'Unknown')} TimeLimit=UNLIMITED",
         f"State={step.state} Partition={view.job.partition} NodeList={step.nodes}",
         f"Nodes={step.node_count} CPUs={0 if batch else step.cpus} Tasks={step.tasks}"

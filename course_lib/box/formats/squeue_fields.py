@@ -81,8 +81,14 @@ def held(view: JobView) -> str:
 def start(view: JobView) -> str:
     job = view.job
     if job.state == PENDING:
-        return times.stamp(job.begin_s if job.begin_s > job.submit_s else 0.0)
+        return times.stamp(job.begin_s if job.begin_s > job.submit_s else view.estimated_start_s)
     return times.stamp(job.start_s)
+
+
+def job_id(view: JobView) -> str:
+    """Slurm has 31 letters for it, unless the length of lists of tasks is set."""
+    shown = view.shown_id
+    return shown if len(shown) < 32 or "SLURM_BITSTR_LEN" in os.environ else shown[:31]
 
 
 FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
@@ -95,6 +101,7 @@ FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
     "groupname": ("GROUP", lambda v: v.job.group_name),
     "oversubscribe": ("OVER_SUBSCRIBE", over_subscribe),
     "jobid": ("JOBID", lambda v: str(v.job.id)),
+    "jobarrayid": ("JOBID", job_id),
     "name": ("NAME", lambda v: v.job.name),
     "comment": ("COMMENT", lambda v: null(v.job.comment)),
     "timelimit": ("TIME_LIMIT", lambda v: times.limit_short(v.job.time_limit_min)),
@@ -116,12 +123,12 @@ FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
     "numcpus": ("CPUS", lambda v: str(v.cpus)),
     "numnodes": ("NODES", lambda v: str(v.node_count)),
     "dependency": ("DEPENDENCY", lambda v: null(v.dependency)),
-    "arrayjobid": ("ARRAY_JOB_ID", lambda v: str(v.job.id)),
+    "arrayjobid": ("ARRAY_JOB_ID", lambda v: str(v.job.array_job_id or v.job.id)),
     "groupid": ("GROUP", lambda v: str(v.job.gid)),
     "sockets": ("SOCKETS_PER_NODE", lambda v: "*"),
     "cores": ("CORES_PER_SOCKET", lambda v: "*"),
     "threads": ("THREADS_PER_CORE", lambda v: str(v.job.threads_per_core or "*")),
-    "arraytaskid": ("ARRAY_TASK_ID", lambda v: "N/A"),
+    "arraytaskid": ("ARRAY_TASK_ID", lambda v: v.task_text or "N/A"),
     "timeleft": ("TIME_LEFT", time_left),
     "timeused": ("TIME", lambda v: times.short(v.elapsed_s)),
     "nodelist": ("NODELIST", lambda v: v.nodes),
@@ -140,8 +147,8 @@ FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
 }
 
 IN_ORDER_OF_LETTERS = """
-account tres-per-node mincpus mintmpdisk endtime feature groupname oversubscribe jobid name comment
-timelimit minmemory reqnodes command priority qos reason selectjobinfo statecompact username
+account tres-per-node mincpus mintmpdisk endtime feature groupname oversubscribe jobarrayid name
+comment timelimit minmemory reqnodes command priority qos reason selectjobinfo statecompact username
 reservation wckey excnodes nice sct jobid batchhost numcpus numnodes dependency arrayjobid groupid
 sockets cores threads arraytaskid timeleft timeused nodelist contiguous partition prioritylong
 reasonlist starttime state userid submittime licenses corespec schednodes workdir

@@ -8,6 +8,7 @@ from course_lib.box import settings
 from course_lib.box.formats import times
 from course_lib.box.formats.job_view import JobView
 from course_lib.box.formats.squeue_fields import gres_of, per_node, tres
+from course_lib.box.steps import filename_patterns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def most_cpus(view: JobView) -> str:
 
 def path(view: JobView, pattern: bytes) -> str:
     """Absolute, with the signs as they were given."""
-    name = pattern or f"slurm-{view.job.id}.out".encode()
+    name = pattern or filename_patterns.default_output(view.job.array_job_id)
+    name = name.replace(b"%j", b"%d" % view.job.id) if not pattern else name
     return os.fsdecode(os.path.join(view.job.work_dir, name))
 
 
@@ -47,7 +49,6 @@ FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
     "derivedec": ("DERIVED_EC", lambda v: str(v.derived_exit_code)),
     "eligibletime": ("ELIGIBLE_TIME", lambda v: times.stamp(v.eligible_s)),
     "exit_code": ("EXIT_CODE", lambda v: str(v.job.exit_code * 256 + v.job.exit_signal)),
-    "jobarrayid": ("JOBID", lambda v: str(v.job.id)),
     "lastschedeval": (
         "LAST_SCHED_EVAL",
         lambda v: times.stamp(v.job.start_s or v.job.submit_s),

@@ -38,14 +38,20 @@ def views(jobs: list[JobView], only: str) -> list[StepView]:
     found = [
         StepView(by_id[step.job_id], step)
         for step in steps
-        if not wanted or {f"{step.job_id}.{step.step}", str(step.job_id)} & wanted
+        if not wanted or _names(by_id[step.job_id], step) & wanted
     ]
-    return sorted(found, key=lambda v: (v.step.job_id, v.step.step == "batch", v.step.start_s))
+    return sorted(found, key=lambda v: (v.view.in_order, v.step.step == "batch", v.step.start_s))
+
+
+def _names(view: JobView, step: StepRecord) -> set[str]:
+    """What may stand for a step in a list of them."""
+    numbers = {str(step.job_id), view.shown_id}
+    return {*numbers, *(f"{number}.{step.step}" for number in numbers)}
 
 
 FIELDS: dict[str, tuple[str, Callable[[StepView], str]]] = {
     "tres-per-job": ("TRES_PER_JOB", lambda v: v.tres),
-    "stepid": ("STEPID", lambda v: f"{v.step.job_id}.{v.step.step}"),
+    "stepid": ("STEPID", lambda v: f"{v.view.shown_id}.{v.step.step}"),
     "stepname": ("NAME", lambda v: v.step.name),
     "timelimit": ("TIME_LIMIT", lambda v: "UNLIMITED"),
     "username": ("USER", lambda v: v.view.job.user),
@@ -59,8 +65,8 @@ FIELDS: dict[str, tuple[str, Callable[[StepView], str]]] = {
     "numcpus": ("CPUS", lambda v: str(v.step.cpus)),
     "tres-per-step": ("TRES_PER_STEP", lambda v: v.per_step),
     "tres-per-node": ("TRES_PER_NODE", lambda v: v.tres),
-    "arrayjobid": ("ARRAY_JOB_ID", lambda v: str(v.step.job_id)),
-    "arraytaskid": ("ARRAY_TASK_ID", lambda v: "N/A"),
+    "arrayjobid": ("ARRAY_JOB_ID", lambda v: str(v.view.job.array_job_id or v.step.job_id)),
+    "arraytaskid": ("ARRAY_TASK_ID", lambda v: v.view.task_text or "N/A"),
     "cpufreq": ("CPU_FREQ", lambda v: "Unknown-Unknown:Unknown"),
     "resvport": ("RESV_PORTS", lambda v: "(null)"),
 }

@@ -56,10 +56,12 @@ def _compile(path: str, nodes: str) -> bool:
     return True
 
 
-def added_to(environment: dict[bytes, bytes], path: str) -> dict[bytes, bytes]:
-    """The environment with the library before those that the program asked for itself."""
+def added_to(environment: dict[bytes, bytes], path: str, callers: str = "") -> dict[bytes, bytes]:
+    """The environment with the library before those that the program asked for itself; `callers`
+    is the folder of the job in which its processes note whom they call."""
     if not path:
         return environment
+    environment = {**environment, b"COURSE_BOX_CALLERS": os.fsencode(callers)}
     name, own = VARIABLE.encode(), os.fsencode(path)
     given = environment.get(name, b"")
     if own in given.replace(b" ", b":").split(b":"):

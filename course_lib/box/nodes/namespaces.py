@@ -8,13 +8,25 @@ the file system, so nothing is left to clean.
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
-from course_lib.box.nodes import link
+from course_lib.box.nodes import link, own_commands
 from course_lib.box.processes import libc
 
 OF_A_NODE = ("net", "uts", "ipc", "mnt")  # mnt last: it takes /proc and the working folder away
 NETWORK = "10.211"
 PREFIX_BITS = 16
+
+
+class Mounts(NamedTuple):
+    """What the nodes of a job see otherwise than the machine."""
+
+    folder: str
+    """Of the job, with the commands of the box."""
+    binds: list[tuple[str, str]]
+    """Files in place of others."""
+    command_folders: list[str]
+    """Folders in which the commands of the box come first."""
 
 
 class NodeNamespaces:
@@ -76,13 +88,15 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def build(nodes: list[NodeNamespaces], binds: list[tuple[str, str]], link_gbit: float) -> None:
-    """Second half, in the job's first process: fills `descriptors` of every node."""
+def build(nodes: list[NodeNamespaces], mounts: Mounts, link_gbit: float) -> bool:
+    """Second half, in the job's first process: fills `descriptors` of every node. False where not
+    every PATH of the job leads to the commands of the box."""
     libc.unshare(libc.NEWNS | libc.NEWNET | libc.NEWUTS | libc.NEWIPC)
     libc.mount("none", "/", "", libc.MS_REC | libc.MS_PRIVATE)
     libc.mount("proc", "/proc", "proc", libc.MS_NOSUID | libc.MS_NODEV | libc.MS_NOEXEC)
-    for source, target in binds:
+    for source, target in mounts.binds:
         libc.mount_over_link(source, target)
+    covered = own_commands.cover(mounts.folder, mounts.command_folders)
     base = {kind: _open(kind) for kind in OF_A_NODE}
     networks = link.build([node.address for node in nodes], PREFIX_BITS, link_gbit)
     here = os.getcwd()
@@ -95,6 +109,7 @@ def build(nodes: list[NodeNamespaces], binds: list[tuple[str, str]], link_gbit: 
     os.chdir(here)
     for descriptor in base.values():
         os.close(descriptor)
+    return covered
 
 
 def _furnish(node: NodeNamespaces) -> None:

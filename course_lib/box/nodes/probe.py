@@ -7,6 +7,7 @@ import sys
 import time
 
 from course_lib.box import settings
+from course_lib.box.queue import private_folder
 
 NAMESPACES, FLAT = "namespaces", "flat"
 CACHE = "mode.txt"
@@ -28,7 +29,7 @@ def describe(box: settings.Settings | None = None) -> tuple[str, str]:
     why = refusal()
     mode = FLAT if why else NAMESPACES
     try:
-        os.makedirs(settings.state_home(), mode=0o700, exist_ok=True)
+        private_folder.make(settings.state_home())
         with open(f"{path}.{os.getpid()}", "w") as file:
             file.write(f"{stamp()}\n{mode}\n{why}")
         os.replace(f"{path}.{os.getpid()}", path)

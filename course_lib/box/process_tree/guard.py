@@ -30,8 +30,9 @@ class Guard:
         self.supervisor = os.getpid()
         self.user = (os.getuid(), os.getgid())
 
-    def start(self) -> tuple[int, socket.socket]:
-        """Forks the guard; raises NotStarted with the reason if the nodes cannot be made."""
+    def start(self) -> tuple[int, socket.socket, bool]:
+        """Forks the guard; raises NotStarted with the reason if the nodes cannot be made. Its
+        number, the line, and whether every PATH leads to the commands of the box."""
         pid = roles.fork_into(self.play)
         self.line.close()
         self.ours.settimeout(messages.OWN_PATIENCE_S)
@@ -45,7 +46,7 @@ class Guard:
             raise NotStarted(f"the job's first process ended ({error})") from error
         if message.get("do") != "ready":
             raise NotStarted(str(message.get("why")))
-        return pid, self.ours
+        return pid, self.ours, bool(message["covered"])
 
     def play(self) -> None:
         roles.forget_signals()
@@ -102,9 +103,10 @@ class Guard:
         roles.die_with_parent(guard)
         plan = self.plan
         nodes = [namespaces.NodeNamespaces(name, address) for name, address in plan.nodes]
+        covered = False
         if plan.separate:
             try:
-                namespaces.build(nodes, plan.binds, plan.link_gbit)
+                covered = namespaces.build(nodes, plan.mounts, plan.link_gbit)
             except (OSError, ImportError) as error:
                 messages.send(self.line, {"do": "failed", "why": str(error)})
                 return
@@ -112,7 +114,7 @@ class Guard:
         if libc.AVAILABLE:
             name = job_mark.process_name(plan.job_id, plan.home)
             libc.prctl(libc.PR_SET_NAME, name.encode())
-        messages.send(self.line, {"do": "ready"})
+        messages.send(self.line, {"do": "ready", "covered": covered})
         Spawner(self.line, nodes, plan).run()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+from course_lib.box.nodes.namespaces import Mounts
 from course_lib.box.warm.shims import Shims
 
 
@@ -19,15 +20,22 @@ class JobPlan:
     """Name and address, in the order of the allocation."""
     link_gbit: float
     shims: Shims = field(default_factory=Shims)
+    command_folders: tuple[str, ...] = ()
+    """Folders in which the nodes see the commands of the box."""
     names_library: str = ""
     """Library that stands in for host names in flat mode."""
+
+    @property
+    def callers(self) -> str:
+        """Where its processes note whom they call, for host_names.c."""
+        return f"{self.folder}/callers"
 
     @property
     def hosts_file(self) -> str:
         return f"{self.folder}/hosts"
 
     @property
-    def binds(self) -> list[tuple[str, str]]:
-        """Files that the nodes see in place of others."""
+    def mounts(self) -> Mounts:
         hosts = [(self.hosts_file, "/etc/hosts")] if os.path.exists("/etc/hosts") else []
-        return hosts + [(self.shims.script, path) for path in self.shims.covered]
+        stand_ins = [(self.shims.script, path) for path in self.shims.covered]
+        return Mounts(self.folder, hosts + stand_ins, list(self.command_folders))

@@ -36,8 +36,8 @@ class Spawner:
         poll = select.poll()
         for descriptor in (ended, self.line.fileno()):
             poll.register(descriptor, select.POLLIN)
-        if self.forks:
-            self.forks.open(poll)
+        if self.forks and not self.forks.open(poll):
+            self.forks = None
         while True:
             self._reap()
             for descriptor, _ in poll.poll(1000):

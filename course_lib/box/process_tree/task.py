@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
 import signal
-from dataclasses import dataclass
+import termios
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from course_lib.box.nodes import host_names
@@ -29,6 +32,10 @@ class Order:
     umask: int
     limits: dict[str, tuple[int, int]]
     """Soft and hard limit by their name in `resource`; -1 is unlimited."""
+    said: list[str] = field(default_factory=list)
+    """What slurmstepd says to its standard error before."""
+    terminal: bool = False
+    """Its streams are a terminal, which it controls (srun --pty)."""
 
 
 def become_process(
@@ -38,16 +45,25 @@ def become_process(
     _move_streams(files)
     signal.set_wakeup_fd(-1)
     roles.die_with_parent(parent)
-    os.setpgid(0, 0)
+    if order.terminal:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    else:
+        os.setpgid(0, 0)
     if node is not None:
         node.enter()
         roles.die_with_parent(parent)
+    for text in order.said:
+        _complain(text)
     numbered = {**order.environment, b"SLURM_TASK_PID": str(os.getpid()).encode()}
-    environment = host_names.added_to(numbered, plan.names_library)
+    environment = host_names.added_to(numbered, plan.names_library, plan.callers)
     os.umask(order.umask)
     _enter_folder(order.folder)
     inherited.lower_limits(order.limits)
     inherited.reset_signals()
+    if not order.argv[0]:  # Python would not even try
+        _complain("execve(): : No such file or directory")
+        os._exit(errno.ENOENT)
     path = _find(order.argv[0], environment)
     _start_warm(plan.shims, path, order.argv, environment)
     try:
@@ -87,8 +103,9 @@ def _move_streams(files: list[int]) -> None:
 
 
 def _complain(text: str) -> None:
+    prefix = "" if text.startswith("gpu-bind: ") else "slurmstepd: error: "
     with contextlib.suppress(OSError):
-        os.write(2, f"slurmstepd: error: {text}\n".encode(errors="surrogateescape"))
+        os.write(2, f"{prefix}{text}\n".encode(errors="surrogateescape"))
 
 
 def _enter_folder(folder: bytes) -> None:

@@ -6,7 +6,8 @@ import fcntl
 import os
 import sys
 
-from course_lib.box import settings
+from course_lib.box import gpus, settings
+from course_lib.box.processes import disk
 
 
 def spawn_detached(role: str, arguments: list[str], log: str, flags: int) -> int:
@@ -17,7 +18,7 @@ def spawn_detached(role: str, arguments: list[str], log: str, flags: int) -> int
         _environment(),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, log, flags, 0o600),
+            (os.POSIX_SPAWN_OPEN, 1, disk.log_file(log, flags), flags, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
         setsid=True,
@@ -41,15 +42,20 @@ def _environment() -> dict[str, str]:
     """Ours, without what Python and the libraries below torch read when they start."""
     dropped = ("PYTHON", "OMP_", "MKL_", "SLURM_", "SBATCH_", "CUDA_", "LD_", "COURSE_BOX_JOB")
     kept = {name: text for name, text in os.environ.items() if not name.startswith(dropped)}
-    return {**kept, "COURSE_BOX_HOME": settings.state_home()}
+    return {**kept, **gpus.outer_limits(os.environ), "COURSE_BOX_HOME": settings.state_home()}
 
 
 def is_locked(path: str) -> bool:
-    """By another process: the caller must not hold the lock, as asking would lose it."""
+    """By another process: the caller must not hold the lock, as asking would lose it.
+
+    True also where it cannot be told: who was taken for dead would be killed.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except FileNotFoundError:
         return False
+    except OSError:
+        return True
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:

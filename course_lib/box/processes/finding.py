@@ -44,9 +44,14 @@ def is_ending(pid: int) -> bool:
 
 
 def note(path: str, pids: list[int]) -> None:
-    """Writes down processes so that `noted` finds them again."""
-    with open(path, "w") as file:
-        file.writelines(f"{pid} {ticks(pid)}\n" for pid in pids)
+    """Writes down processes so that `noted` finds them again; nothing where there is no room,
+    as their namespace, or their mark, tells them too."""
+    try:
+        with open(path, "w") as file:
+            file.writelines(f"{pid} {ticks(pid)}\n" for pid in pids)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def noted(path: str) -> list[int]:

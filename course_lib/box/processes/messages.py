@@ -104,8 +104,12 @@ def listen(path: str) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    with _short(path) as name:
-        listener.bind(name)
+    try:
+        with _short(path) as name:
+            listener.bind(name)
+    except OSError:  # such as a full disk: whoever tries again must not run out of descriptors
+        listener.close()
+        raise
     listener.listen(128)
     listener.settimeout(PATIENCE_S)
     return listener

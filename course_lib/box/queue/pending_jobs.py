@@ -17,6 +17,13 @@ FIRST_PRIORITY = 4294901759
 """Slurm's priority/basic counts down from here, so that an earlier job goes first."""
 
 
+def take_number(db: Connection) -> int:
+    """The next job number; also a test of a submission uses one up, as in Slurm."""
+    job_id = int(db.execute("SELECT value FROM fact WHERE name = 'next_job_id'").fetchone()[0])
+    db.execute("UPDATE fact SET value = ? WHERE name = 'next_job_id'", (str(job_id + 1),))
+    return job_id
+
+
 def take_priority(db: Connection) -> int:
     """The next lower priority. A released job gets a new one: it queues at the end."""
     row = db.execute("SELECT value FROM fact WHERE name = 'next_priority'").fetchone()

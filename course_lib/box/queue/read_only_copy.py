@@ -7,8 +7,6 @@ and its journal are read as they are, put together, and looked at in memory.
 from __future__ import annotations
 
 import _sqlite3 as sqlite3  # as in store.py
-import sys
-from contextlib import suppress
 from functools import cache
 from struct import unpack
 
@@ -21,7 +19,7 @@ LITTLE_ENDIAN_SUMS, BIG_ENDIAN_SUMS = 0x377F0682, 0x377F0683
 
 def connection(error: store.StateError) -> sqlite3.Connection:
     """In a transaction, on a copy in memory; raises `error` where the file cannot be read."""
-    if isinstance(error, store.HomeGone) or "locked" in str(error):
+    if isinstance(error, store.HomeGone | store.NotOurs) or "locked" in str(error):
         raise error
     db = sqlite3.connect(":memory:", isolation_level=None)
     try:
@@ -38,8 +36,7 @@ def connection(error: store.StateError) -> sqlite3.Connection:
 
 @cache
 def _tell_once(why: str) -> None:
-    with suppress(OSError):  # a supervisor's log lies on the disk that may be full
-        print(f"box: note: {why}. What is shown may be out of date.", file=sys.stderr)
+    store.tell(f"box: note: {why}. What is shown may be out of date.")
 
 
 def _content(file: str) -> bytes:

@@ -117,9 +117,10 @@ class Job(Record):
     stdin: bytes = b"/dev/null"
     stdout: bytes = b""
     stderr: bytes = b""
-    """Patterns as given (`%j`…); empty stdout is slurm-%j.out, empty stderr goes to stdout."""
+    """Patterns as given (`%j`…); empty stdout is slurm-%j.out (of an array
+    slurm-%A_%a.out), empty stderr goes to stdout."""
     open_mode: str = ""
-    """`append`, `truncate`, or empty (truncate, append after a requeue)."""
+    """`append`, `truncate`, or empty (truncate, also after a requeue)."""
     umask: int = 0o022
     rlimits: bytes = b""
     """NAME=soft lines of the submitting shell (--propagate)."""
@@ -130,6 +131,16 @@ class Job(Record):
     supervisor_pid: int = 0
     supervisor_ticks: int = 0
     batch_host: str = ""
+    array_job_id: int = 0
+    """Number of the array that it is of; 0: of none."""
+    array_task: int = -1
+    """-1: the row is no single task of an array."""
+    array_waiting: str = ""
+    """Tasks that the row stands for as long as they wait together: `1-3,5`."""
+    array_asked: str = ""
+    """All its tasks, as they were given to --array."""
+    array_most: int = 0
+    """Tasks of the array that may run at once (`%2`); 0: all."""
     step_options: str = ""
     """Options of the submission that steps inherit, NAME=value joined by newlines."""
 

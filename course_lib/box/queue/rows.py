@@ -53,10 +53,15 @@ class transaction:
             raise store.StateError(f"{store.path()}: {error}") from error
 
 
-class snapshot(transaction):
+class certainty(transaction):
     """A read transaction: never waits for a writer and sees one moment."""
 
     begin = "BEGIN"
+
+
+class snapshot(certainty):
+    """The same for who only shows what is there: a copy, perhaps out of date, where the file
+    itself cannot be opened. Nobody ends a job for what a copy says."""
 
     def __enter__(self) -> sqlite3.Connection:
         try:

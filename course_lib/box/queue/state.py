@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 
-from course_lib.box.queue import rows
-from course_lib.box.queue.pending_jobs import queue_again, take_priority
+from course_lib.box.queue import arrays, rows
+from course_lib.box.queue.pending_jobs import queue_again, take_number, take_priority
 from course_lib.box.queue.records import (
     CANCELLED,
     COMPLETED,
@@ -29,6 +29,7 @@ from course_lib.box.queue.rows import snapshot, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from sqlite3 import Connection
 
 
@@ -39,20 +40,21 @@ def submit(values: dict[str, object]) -> int:
         full = {"submit_s": time.time(), **values}
         if not full.get("priority"):
             full["priority"] = take_priority(db)
+        if full.get("array_waiting"):
+            full["array_job_id"] = job_id
         record = Job(id=job_id, **full)
         rows.insert(db, "job", {name: getattr(record, name) for name in Job.fields()})
     return job_id
 
 
-def take_number(db: Connection) -> int:
-    """The next job number; also a test of a submission uses one up, as in Slurm."""
-    job_id = int(db.execute("SELECT value FROM fact WHERE name = 'next_job_id'").fetchone()[0])
-    db.execute("UPDATE fact SET value = ? WHERE name = 'next_job_id'", (str(job_id + 1),))
-    return job_id
-
-
 def read_job(job_id: int) -> Job | None:
     with snapshot() as db:
+        return rows.job(db, job_id)
+
+
+def read_certainly(job_id: int) -> Job | None:
+    """For its supervisor, which ends a job that the queue has ended or forgotten."""
+    with rows.certainty() as db:
         return rows.job(db, job_id)
 
 
@@ -140,14 +142,17 @@ def mark_completing(
         return rows.job(db, job_id)
 
 
-def mark_cancelled(job_id: int, uid: int) -> Job | None:
-    """Ends a pending job at once; a running one becomes CANCELLED and completing.
+def mark_cancelled(job_id: int, uid: int, tasks: Collection[int] | None = None) -> Job | None:
+    """Ends a pending job at once; a running one becomes CANCELLED and completing. `tasks`: of those
+    of an array that wait together only these.
 
     Returns the job as it was before, so that the caller knows whether to stop processes.
     """
     with transaction() as db:
         job = rows.job(db, job_id)
         if job is None or job.state not in (PENDING, RUNNING):
+            return job
+        if tasks is not None and job.array_waiting and not arrays.leave_out(db, job, tasks):
             return job
         now_s = time.time()
         rows.change(
@@ -161,6 +166,16 @@ def mark_cancelled(job_id: int, uid: int) -> Job | None:
             start_s=job.start_s or now_s,
         )
         return job
+
+
+def mark_unplaced(job_id: int) -> None:
+    """A job that would not wait (--immediate), as Slurm keeps it."""
+    with transaction() as db:
+        job = rows.job(db, job_id)
+        if job is not None and job.state == PENDING:
+            now_s = time.time()
+            ended: dict[str, object] = {"state": FAILED, "reason": "BadConstraints"}
+            rows.change(db, job_id, **ended, start_s=now_s, end_s=now_s, exit_signal=1)
 
 
 REASONS = {

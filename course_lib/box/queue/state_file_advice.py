@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from course_lib.box import settings
-from course_lib.box.queue.store import BUSY_S, StateError, path
+from course_lib.box.queue.store import BUSY_S, NotOurs, StateError, path
 
 LEAST_FREE_BYTES = 64 * 1024
 """What a transaction and its journal need."""
@@ -13,6 +13,8 @@ LEAST_FREE_BYTES = 64 * 1024
 
 def explain(error: StateError) -> str:
     home = settings.state_home()
+    if isinstance(error, NotOurs):
+        return str(error)
     if is_full(error):
         return (
             f"the disk that holds {home} is full: free some space."
@@ -29,6 +31,8 @@ def explain(error: StateError) -> str:
 
 
 def is_full(error: StateError) -> bool:
+    if isinstance(error, NotOurs):
+        return False
     if "is full" in str(error) or "No space left" in str(error):
         return True
     try:

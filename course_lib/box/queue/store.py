@@ -10,9 +10,11 @@ import _sqlite3 as sqlite3  # the package around it imports datetime: 4 ms in ev
 import os
 import sys
 import time
+from contextlib import suppress
 from zlib import crc32
 
 from course_lib.box import settings
+from course_lib.box.queue import private_folder
 from course_lib.box.queue.records import Job, StepRecord
 
 BUSY_S = 10.0
@@ -31,6 +33,10 @@ class HomeGone(StateError):
     """The state folder that this process belongs to was removed, perhaps made anew."""
 
 
+class NotOurs(StateError):
+    """The state folder is somebody else's; nothing in it is read."""
+
+
 _folder_of_this_process: list[int] = []
 """Inode of the folder that a supervisor or the dispatcher was started for; empty in commands,
 which make a folder that is gone anew."""
@@ -44,8 +50,10 @@ def stay_with_folder() -> None:
 def _number(folder: str) -> int:
     try:
         return os.stat(folder).st_ino
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return 0
+    except OSError as error:  # which says nothing about the folder
+        raise StateError(f"{folder}: {error}") from error
 
 
 def path() -> str:
@@ -55,13 +63,21 @@ def path() -> str:
 def connect() -> sqlite3.Connection:
     """An open state file of this version, made or replaced where needed."""
     file = path()
+    _check_folder()
+    try:
+        if not _folder_of_this_process:
+            private_folder.make(settings.state_home())
+        return _opened_as_ours(file) or _create(file)
+    except private_folder.NotPrivate as error:
+        raise NotOurs(f"the state folder {error}") from error
+    except (sqlite3.Error, OSError) as error:
+        _check_folder()  # it may have gone in the meantime
+        raise StateError(f"{file}: {error}") from error
+
+
+def _check_folder() -> None:
     if _folder_of_this_process and _number(settings.state_home()) != _folder_of_this_process[0]:
         raise HomeGone(f"{settings.state_home()} was removed")
-    try:
-        os.makedirs(settings.state_home(), mode=0o700, exist_ok=True)
-        return _opened_as_ours(file) or _create(file)
-    except (sqlite3.Error, OSError) as error:
-        raise StateError(f"{file}: {error}") from error
 
 
 def _opened_as_ours(file: str) -> sqlite3.Connection | None:
@@ -112,16 +128,28 @@ def set_aside(file: str, why: str) -> str:
     for suffix in ("-wal", "-shm", ""):
         if os.path.exists(file + suffix):
             os.replace(file + suffix, kept + suffix)
-    print(
+    tell(
         f"box: the state file {why}; it is kept as {kept} and a new one is begun."
-        " Jobs that were running are ended.",
-        file=sys.stderr,
+        " Jobs that were running are ended."
     )
     return kept
 
 
+def tell(text: str) -> None:
+    """On standard error, which may lie on the disk that is full."""
+    with suppress(OSError):
+        print(text, file=sys.stderr)
+
+
 def replace_damaged() -> None:
     """For damage that is met only while reading; another command may have been faster."""
+    try:
+        _replace_damaged()
+    except OSError as error:
+        raise StateError(f"{path()}: {error}") from error
+
+
+def _replace_damaged() -> None:
     import fcntl
 
     with open(os.path.join(settings.state_home(), "create.lock"), "wb") as lock:
@@ -188,10 +216,12 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     )
     connection.execute("CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT)")
     connection.execute("CREATE INDEX job_active ON job (state, completing)")
+    connection.execute("CREATE INDEX job_array ON job (array_job_id) WHERE array_job_id > 0")
     lost = _job_folders()
     first_free = max(map(int, lost), default=settings.load().first_job_id - 1) + 1
     connection.execute("INSERT INTO fact VALUES ('next_job_id', ?)", (str(first_free),))
     connection.execute("INSERT INTO fact VALUES ('lost_jobs', ?)", (",".join(lost),))
+    connection.execute("INSERT INTO fact VALUES ('lost_at', ?)", (str(time.time() if lost else 0),))
     connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
     connection.execute("COMMIT")
 
@@ -205,13 +235,3 @@ def _job_folders() -> list[str]:
     """Numbers of jobs of an earlier state file, which a new one must not give out again."""
     folder = os.path.join(settings.state_home(), "jobs")
     return [name for name in os.listdir(folder) if name.isdigit()] if os.path.isdir(folder) else []
-
-
-def lost_jobs(connection: sqlite3.Connection) -> list[str]:
-    """Numbers of jobs that may still run and that only an earlier state file knew."""
-    row = connection.execute("SELECT value FROM fact WHERE name = 'lost_jobs'").fetchone()
-    return row[0].split(",") if row and row[0] else []
-
-
-def forget_lost_jobs(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM fact WHERE name = 'lost_jobs'")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 
-from course_lib.box.queue import rows
-from course_lib.box.queue.records import COMPLETED, FINAL_STATES, PENDING, Job
+from course_lib.box.frozen_record import Record
+from course_lib.box.queue import arrays, rows
+from course_lib.box.queue.records import PENDING, Job
+from course_lib.box.scheduling import array_dependencies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,32 +24,63 @@ class DependencyError(ValueError):
     """Not a dependency; Slurm's words for why."""
 
 
-def parse(text: str) -> tuple[list[tuple[str, int, int]], bool]:
-    """Conditions as (kind, job id, delay in minutes), and whether any one of them is enough."""
+class Condition(Record):
+    kind: str
+    job_id: int = 0
+    task: int = -1
+    """Of an array; -1: all of it."""
+    delay_min: int = 0
+
+
+def parse(text: str) -> tuple[list[Condition], bool]:
+    """The conditions, and whether any one of them is enough."""
     either = "?" in text
     if either and "," in text:
         raise DependencyError(PROBLEM)
-    found: list[tuple[str, int, int]] = []
+    found: list[Condition] = []
     for part in text.split("?" if either else ","):
         kind, *numbers = part.split(":")
         kind = kind.lower()
         if kind == "singleton" and not numbers:
-            found.append((kind, 0, 0))
+            found.append(Condition(kind=kind))
             continue
-        if kind.isdigit() and not numbers:
+        if kind[:1].isdigit() and not numbers:
             kind, numbers = "afterany", [kind]
         if kind == "expand" and numbers:
             raise DependencyError("Requested operation not supported on this system")
         if kind not in KINDS or not numbers:
             raise DependencyError(PROBLEM)
         for number in numbers:
-            job_id, plus, delay = number.partition("+")
-            if not job_id.isdigit() or int(job_id) == 0 or (plus and not delay.isdigit()):
-                raise DependencyError(PROBLEM)
-            condition = (kind, int(job_id), int(delay or 0))
+            condition = _condition(kind, number)
             if condition not in found:
                 found.append(condition)
     return found, either
+
+
+def _condition(kind: str, text: str) -> Condition:
+    """Of `12`, `12_3`, `12_*` or `12+5`."""
+    number, plus, delay = text.partition("+")
+    job_id, array, task = number.partition("_")
+    one_task = bool(array) and task != "*"
+    digits = [job_id, *([task] if one_task else []), *([delay] if plus else [])]
+    if not all(map(arrays.is_number, digits)) or int(job_id) == 0:
+        raise DependencyError(PROBLEM)
+    return Condition(
+        kind=kind,
+        job_id=int(job_id),
+        task=int(task) if one_task else -1,
+        delay_min=int(delay or 0),
+    )
+
+
+def part_decided(db: Connection) -> None:
+    """A task whose own counterpart (aftercorr) has ended leaves those that go on waiting."""
+    where = "state = 'PENDING' AND hold = '' AND array_waiting != '' AND dependency LIKE '%corr%'"
+    for job in rows.jobs(db, where):
+        tasks = arrays.numbers(job.array_waiting)
+        verdicts = {task: judge(db, arrays.changed(job, array_task=task))[0] for task in tasks}
+        decided = [task for task in tasks if verdicts[task] != WAITING]
+        arrays.part(db, job.array_job_id, decided)
 
 
 def judge(db: Connection, job: Job) -> tuple[str, str]:
@@ -57,7 +90,7 @@ def judge(db: Connection, job: Job) -> tuple[str, str]:
     conditions, either = parse(job.dependency)
     verdicts = [_judge_one(db, job, condition) for condition in conditions]
     shown = [
-        _text(condition, verdict)
+        _text(db, condition, verdict)
         for condition, verdict in zip(conditions, verdicts, strict=True)
         if verdict != READY
     ]
@@ -74,32 +107,34 @@ def shown(db: Connection, job: Job) -> str:
     if not job.hold:
         return judge(db, job)[1]
     conditions, either = parse(job.dependency)
-    return ("?" if either else ",").join(_text(one, WAITING) for one in conditions)
+    return ("?" if either else ",").join(_text(db, one, WAITING) for one in conditions)
 
 
-def _text(condition: tuple[str, int, int], verdict: str) -> str:
-    kind, job_id, delay = condition
+def _text(db: Connection, condition: Condition, verdict: str) -> str:
+    kind, job_id, task, delay = (getattr(condition, name) for name in Condition.fields())
     state = "failed" if verdict == NEVER else "unfulfilled"
-    number = "" if kind == "singleton" else f":{job_id}" + (f"+{delay}" if delay else "")
-    return f"{kind}{number}({state})"
+    if kind == "singleton":
+        return f"{kind}({state})"
+    of_array = "_*" if task < 0 and array_dependencies.is_array(db, job_id) else ""
+    which = f"_{task}" if task >= 0 else of_array
+    return f"{kind}:{job_id}{which}{f'+{delay}' if delay else ''}({state})"
 
 
-def _judge_one(db: Connection, job: Job, condition: tuple[str, int, int]) -> str:
-    kind, other_id, delay_min = condition
+def _judge_one(db: Connection, job: Job, condition: Condition) -> str:
+    kind, delay_min = condition.kind, condition.delay_min
     if kind == "singleton":
         where = (
             "name = ? AND uid = ? AND id < ? AND (state IN ('PENDING', 'RUNNING') OR completing)"
         )
         return WAITING if rows.jobs(db, where, (job.name, job.uid, job.id)) else READY
-    found = rows.jobs(db, "id = ?", (other_id,))
-    if not found:
+    others = array_dependencies.others(db, job, kind, condition.job_id, condition.task)
+    if not others:
         return READY  # Slurm takes a job that it no longer knows for one that ended well
-    other = found[0]
     if kind == "after":
-        begun = other.state != PENDING and other.start_s + delay_min * 60 <= time.time()
+        begun = array_dependencies.have_begun(others, time.time() - delay_min * 60)
         return READY if begun else WAITING
-    if other.state not in FINAL_STATES or other.completing:
+    if not array_dependencies.have_ended(others):
         return WAITING
-    succeeded = other.state == COMPLETED
+    succeeded = array_dependencies.have_succeeded(others)
     wanted = {"afterok": True, "aftercorr": True, "afternotok": False}.get(kind, succeeded)
     return READY if succeeded == wanted else NEVER

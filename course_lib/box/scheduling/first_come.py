@@ -2,7 +2,7 @@
 
 The first job in the order that does not fit now (`Resources`) keeps every later one waiting
 (`Priority`), also those that would fit. Held jobs, jobs that wait for another job or for a
-time are not in the order.
+time are not in the order, nor are those that no node could ever run.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 
 from course_lib.box import settings
-from course_lib.box.queue import pending_jobs, rows
+from course_lib.box.queue import arrays, pending_jobs, rows
 from course_lib.box.queue.records import CANCELLED, RUNNING, Allocation, Job
-from course_lib.box.scheduling import dependency
+from course_lib.box.scheduling import dependency, ever
 from course_lib.box.scheduling.job_placement import FreeNode, empty_nodes, place
 
 TYPE_CHECKING = False
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 
+BAD_CONSTRAINTS = "BadConstraints"
+"""Why a job waits that will never run; it lets the others pass."""
 IN_ORDER = "state = 'PENDING' AND hold = '' AND begin_s <= ? ORDER BY priority - nice DESC, id"
 
 
@@ -34,16 +36,17 @@ def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
     blocked_nodes: set[str] = set()
     started: list[int] = []
     seen = [0]
-    for job in rows.each_job(db, IN_ORDER, (now_s,)):
+    dependency.part_decided(db)
+    for first in rows.each_job(db, IN_ORDER, (now_s,)):
+        job = first
         reason = dependency_reason(db, job)
+        if reason is None and not ever.could_run(job, box):
+            reason = BAD_CONSTRAINTS  # held when it was submitted, so that nobody looked
         if reason is None:
             nodes = nodes or free_nodes(db, box)
-            parts = place(job, [node for node in nodes if node.name not in blocked_nodes])
-            if parts is not None:
-                _start(db, job, parts, nodes)
-                started.append(job.id)
+            job, reason = _start_tasks(db, job, nodes, blocked_nodes, started)
+            if reason is None:
                 continue
-            reason = "Resources" if place(job, nodes) is None else "Priority"
         _note(db, job, reason)
         seen.append(job.id)
         if reason in ("Resources", "Priority"):
@@ -53,6 +56,24 @@ def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
             blocked_nodes |= names
     _tell_the_others(db, seen, now_s)
     return started
+
+
+def _start_tasks(
+    db: Connection, job: Job, nodes: list[FreeNode], blocked: set[str], started: list[int]
+) -> tuple[Job, str | None]:
+    """Starts a job, or as many tasks of an array as fit; what goes on waiting, and why."""
+    left: Job | None = job
+    while left is not None:
+        job = left
+        if arrays.is_throttled(db, job):
+            return job, "JobArrayTaskLimit"
+        parts = place(job, [node for node in nodes if node.name not in blocked])
+        if parts is None:
+            return job, "Resources" if place(job, nodes) is None else "Priority"
+        begun, left = arrays.begin_next(db, job)
+        _start(db, begun, parts, nodes)
+        started.append(begun.id)
+    return job, None
 
 
 def _tell_the_others(db: Connection, seen: list[int], now_s: float) -> None:

@@ -48,19 +48,47 @@ def devices_wanted(job: Job) -> tuple[int, int, int]:
 
 def count_of(text: str) -> int:
     """`2`, `a100:2`, `a100:2,v100:1`; a type alone is one of it."""
-    counts = [piece.rpartition(":")[2] for piece in text.split(",") if piece]
-    return sum(int(count) if count.isdigit() else 1 for count in counts)
+    return sum(count for _, count in _typed(text))
 
 
 def gres_count(text: str) -> int:
     """Devices in `gpu:2`, `gres:gpu:a100:2`, `gpu`; other resources do not count here."""
-    total = 0
+    return count_of(_of_gres(text))
+
+
+def requests(job: Job) -> list[tuple[str, int]]:
+    """Type (empty: any) and count of everything that the job says of devices."""
+    return typed_counts(job.gpus, job.gpus_per_node, job.gpus_per_task, job.gres)
+
+
+def typed_counts(gpus: str, per_node: str, per_task: str, gres: str) -> list[tuple[str, int]]:
+    """The same of the texts of the four options."""
+    texts = (gpus, per_node, per_task, _of_gres(gres))
+    return [request for text in texts for request in _typed(text)]
+
+
+def is_count(text: str) -> bool:
+    """Whether it can be read; `1x` and `1.5` are neither numbers nor names of a type."""
+    last = [piece.partition("(")[0].rpartition(":")[2] for piece in text.split(",")]
+    return not any(word[:1].isdigit() and not word.isdigit() for word in last)
+
+
+def _typed(text: str) -> list[tuple[str, int]]:
+    found = []
+    for piece in filter(None, text.split(",")):
+        kind, _, count = piece.rpartition(":")
+        found.append((kind, int(count)) if count.isdigit() else (piece, 1))
+    return found
+
+
+def _of_gres(text: str) -> str:
+    """`gpu:a100:2,gres:gpu` as `--gpus` would say it: `a100:2,1`."""
+    found = []
     for piece in text.split(","):
-        fields = piece.removeprefix("gres:").removeprefix("gres/").split(":")
-        if fields[0] == "gpu":
-            last = fields[-1].partition("(")[0]
-            total += int(last) if last.isdigit() else 1
-    return total
+        name, _, rest = piece.removeprefix("gres:").removeprefix("gres/").partition(":")
+        if name == "gpu":
+            found.append(rest.partition("(")[0] or "1")
+    return ",".join(found)
 
 
 def place(job: Job, nodes: list[FreeNode]) -> list[Allocation] | None:
@@ -74,7 +102,8 @@ def place(job: Job, nodes: list[FreeNode]) -> list[Allocation] | None:
     others = [node for node in usable if node.name not in wanted]
     most = min(job.nodes_max or len(nodes), len(usable))
     counts = range(max(job.nodes_min, len(required), 1), most + 1)
-    for count in reversed(counts) if job.nodes_given else counts:
+    few = not job.nodes_given or job.gpus or job.gpus_per_task
+    for count in counts if few else reversed(counts):
         for chosen in _choices(required, others, count):
             parts = _share(job, chosen)
             if parts:
@@ -138,11 +167,7 @@ def _tasks_on(job: Job, nodes: list[FreeNode]) -> list[int] | None:
     if not job.tasks_given:
         whole = job.exclusive
         return [node.total_cpus // max(job.cpus_per_task, 1) if whole else 1 for node in nodes]
-    room = [len(node.cpus) // max(job.cpus_per_task, 1) for node in nodes]
-    if job.overcommit:
-        room = [job.tasks] * len(nodes)
-    if job.tasks_per_node:
-        room = [min(free, job.tasks_per_node) for free in room]
+    room = [_room(job, node) for node in nodes]
     given, left = [], job.tasks
     for place_, free in enumerate(room):
         others = len(nodes) - place_ - 1
@@ -151,25 +176,36 @@ def _tasks_on(job: Job, nodes: list[FreeNode]) -> list[int] | None:
     return given if not left and min(given) > 0 else None
 
 
+def _room(job: Job, node: FreeNode) -> int:
+    """Tasks that the node has CPUs and devices for."""
+    room = job.tasks if job.overcommit else len(node.cpus) // max(job.cpus_per_task, 1)
+    if job.tasks_per_node:
+        room = min(room, job.tasks_per_node)
+    _, per_node, per_task = devices_wanted(job)
+    return min(room, (per_node or len(node.devices)) // per_task) if per_task else room
+
+
 def _devices_on(job: Job, nodes: list[FreeNode], tasks: list[int]) -> list[int] | None:
     total, per_node, per_task = devices_wanted(job)
+    if per_node and per_task and any(per_task * count != per_node for count in tasks):
+        return None
     if per_node:
         shares = [per_node] * len(nodes)
     elif per_task:
         shares = [per_task * count for count in tasks]
     else:
-        shares = _spread(total, nodes)
+        shares = spread(total, [len(node.devices) for node in nodes])
     if total and sum(shares) != total:
         return None
     return shares
 
 
-def _spread(total: int, nodes: list[FreeNode]) -> list[int]:
+def spread(total: int, held: list[int]) -> list[int]:
     """As many devices as there are on each node in turn, but at least one on every node."""
     shares, left = [], total
-    for place_, node in enumerate(nodes):
-        later = len(nodes) - place_ - 1
-        share = max(min(len(node.devices), left - later), 0)
+    for place_, most in enumerate(held):
+        later = len(held) - place_ - 1
+        share = max(min(most, left - later), 0)
         shares.append(share)
         left -= share
     return shares

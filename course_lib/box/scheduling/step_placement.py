@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from course_lib.box.scheduling import step_devices
+from course_lib.box.scheduling.step_devices import Busy, DeviceRequest, Impossible, JobDevices
 from course_lib.box.scheduling.task_layout import Layout, share, spread
 
 NOT_AVAILABLE = "Requested node configuration is not available"
 TOO_MANY_CPUS = "More processors requested than permitted"
-NO_SUCH_DEVICES = "Invalid generic resource (gres) specification"
-NOT_WITHOUT_DEVICES = "Invalid Trackable RESource (TRES) specification"
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,9 @@ class StepRequest:
     cyclic: bool | None = None
     plane: int = 0
     """Tasks that a node gets at once; 0: not said."""
-    devices_per_task: int = 0
-    no_devices: bool = False
+    devices: DeviceRequest = field(default_factory=DeviceRequest)
+    nodes_least: int = 0
+    """Fewest that will do, where `nodes` is the most of a range."""
     exact: bool = False
     """Takes only the CPUs of its tasks, and leaves the others to further steps."""
     overlap: bool = False
@@ -35,26 +36,20 @@ class StepRequest:
     """Nodes of the job that are passed over."""
 
 
-class Impossible(Exception):
-    """Not now and not later; the text is Slurm's."""
-
-
-class Busy(Exception):
-    """Other steps hold the CPUs."""
-
-
 def allot(
-    request: StepRequest, names: list[str], cpus: list[int], free: list[int], devices: list[int]
+    request: StepRequest, names: list[str], cpus: list[int], free: list[int], devices: JobDevices
 ) -> Layout:
     """`cpus` of the job and `free` ones, and its devices, on each of its nodes."""
-    if not {*request.wanted, *request.excluded} <= set(names):
+    least = request.nodes_least or request.nodes
+    step_devices.check(request.devices, devices, least)
+    if not {*request.wanted} <= set(names):
         raise Impossible(NOT_AVAILABLE)
     able = [
         place
         for place, name in enumerate(names)
         if name not in request.excluded and place >= request.relative
     ]
-    count = max(request.nodes, len(request.wanted))
+    count = max(least, min(request.nodes, len(able)), len(request.wanted))
     if count > len(able):
         raise Impossible(NOT_AVAILABLE)
     room = cpus if request.overlap else free
@@ -63,16 +58,17 @@ def allot(
     rest.sort(key=lambda place: room[place] < request.cpus_per_task)
     places = sorted([*first, *rest][:count])
     counts = _counts(request, [cpus[place] for place in places])
-    _check_devices(request, counts, [devices[place] for place in places])
+    own = step_devices.allot(request.devices, devices, places, counts, request.overlap)
     needed = [number * request.cpus_per_task for number in counts]
     if not request.overcommit and not request.overlap:
-        _check(needed, [cpus[place] for place in places], [free[place] for place in places])
+        chosen = bool(request.excluded or request.wanted) and count < len(names)
+        _check(needed, [cpus[place] for place in places], [free[place] for place in places], chosen)
     held = tuple(
         min(need, cpus[place]) if request.exact else cpus[place]
         for need, place in zip(needed, places, strict=True)
     )
     tasks = spread(counts, _tasks_at_once(request, len(places)))
-    return Layout(places=tuple(places), tasks=tasks, cpus=held)
+    return Layout(places=tuple(places), tasks=tasks, cpus=held, devices=own)
 
 
 def _tasks_at_once(request: StepRequest, nodes: int) -> int:
@@ -91,18 +87,10 @@ def _counts(request: StepRequest, cpus: list[int]) -> list[int]:
     return share(request.tasks, capacity)
 
 
-def _check(needed: list[int], cpus: list[int], free: list[int]) -> None:
-    """The CPUs of all nodes count together; a node may be given more tasks than it has."""
+def _check(needed: list[int], cpus: list[int], free: list[int], chosen: bool) -> None:
+    """The CPUs of all nodes count together; a node may be given more tasks than it has. `chosen`:
+    other nodes of the job were ruled out by name."""
     if sum(needed) > sum(cpus):
-        raise Impossible(TOO_MANY_CPUS)
+        raise Impossible(NOT_AVAILABLE if chosen else TOO_MANY_CPUS)
     if any(min(n, most) > left for n, most, left in zip(needed, cpus, free, strict=True)):
         raise Busy
-
-
-def _check_devices(request: StepRequest, counts: list[int], devices: list[int]) -> None:
-    if request.no_devices and any(devices):
-        raise Impossible(NOT_WITHOUT_DEVICES)
-    if request.devices_per_task > max(devices):
-        raise Impossible(NO_SUCH_DEVICES)
-    if any(n * request.devices_per_task > held for n, held in zip(counts, devices, strict=True)):
-        raise Impossible(TOO_MANY_CPUS)

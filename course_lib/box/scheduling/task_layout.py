@@ -15,6 +15,8 @@ class Layout:
     """Task numbers on each node."""
     cpus: tuple[int, ...]
     """CPUs of the step on each node."""
+    devices: tuple[tuple[int, ...], ...] = ()
+    """Those of the step on each node, as the node numbers them."""
 
     @property
     def counts(self) -> list[int]:

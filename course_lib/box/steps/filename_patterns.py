@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 NO_ARRAY_TASK = "4294967294"  # what Slurm writes for %a where there is no array
@@ -27,13 +28,28 @@ def fill(pattern: bytes, values: dict[str, str]) -> bytes:
     return _SIGN.sub(put, pattern)
 
 
+def default_output(array_job_id: int) -> bytes:
+    """Where a script writes that was given no --output."""
+    return b"slurm-%A_%a.out" if array_job_id else b"slurm-%j.out"
+
+
 def of_task(
-    job_id: int, step: str, node: str, place: int = 0, task: int = 0, *, name: str, user: str
+    job_id: int,
+    step: str,
+    node: str,
+    place: int = 0,
+    task: int = 0,
+    *,
+    name: str,
+    user: str,
+    array: tuple[int, int] = (0, -1),
 ) -> dict[str, str]:
-    """Values of the signs; `place` is the number of the node in the step."""
+    """Values of the signs; `place` is the number of the node in the step, `array` the numbers of
+    the array and of the job's task in it."""
+    array_job_id, array_task = array
     return {
-        "A": str(job_id),
-        "a": NO_ARRAY_TASK,
+        "A": str(array_job_id or job_id),
+        "a": str(array_task) if array_task >= 0 else NO_ARRAY_TASK,
         "J": f"{job_id}.{step}" if step.isdigit() else str(job_id),
         "j": str(job_id),
         "N": node,
@@ -47,3 +63,10 @@ def of_task(
 
 def depends_on_task(pattern: bytes) -> bool:
     return b"\\" not in pattern and any(m[2] in (b"t", b"n", b"N") for m in _SIGN.finditer(pattern))
+
+
+def array_around() -> tuple[int, int]:
+    """Numbers of the array and the task that this srun runs in."""
+    numbers = (os.environ.get(f"SLURM_ARRAY_{name}", "") for name in ("JOB_ID", "TASK_ID"))
+    job_id, task = (int(text) if text.isdigit() else -1 for text in numbers)
+    return (job_id, task) if job_id > 0 else (0, -1)

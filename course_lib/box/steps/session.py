@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable
 
 from course_lib.box.processes import messages
-from course_lib.box.steps import filename_patterns
+from course_lib.box.steps import filename_patterns, terminal
+from course_lib.box.steps.feed import Feed
 from course_lib.box.steps.sinks import NoFile, Sinks, input_of
 from course_lib.box.steps.srun_signals import SrunSignals
 from course_lib.box.steps.step_request import Options, user_name
-from course_lib.box.steps.streams import Input, Output, write_all
+from course_lib.box.steps.streams import Output, write_all
 from course_lib.box.steps.task_ends import Report, code_of, ranges, say
+from course_lib.box.steps.terminal import Terminal
 
 GROUP_MS = 30
 """Ends of tasks that come within this time are told in one line."""
@@ -43,6 +45,7 @@ class Session:
         self.aborted = False
         self.first_exit_s = 0.0
         self.terminating = False
+        self.terminal = terminal.make() if options.pty else None
         self.signals = SrunSignals(self.step_id, self.tell, self.print_status)
 
     def run(self) -> int:
@@ -54,6 +57,17 @@ class Session:
         self._read_from(self.connection.fileno(), self._hear)
         self.signals.install()
         self._read_from(self.signals.descriptor, self.signals.handle)
+        try:
+            self._carry()
+        finally:
+            if self.terminal:
+                self.terminal.give_back()
+        self.report.flush()
+        if self.force_terminated:
+            say(f"Force Terminated StepId={self.step_id}")
+        return max(self.exit_codes.values(), default=1)
+
+    def _carry(self) -> None:
         while not self.done or self.outputs:
             ready = self.poll.poll(GROUP_MS if self.report.pending else self._wait_ms())
             for descriptor, _ in ready:
@@ -62,10 +76,6 @@ class Session:
             if not ready:
                 self.report.flush()
             self._check_wait()
-        self.report.flush()
-        if self.force_terminated:
-            say(f"Force Terminated StepId={self.step_id}")
-        return max(self.exit_codes.values(), default=1)
 
     def _wait_ms(self) -> int | None:
         return 1000 if self.options.wait_s and self.first_exit_s else None
@@ -79,18 +89,21 @@ class Session:
             self.poll.unregister(descriptor)
 
     def _values(self) -> list[dict[str, str]]:
-        user = user_name()
+        user, array = user_name(), filename_patterns.array_around()
         name = os.environ.get("SLURM_JOB_NAME", self.options.job_name)
         found: dict[int, dict[str, str]] = {}
         for place, node in enumerate(self.nodes):
             for task in self.tasks[place]:
                 found[task] = filename_patterns.of_task(
-                    self.job_id, self.step, node, place, task, name=name, user=user
+                    self.job_id, self.step, node, place, task, name=name, user=user, array=array
                 )
         return [found[task] for task in range(self.total)]
 
     def _launch(self) -> None:
         """Gives every task its streams, and starts them all."""
+        if self.terminal:
+            self._launch_in(self.terminal)
+            return
         values = self._values()
         sinks = Sinks(values, self.options.open_mode.startswith("a"))
         files: list[int] = []
@@ -108,7 +121,18 @@ class Session:
             files += [given, out_file, err_file]
         messages.send(self.connection, {"do": "launch"}, files)
         messages.close_all(files)
-        self._feed(inputs)
+        Feed(inputs, self.readers, self.poll).begin()
+
+    def _launch_in(self, window: Terminal) -> None:
+        files = [file for task in range(self.total) for file in window.files(task)]
+        messages.send(self.connection, {"do": "launch"}, files)
+        messages.close_all(files)
+        self.outputs = 1
+
+        def closed() -> None:
+            self.outputs = 0
+
+        window.begin(self._read_from, self._stop_reading, closed)
 
     def _relay(self, target: int, task: int) -> int:
         reading, writing = os.pipe()
@@ -124,40 +148,6 @@ class Session:
         self.outputs += 1
         self._read_from(reading, pump)
         return writing
-
-    def _feed(self, targets: list[int]) -> None:
-        """Our standard input, if we have one; at its end the tasks' is closed."""
-        pump = Input(0, targets)
-
-        def read() -> None:
-            if not pump.pump():
-                self._stop_reading(0)
-                for target in list(pump.held):
-                    os.set_blocking(target, True)
-                    if not pump.held[target]:
-                        pump.drop(target)
-            elif not pump.wants_more():
-                self._stop_reading(0)
-            for target in pump.waiting():
-                self._write_to(target, pump, read)
-
-        if not targets or not _readable(0):
-            for target in targets:
-                pump.drop(target)
-            return
-        self._read_from(0, read)
-
-    def _write_to(self, target: int, pump: Input, read: Callable[[], None]) -> None:
-        def write() -> None:
-            pump.flush(target)
-            if target not in pump.held or not pump.held[target]:
-                self._stop_reading(target)
-                if pump.wants_more() and 0 not in self.readers:
-                    self._read_from(0, read)
-
-        if target not in self.readers:
-            self.readers[target] = write
-            self.poll.register(target, select.POLLOUT)
 
     def _hear(self) -> None:
         try:
@@ -233,11 +223,3 @@ class Session:
         """The supervisor of the job is dead, and so is everything in the job."""
         say(f"error: Node failure on {','.join(self.nodes)}")
         self._finish(self.total - len(self.exit_codes))
-
-
-def _readable(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True

@@ -13,8 +13,10 @@ from typing import Any
 from course_lib.box.processes import control, messages
 from course_lib.box.queue import state
 from course_lib.box.queue.records import RUNNING
+from course_lib.box.scheduling.step_devices import Impossible
+from course_lib.box.steps import step_nodes
 from course_lib.box.steps.session import Session
-from course_lib.box.steps.step_request import Options, exported, request
+from course_lib.box.steps.step_request import Options, binding, exported, request
 from course_lib.box.steps.task_ends import say
 
 START_S = 60.0
@@ -24,11 +26,15 @@ def run(options: Options, job_id: int) -> int:
     """Exit code of srun. Without --jobid the job was made for this srun, and ends with it."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     owns_job = options.jobid is None
-    if wrong := _too_many_nodes(options, len(state.read_allocation(job_id))):
-        say(f"error: {wrong}")
-        return 1
-    attached = _connect(job_id, {"do": "attach"}) if owns_job else None
-    connection = _connect(job_id, _message(options, job_id if owns_job or _joins(job_id) else None))
+    try:
+        message = _message(options, job_id if owns_job or _joins(job_id) else None)
+        step_nodes.check(options, message["request"], state.read_allocation(job_id), job_id)
+    except Impossible as error:
+        for line in str(error).splitlines():
+            say(f"error: {line}")
+        return _give_up(job_id) if owns_job else 1
+    attached = connect(job_id, {"do": "attach"}) if owns_job else None
+    connection = connect(job_id, message)
     if connection is None:
         say(f"error: Unable to confirm allocation for job {job_id}: Invalid job id specified")
         say(f"Check SLURM_JOB_ID environment variable. Expired or invalid job {job_id}")
@@ -47,20 +53,14 @@ def run(options: Options, job_id: int) -> int:
             attached.close()
 
 
-def _too_many_nodes(options: Options, held: int) -> str:
-    """What is wrong with the nodes that are asked for, of a job that holds so many."""
-    asked, passed_over = options.nodes_min or 0, options.relative or 0
-    if asked > held > 0:
-        return f"Only allocated {held} nodes asked for {asked}"
-    if passed_over and held and passed_over + max(asked, 1) > held:
-        return (
-            "--relative and --nodes option incompatible with count of allocated nodes"
-            f" ({passed_over}+{max(asked, 1)}>{held})"
-        )
-    return ""
+def _give_up(job_id: int) -> int:
+    """Lets the job go that was made for a step which is not to be."""
+    if attached := connect(job_id, {"do": "attach"}):
+        attached.close()
+    return 1
 
 
-def _connect(job_id: int, message: messages.Message) -> socket.socket | None:
+def connect(job_id: int, message: messages.Message) -> socket.socket | None:
     """The supervisor of a job that has just got its nodes may still be making them."""
     deadline = time.monotonic() + START_S
     while True:
@@ -81,11 +81,13 @@ def _message(options: Options, own_job: int | None) -> messages.Message:
     own = {**options.environment, b"SLURM_UMASK": f"{mask:04o}".encode()}
     if options.cpus_per_task:
         own[b"SLURM_CPUS_PER_TASK"] = str(options.cpus_per_task).encode()
+    if options.job_name:
+        own[b"SLURM_JOB_NAME"] = os.fsencode(options.job_name)
     choice = options.export or os.environ.get("SLURM_EXPORT_ENV", "")
     soft = [name for name in dir(resource) if name.startswith("RLIMIT_")]
     return {
         "do": "step",
-        "request": request(options, _handed_down(own_job)),
+        "request": request(options, _handed_down(options, own_job)),
         "argv": _argv(options.command),
         "environment": exported(choice, own),
         "folder": os.path.join(os.getcwdb(), os.fsencode(options.chdir)),
@@ -94,7 +96,9 @@ def _message(options: Options, own_job: int | None) -> messages.Message:
         "name": options.job_name or os.path.basename(options.command[0]),
         "line": os.fsencode(options.submit_line),
         "label": options.label,
+        "terminal": options.pty and os.isatty(0),
         "distribution": options.distribution,
+        "gpu_bind": binding(options),
         "time_min": options.time_min or 0,
     }
 
@@ -112,13 +116,15 @@ def _joins(job_id: int) -> bool:
     return os.environ.get("SLURM_JOB_ID") != str(job_id)
 
 
-def _handed_down(own_job: int | None) -> Mapping[str, str]:
+def _handed_down(options: Options, own_job: int | None) -> Mapping[str, str]:
     """What the step takes from its job: the variables, or for srun's own job the job itself."""
     if own_job is None:
         return os.environ
     job, parts = state.read_job(own_job), state.read_allocation(own_job)
     found = {"SLURM_NNODES": str(len(parts))}
-    if job and (job.tasks_given or job.tasks_per_node):
+    if job and (
+        options.ntasks or job.tasks_per_node or (job.tasks_given and not job.gpus_per_task)
+    ):
         found["SLURM_NTASKS"] = str(job.tasks)
     return found
 
@@ -135,6 +141,8 @@ def _wait_for_step(connection: Any, job_id: int) -> messages.Message | None:
                 " (Requested nodes are busy)"
             )
         elif "error" in answer:
+            if remark := answer.get("remark"):
+                say(f"error: {remark}")
             say(f"error: Unable to create step for job {job_id}: {answer['error']}")
             return None
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Callable
 
 from course_lib.box.process_tree.step_daemon import StepDaemon, Usage
@@ -12,7 +13,7 @@ from course_lib.box.processes.log import note
 from course_lib.box.queue import state
 from course_lib.box.supervisor import script_files
 from course_lib.box.supervisor.context import JobContext
-from course_lib.box.supervisor.state_writes import insist
+from course_lib.box.supervisor.state_writes import LASTING_S, insist
 
 STEP = "batch"
 KEY = "script"
@@ -38,27 +39,41 @@ class BatchScript:
 
     def start(self) -> None:
         job, host, loop = self.context.job, self.context.host, self.context.loop
-        insist(lambda: state.add_step(self._record()))
+        record = self._record()
+        self.context.writes.post(lambda: state.add_step(record))
         try:
-            script = script_files.copy_script(job, self.context.folder)
+            script = self._copied()
             streams = script_files.open_streams(job, host)
         except OSError as error:
             note(f"the script cannot be started: {error}")
             number = IO_FAILED_SIGNAL
-            insist(lambda: state.finish_step(job.id, STEP, "CANCELLED", 0, number))
+            self.context.writes.post(
+                lambda: state.finish_step(job.id, STEP, "CANCELLED", 0, number)
+            )
             self.on_exit(number)
             return
         self.log = os.dup(streams[2])
         line = self.context.processes.line
         self.daemon = StepDaemon(loop, line, STEP, self._exited, self._gone)
         self.running = True
-        self.daemon.spawn(KEY, script_files.order(job, self.context.variables, script), streams)
+        start_file = self.context.processes.bash_start_file
+        order = script_files.order(job, self.context.variables, script, start_file)
+        self.daemon.spawn(KEY, order, streams)
         for descriptor in streams:
             os.close(descriptor)
+
+    def _copied(self) -> str:
+        """Path of the script's copy; without room for it the job waits, and need not fail."""
+        job, folder = self.context.job, self.context.folder
+        path = insist(lambda: script_files.copy_script(job, folder), LASTING_S)
+        if path is None:
+            raise OSError(f"{folder} is gone")
+        return path
 
     def _record(self) -> dict[str, object]:
         part = self.context.parts[0]
         return {
+            "start_s": time.time(),
             "job_id": self.context.job.id,
             "step": STEP,
             "name": STEP,
@@ -72,6 +87,9 @@ class BatchScript:
         if self.log >= 0:
             with contextlib.suppress(OSError):
                 os.write(self.log, f"slurmstepd: error: {text}\n".encode())
+
+    def announce(self, text: str) -> None:
+        self.say(f"*** JOB {self.context.job.id} ON {self.context.host} {text} ***")
 
     def signal(self, number: int, alone: bool = False) -> None:
         """To every process of the script, or to the script's own alone."""

@@ -13,7 +13,7 @@ from course_lib.box.processes.event_loop import Loop
 from course_lib.box.queue import state
 from course_lib.box.queue.records import Allocation, Job
 from course_lib.box.settings import Settings
-from course_lib.box.supervisor.state_writes import insist
+from course_lib.box.supervisor.state_writes import LaterWrites
 from course_lib.box.supervisor.variables import JobVariables
 
 OUT_OF_MEMORY_CODE = 125
@@ -60,6 +60,8 @@ class JobProcesses(NamedTuple):
     guard: int
     first: int
     line: socket.socket
+    bash_start_file: str
+    """Brings the commands back where a shell has set PATH anew; empty where every PATH has them."""
 
 
 @dataclass
@@ -73,6 +75,9 @@ class JobContext:
     processes: JobProcesses
     loop: Loop
     outcome: Outcome = field(default_factory=Outcome)
+
+    def __post_init__(self) -> None:
+        self.writes = LaterWrites(self.loop)
 
     @property
     def host(self) -> str:
@@ -98,4 +103,4 @@ class JobContext:
             "cpu_s": usage.user_s + usage.system_s,
             "user_cpu_s": usage.user_s,
         }
-        insist(lambda: state.finish_step(self.job.id, step, final, code, number, **used))
+        self.writes.post(lambda: state.finish_step(self.job.id, step, final, code, number, **used))

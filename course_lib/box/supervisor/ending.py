@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 
 from course_lib.box.dispatch import passes
 from course_lib.box.queue import state
@@ -11,7 +12,11 @@ from course_lib.box.supervisor.batch_script import STEP, BatchScript
 from course_lib.box.supervisor.context import ENDED, JobContext
 from course_lib.box.supervisor.job_steps import JobSteps
 from course_lib.box.supervisor.running_step import cancelled_text
-from course_lib.box.supervisor.state_writes import BRIEF_S, LASTING_S, insist
+from course_lib.box.supervisor.state_writes import LASTING_S, insist
+
+REQUEUED = " DUE TO JOB REQUEUE"
+FAILED_TEXT = "FAILED (non-zero exit code or other failure mode)"
+"""What a step is told that outlives the script of a job which failed."""
 
 
 class Ending:
@@ -22,6 +27,8 @@ class Ending:
         self.script = script
         self.forgotten = False
         self.alarms = 0
+        self.begun = time.monotonic()
+        self.on_stop: Callable[[], None] = lambda: None
         steps.on_end = self._step_ended
         if script:
             script.on_exit, script.on_gone = self.ended_by_itself, self._leave_if_idle
@@ -32,7 +39,10 @@ class Ending:
         mine, job, loop = self.alarms, self.context.job, self.context.loop
         if job.time_limit_min < 0:
             return
-        left_s = job.start_s + job.time_limit_min * 60 - time.time()
+        limit_s = job.time_limit_min * 60
+        # by the clock, which goes on while the machine sleeps; but not later if it is set back
+        ran_s = max(time.time() - job.start_s, time.monotonic() - self.begun)
+        left_s = limit_s - ran_s
         loop.after(left_s, lambda: self._time_is_up(mine))
         if job.signal_number:
             loop.after(left_s - job.signal_before_s, lambda: self._warn(mine))
@@ -48,12 +58,13 @@ class Ending:
 
     def _time_is_up(self, alarm: int) -> None:
         if not self.outcome.decided and alarm == self.alarms:
-            insist(lambda: state.mark_completing(self.context.job.id, "TIMEOUT"), BRIEF_S)
+            job_id = self.context.job.id
+            self.context.writes.post(lambda: state.mark_completing(job_id, "TIMEOUT"))
             self._stop(" DUE TO TIME LIMIT", "TIMEOUT")
 
-    def cancel(self) -> None:
+    def cancel(self, why: str = "") -> None:
         if not self.outcome.decided:
-            self._stop("", "CANCELLED")
+            self._stop(why, "CANCELLED")
 
     def exceeded_memory(self) -> None:
         """As the kernel would: no warning, no time to end."""
@@ -80,10 +91,11 @@ class Ending:
     def _stop(self, why: str, final: str) -> None:
         """SIGCONT and SIGTERM to everything, SIGKILL to what is left after KillWait."""
         self.outcome.decide(why or "cancelled", final)
+        self.on_stop()
         text = cancelled_text(why)
         self.steps.stop_all(text)
         if self.script and self.script.running:
-            self.script.say(f"*** JOB {self.context.job.id} ON {self.context.host} {text} ***")
+            self.script.announce(text)
             self.script.signal(signal.SIGCONT)
             self.script.signal(signal.SIGTERM)
         self._kill_later()
@@ -105,9 +117,9 @@ class Ending:
             final = outcome.job_state(status)
             code, number = outcome.code_and_signal(status)
             job_id = self.context.job.id
-            insist(lambda: state.mark_completing(job_id, final, code, number), BRIEF_S)
+            self.context.writes.post(lambda: state.mark_completing(job_id, final, code, number))
             outcome.decide(ENDED, final)
-            self.steps.stop_all(cancelled_text())
+            self.steps.stop_all(FAILED_TEXT if final == "FAILED" else cancelled_text())
             self._kill_later()
         self._leave_if_idle()
 
@@ -125,6 +137,7 @@ class Ending:
             self.context.loop.stop()
 
     def report(self) -> None:
+        self.context.writes.drain()
         if not self.forgotten:
             job_id, final = self.context.job.id, self.outcome.state
             code, number = self.outcome.code_and_signal(self.outcome.status)

@@ -7,7 +7,8 @@ import socket
 from collections.abc import Callable
 
 from course_lib.box.processes import messages
-from course_lib.box.scheduling.step_placement import Busy, Impossible, StepRequest, allot
+from course_lib.box.scheduling.step_devices import Busy, DeviceRequest, Impossible, JobDevices
+from course_lib.box.scheduling.step_placement import StepRequest, allot
 from course_lib.box.supervisor.context import JobContext
 from course_lib.box.supervisor.running_step import JOB_IS_OVER, RunningStep
 
@@ -46,7 +47,7 @@ class JobSteps:
         except Busy:
             return False
         except Impossible as error:
-            _refuse(connection, str(error))
+            _refuse(connection, str(error), error.remark)
             return True
         self.active.append(step)
         step.begin()
@@ -55,9 +56,11 @@ class JobSteps:
     def _make(self, connection: socket.socket, message: messages.Message) -> RunningStep:
         if self.context.outcome.decided:
             raise Impossible(JOB_IS_OVER)
-        parts, request = self.context.parts, StepRequest(**message["request"])
+        parts, asked = self.context.parts, message["request"]
+        request = StepRequest(**{**asked, "devices": DeviceRequest(**asked["devices"])})
         names, cpus = [part.node for part in parts], [len(part.cpus) for part in parts]
-        devices = [len(part.devices) for part in parts]
+        held, kind = [part.devices for part in parts], self.context.box.device_type
+        devices = JobDevices.of(self.context.job, kind, held, self._free_devices())
         layout = allot(request, names, cpus, self._free(), devices)
         holds = not request.overlap
         return RunningStep(self.context, connection, message, layout, holds, self._over)
@@ -68,6 +71,19 @@ class JobSteps:
             for place, cpus in zip(step.layout.places, step.layout.cpus, strict=True):
                 free[place] -= cpus if step.holds else 0
         return [max(0, number) for number in free]
+
+    def _free_devices(self) -> list[tuple[int, ...]]:
+        taken = [
+            (place, device)
+            for step in self.active
+            if step.holds
+            for place, devices in zip(step.layout.places, step.layout.devices, strict=True)
+            for device in devices
+        ]
+        return [
+            tuple(device for device in part.devices if (place, device) not in taken)
+            for place, part in enumerate(self.context.parts)
+        ]
 
     def _over(self, step: RunningStep) -> None:
         """The first that waits gets what is free; who came after it waits on."""
@@ -101,7 +117,7 @@ class JobSteps:
             step.kill()
 
 
-def _refuse(connection: socket.socket, why: str) -> None:
+def _refuse(connection: socket.socket, why: str, remark: str = "") -> None:
     with contextlib.suppress(messages.Gone):
-        messages.send(connection, {"error": why})
+        messages.send(connection, {"error": why, "remark": remark})
     connection.close()

@@ -13,14 +13,13 @@ from course_lib.box.hostlist import compress
 from course_lib.box.process_tree.step_daemon import StepDaemon, Usage
 from course_lib.box.process_tree.task import Order
 from course_lib.box.processes import messages
-from course_lib.box.queue import state
-from course_lib.box.scheduling.step_placement import Impossible
+from course_lib.box.scheduling import device_binding
+from course_lib.box.scheduling.step_devices import Impossible
 from course_lib.box.scheduling.task_layout import Layout
 from course_lib.box.steps.task_ends import code_of
 from course_lib.box.supervisor import limits, script_files
 from course_lib.box.supervisor.context import JobContext
-from course_lib.box.supervisor.state_writes import insist
-from course_lib.box.supervisor.variables import encoded
+from course_lib.box.supervisor.variables import OF_DEVICES, encoded, without
 
 JOB_IS_OVER = "Job/step already completing or completed"
 
@@ -54,7 +53,7 @@ class RunningStep:
         self.announced = False
         self.launched = False
         self.usage = Usage()
-        record = insist(lambda: state.add_step(self._record()))
+        record = context.writes.begin_step(self._record())
         if record is None:
             raise Impossible(JOB_IS_OVER)
         self.name = record.step
@@ -67,7 +66,7 @@ class RunningStep:
             "node_count": len(self.parts),
             "tasks": self.layout.total,
             "cpus": sum(self.layout.cpus),
-            "devices": sum(len(part.devices) for part in self.parts),
+            "devices": sum(map(len, self.layout.devices)),
             "submit_line": self.message["line"],
         }
 
@@ -112,8 +111,12 @@ class RunningStep:
         variables, message = self.context.variables, self.message
         label, distribution = message["label"], message["distribution"]
         of_step = variables.step(self.name, self.layout, label, distribution)
-        shared = {**script_files.with_commands(message["environment"]), **encoded(of_step)}
-        has_device = any(part.devices for part in self.parts)
+        if b"SLURM_JOB_NAME" in message["environment"]:
+            del of_step["SLURM_JOB_NAME"]  # srun's -J, or what the script calls it
+        start_file = self.context.processes.bash_start_file
+        own = script_files.with_commands(message["environment"], start_file)
+        shared = {**without(OF_DEVICES, own), **encoded(of_step)}
+        has_device = any(self.layout.devices)
         own_limits = limits.of_process(self.context.job, has_device, variables.gpus)
         for task in range(self.layout.total):
             order = self._order(task, shared, own_limits)
@@ -121,8 +124,14 @@ class RunningStep:
 
     def _order(self, task: int, shared: dict[bytes, bytes], own_limits: limits.Limits) -> Order:
         message = self.message
-        per_task = message["request"]["devices_per_task"]
-        own = self.context.variables.task(self.layout, task, per_task)
+        node = self.layout.node_of(task)
+        on_node = self.layout.tasks_on(node)
+        bound = device_binding.bind(
+            message["gpu_bind"], self.layout.devices[node], on_node.index(task), len(on_node)
+        )
+        own = self.context.variables.task(self.layout, task, bound.devices)
+        if message["gpu_bind"].startswith("per_task:") and bound.devices and len(on_node) > 1:
+            own["SLURMD_TRES_BIND"] = f"gpu:{message['gpu_bind']}"
         return Order(
             node=self.layout.places[self.layout.node_of(task)],
             argv=message["argv"],
@@ -130,6 +139,8 @@ class RunningStep:
             folder=message["folder"],
             umask=message["umask"],
             limits={**message["limits"], **own_limits},
+            said=list(bound.said),
+            terminal=bool(message["terminal"]) and task == 0,
         )
 
     def _tell(self, message: messages.Message) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
+from course_lib.box.nodes import own_commands
 from course_lib.box.process_tree.task import Order
 from course_lib.box.processes import detached
 from course_lib.box.queue.records import Job
 from course_lib.box.steps import filename_patterns
 from course_lib.box.supervisor import limits
-from course_lib.box.supervisor.variables import JobVariables, encoded
+from course_lib.box.supervisor.variables import OF_ANOTHER_JOB, JobVariables, encoded, without
 
 SCRIPT = "slurm_script"
-DEFAULT_OUTPUT = b"slurm-%j.out"
 
 
 def copy_script(job: Job, folder: str) -> str:
@@ -24,19 +24,22 @@ def copy_script(job: Job, folder: str) -> str:
 
 
 def _path(job: Job, pattern: bytes, host: str) -> bytes:
-    values = filename_patterns.of_task(job.id, "batch", host, name=job.name, user=job.user)
+    array = (job.array_job_id, job.array_task)
+    values = filename_patterns.of_task(
+        job.id, "batch", host, name=job.name, user=job.user, array=array
+    )
     return os.path.join(job.work_dir, filename_patterns.fill(pattern, values))
 
 
 def open_streams(job: Job, host: str) -> list[int]:
     """Standard input, output and error; OSError where one of them cannot be opened."""
-    again = job.open_mode == "append" or (job.restarts > 0 and job.open_mode != "truncate")
-    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if again else os.O_TRUNC)
+    append = job.open_mode == "append"
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC)
     old = os.umask(job.umask)
     opened: list[int] = []
     try:
         opened.append(os.open(_path(job, job.stdin, host), os.O_RDONLY))
-        output = _path(job, job.stdout or DEFAULT_OUTPUT, host)
+        output = _path(job, job.stdout or filename_patterns.default_output(job.array_job_id), host)
         opened.append(os.open(output, flags, 0o666))
         error = _path(job, job.stderr, host) if job.stderr else output
         opened.append(os.dup(opened[1]) if error == output else os.open(error, flags, 0o666))
@@ -49,8 +52,10 @@ def open_streams(job: Job, host: str) -> list[int]:
     return opened
 
 
-def with_commands(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
+def with_commands(environment: dict[bytes, bytes], start_file: str) -> dict[bytes, bytes]:
     """A job finds the commands of the box that it runs in, and not those of a Slurm beside it."""
+    if start_file:
+        environment = own_commands.with_start_file(environment, start_file)
     folder = os.fsencode(os.path.join(detached.package_root(), "course_lib", "box", "bin"))
     path = environment.get(b"PATH", b"/usr/bin:/bin")
     if folder in path.split(b":"):
@@ -58,12 +63,13 @@ def with_commands(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
     return {**environment, b"PATH": folder + b":" + path}
 
 
-def order(job: Job, variables: JobVariables, script: str) -> Order:
+def order(job: Job, variables: JobVariables, script: str, start_file: str) -> Order:
     """What the step daemon of the script is told to start."""
+    inherited = without(OF_ANOTHER_JOB, job.variables())
     return Order(
         node=0,
         argv=[os.fsencode(script), *job.arguments()],
-        environment=with_commands({**job.variables(), **encoded(variables.batch())}),
+        environment=with_commands({**inherited, **encoded(variables.batch())}, start_file),
         folder=job.work_dir,
         umask=job.umask,
         limits=limits.of_process(job, bool(variables.parts[0].devices), variables.gpus),

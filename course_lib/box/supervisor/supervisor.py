@@ -8,9 +8,9 @@ import signal
 import socket
 
 from course_lib.box import settings
-from course_lib.box.dispatch import launch, passes
+from course_lib.box.dispatch import launch, passes, temporary_files
 from course_lib.box.process_tree.guard import NotStarted
-from course_lib.box.processes import finding, libc, messages
+from course_lib.box.processes import disk, finding, libc, messages
 from course_lib.box.processes.control import SOCKET
 from course_lib.box.processes.event_loop import Loop
 from course_lib.box.queue import state
@@ -18,10 +18,11 @@ from course_lib.box.queue.store import HomeGone, StateError, stay_with_folder
 from course_lib.box.supervisor import beginning
 from course_lib.box.supervisor.batch_script import STEP, BatchScript
 from course_lib.box.supervisor.context import JobContext
-from course_lib.box.supervisor.ending import Ending
+from course_lib.box.supervisor.ending import REQUEUED, Ending
 from course_lib.box.supervisor.job_steps import JobSteps
 from course_lib.box.supervisor.memory_watch import MemoryWatch
-from course_lib.box.supervisor.state_writes import insist
+from course_lib.box.supervisor.running_step import cancelled_text
+from course_lib.box.supervisor.state_writes import BRIEF_S, LASTING_S, insist
 from course_lib.box.supervisor.variables import JobVariables
 from course_lib.box.warm.loaded import Loaded
 
@@ -50,12 +51,16 @@ class Supervisor:
             return
         stay_with_folder()
         pid = os.getpid()
-        job = insist(lambda: state.claim(self.job_id, pid, finding.ticks(pid)))
-        if job is None:
+        job = insist(lambda: state.claim(self.job_id, pid, finding.ticks(pid)), LASTING_S)
+        parts = insist(lambda: state.read_allocation(self.job_id), LASTING_S)
+        if job is None or parts is None:
             return
-        parts = state.read_allocation(job.id)
         try:
-            plan = beginning.make_plan(job, parts, self.folder, self.loaded)
+            plan = insist(
+                lambda: beginning.make_plan(job, parts, self.folder, self.loaded), LASTING_S
+            )
+            if plan is None:
+                return
             processes = beginning.fork_processes(plan)
         except (NotStarted, OSError) as error:
             beginning.report_failure(job, parts[0].node, str(error))
@@ -71,7 +76,11 @@ class Supervisor:
         self.steps = JobSteps(context)
         self.script = BatchScript(context) if context.job.kind == "batch" else None
         self.ending = Ending(context, self.steps, self.script)
-        self.listener = messages.listen(os.path.join(self.folder, SOCKET))
+        path = os.path.join(self.folder, SOCKET)
+        listener = insist(lambda: messages.listen(path), LASTING_S)
+        if listener is None:
+            return self.loop.stop()
+        self.listener = listener
         loop.on_input(self.listener, self._accept)
         loop.on_input(context.processes.line, self._hear_first)
         loop.every(LOOK_S, self._look)
@@ -79,7 +88,7 @@ class Supervisor:
         self.ending.set_alarms()
         if self.script:
             self.script.start()
-        else:
+        elif context.job.kind != "no-shell":
             loop.after(ATTACH_S, self._nobody_came)
 
     def _hear_first(self) -> None:
@@ -90,16 +99,28 @@ class Supervisor:
             self.context.node_failed()
 
     def _attach(self, connection: socket.socket) -> None:
-        """The srun that this job was made for; the job ends when it goes."""
+        """The srun or salloc that this job was made for; the job ends when it goes."""
         self.attached = True
 
         def left() -> None:
-            with contextlib.suppress(messages.Gone):
-                messages.receive(connection)
-            self.loop.forget(connection)
-            connection.close()
-            self.ending.ended_by_itself(self.steps.worst_status)
+            status = self.steps.worst_status
+            try:
+                message, _ = messages.receive(connection)
+                status = int(message.get("status", status))
+                self.loop.forget(connection)  # closed when we end: then the nodes are free
+            except messages.Gone:
+                self.loop.forget(connection)
+                connection.close()
+            self.ending.ended_by_itself(status)
 
+        def revoked() -> None:
+            if connection.fileno() >= 0:
+                self.loop.forget(connection)
+                with contextlib.suppress(messages.Gone):
+                    messages.send(connection, {"revoked": True})
+
+        if self.context.job.kind == "salloc":
+            self.ending.on_stop = revoked
         self.loop.on_input(connection, left)
 
     def _nobody_came(self) -> None:
@@ -109,7 +130,7 @@ class Supervisor:
     def _look(self) -> None:
         """The queue may have decided something while its message to us was lost."""
         try:
-            job = state.read_job(self.job_id)
+            job = state.read_certainly(self.job_id)
         except HomeGone:
             job = None
         except StateError:
@@ -118,7 +139,7 @@ class Supervisor:
             self.ending.forget()
         elif job.completing or job.requeue_asked or job.state != "RUNNING":
             self.context.job = job
-            self.ending.cancel()
+            self.ending.cancel(REQUEUED if job.requeue_asked else "")
 
     def _accept(self) -> None:
         caller = messages.accept(self.listener)
@@ -138,13 +159,13 @@ class Supervisor:
     def _answer(self, request: messages.Message) -> messages.Message:
         do = request.get("do")
         if do in ("cancel", "requeue"):
-            self.ending.cancel()
+            self.ending.cancel(REQUEUED if do == "requeue" else "")
         elif do == "signal":
             self._signal(request)
         elif do == "pass":
-            insist(passes.run_pass)
+            insist(passes.run_pass, BRIEF_S)
         elif do == "reload":
-            job = insist(lambda: state.read_job(self.job_id))
+            job = insist(lambda: state.read_certainly(self.job_id), BRIEF_S)
             if job is not None:
                 self.context.job = job
                 self.ending.set_alarms()
@@ -156,7 +177,9 @@ class Supervisor:
         """scancel --signal, and scancel of a single step."""
         number, to, name = int(request["signal"]), request.get("to"), request.get("step")
         if self.script and (to in (STEP, "full") or name == STEP):
-            self.script.signal(number, alone=to == STEP and number != signal.SIGKILL)
+            if number in (signal.SIGTERM, signal.SIGKILL):
+                self.script.announce(cancelled_text())
+            self.script.signal(number, alone=to == STEP)
         if STEP not in (to, name):
             self.steps.signal(number, None if name is None else str(name))
 
@@ -169,13 +192,16 @@ class Supervisor:
             os.unlink(os.path.join(self.folder, SOCKET))
         if not separate:  # where no namespace ends them all
             launch.kill_processes(self.folder)
+        with contextlib.suppress(OSError):
+            temporary_files.remove(self.folder)
         self.ending.report()
 
 
 def supervise_warm(job_id: int, loaded: Loaded) -> None:
     """In a fork of the warm process, whose log is not the job's."""
     log = os.path.join(settings.job_folder(job_id), launch.LOG)
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    descriptor = os.open(disk.log_file(log, flags), flags, 0o600)
     for stream in (1, 2):
         os.dup2(descriptor, stream)
     os.close(descriptor)

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import os
-import re
 
-from course_lib.box import settings
+from course_lib.box import gpus, settings
+from course_lib.box.dispatch import temporary_files
 from course_lib.box.hostlist import compress
 from course_lib.box.nodes.namespaces import address
 from course_lib.box.processes import job_mark
+from course_lib.box.queue import arrays
 from course_lib.box.queue.records import Allocation, Job
 from course_lib.box.scheduling.task_layout import Layout
 
 Variables = dict[str, str]
 LAUNCHER_PORT = 60001
-EVERY = slice(None)
+COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"
+"""Where torch.compile keeps what it made; in `/tmp`, where others may be first, if not told."""
+Devices = tuple[int, ...]
+OF_DEVICES = {
+    *(b"CUDA_VISIBLE_DEVICES", b"GPU_DEVICE_ORDINAL", b"ROCR_VISIBLE_DEVICES"),
+    *(b"HIP_VISIBLE_DEVICES", b"ZE_AFFINITY_MASK", b"SLURM_GPUS_ON_NODE"),
+}
+OF_ANOTHER_JOB = OF_DEVICES | {b"SLURM_JOB_GPUS", b"NCCL_HOSTID", b"COURSE_DEVICE_MEMORY_BYTES"}
 
 
-def physical_gpus() -> int:
-    """GPUs of this machine; the box then gives them out instead of CPU ranks."""
-    try:
-        return sum(re.fullmatch(r"nvidia\d+", name) is not None for name in os.listdir("/dev"))
-    except OSError:
-        return 0
+def array_variables(job: Job) -> Variables:
+    if not job.array_job_id:
+        return {}
+    found = {f"TASK_{name}": number for name, number in arrays.described(job.array_asked).items()}
+    found |= {"JOB_ID": job.array_job_id, "TASK_ID": job.array_task}
+    return {f"SLURM_ARRAY_{name}": str(number) for name, number in found.items()}
 
 
 def repeated(counts: list[int]) -> str:
@@ -36,6 +44,32 @@ def repeated(counts: list[int]) -> str:
     return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in parts)
 
 
+def spread_over_nodes(distribution: str) -> Variables:
+    """Of --distribution; nothing where it is empty."""
+    kind, _, size = distribution.lower().partition("=")
+    found = {"SLURM_DISTRIBUTION": kind, "SLURM_DIST_PLANESIZE": size}
+    return {name: text for name, text in found.items() if text}
+
+
+def asked_for(job: Job) -> Variables:
+    """What the options of the submission put into the environment of a script or shell."""
+    found = {
+        "SLURM_CPUS_PER_TASK": str(job.cpus_per_task) if job.cpus_per_task else "",
+        "SLURM_GPUS": job.gpus,
+        "SLURM_GPUS_PER_NODE": job.gpus_per_node,
+        "SLURM_GPUS_PER_TASK": job.gpus_per_task,
+        **spread_over_nodes(job.distribution),
+        "SLURM_MEM_PER_NODE": job.memory,
+        "SLURM_MEM_PER_CPU": job.memory_per_cpu,
+        "SLURM_MEM_PER_GPU": job.memory_per_gpu,
+    }
+    if job.tasks_given or job.tasks_per_node:
+        found |= {"SLURM_NTASKS": str(job.tasks), "SLURM_NPROCS": str(job.tasks)}
+    if job.tasks_per_node:
+        found["SLURM_NTASKS_PER_NODE"] = str(job.tasks_per_node)
+    return {name: text for name, text in found.items() if text}
+
+
 class JobVariables:
     """Works out the variables of one job."""
 
@@ -43,7 +77,16 @@ class JobVariables:
         self.job = job
         self.parts = parts
         self.box = settings.load()
-        self.gpus = physical_gpus() if self.box.gpus == "auto" else 0
+        found = gpus.find()
+        self.machine = found if self.box.gpus == "auto" else gpus.Gpus(maker=found.maker)
+        chosen = job.variables().get(COMPILED_CODE.encode(), b"")
+        # torch sets the one in /tmp in its own environment, as in a notebook that submits
+        self.names_compiled_code = bool(chosen) and b"/torchinductor_" not in chosen
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of this machine; the box then gives them out instead of CPU ranks."""
+        return len(self.machine.names)
 
     def common(self) -> Variables:
         """What is the same in the script and in every task."""
@@ -66,12 +109,13 @@ class JobVariables:
             "SLURM_PRIO_PROCESS": "0",
             "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
             "SLURM_WORKING_CLUSTER": f"{self.box.cluster}:box:0:9728:109",
+            "TMPDIR": temporary_files.of_job(job.id),
         }
         if job.kind == "batch":
-            found |= {"SLURM_NODE_ALIASES": "(null)", "TMPDIR": "/tmp"}
+            found["SLURM_NODE_ALIASES"] = "(null)"
         elif job.tasks_per_node:
             found["SLURM_NTASKS_PER_NODE"] = str(job.tasks_per_node)
-        return found | self._where_given()
+        return found | gpus.outer_limits(os.environ) | self._where_given()
 
     def _where_given(self) -> Variables:
         job = self.job
@@ -80,33 +124,16 @@ class JobVariables:
             "SLURM_JOB_QOS": job.qos,
             "SLURM_JOB_RESERVATION": job.reservation,
             "SLURM_RESTART_COUNT": str(job.restarts or ""),
+            COMPILED_CODE: "" if self.names_compiled_code else temporary_files.compiled(),
         }
-        return {name: text for name, text in found.items() if text}
-
-    def asked(self) -> Variables:
-        """What the options of the submission put into the environment of the script."""
-        job = self.job
-        found = {
-            "SLURM_CPUS_PER_TASK": str(job.cpus_per_task) if job.cpus_per_task else "",
-            "SLURM_GPUS": job.gpus,
-            "SLURM_GPUS_PER_NODE": job.gpus_per_node,
-            "SLURM_GPUS_PER_TASK": job.gpus_per_task,
-            "SLURM_DISTRIBUTION": job.distribution,
-            "SLURM_MEM_PER_NODE": job.memory,
-            "SLURM_MEM_PER_CPU": job.memory_per_cpu,
-            "SLURM_MEM_PER_GPU": job.memory_per_gpu,
-        }
-        if job.tasks_given or job.tasks_per_node:
-            found |= {"SLURM_NTASKS": str(job.tasks), "SLURM_NPROCS": str(job.tasks)}
-        if job.tasks_per_node:
-            found["SLURM_NTASKS_PER_NODE"] = str(job.tasks_per_node)
         return {name: text for name, text in found.items() if text}
 
     def batch(self) -> Variables:
-        parts = self.parts
+        job, parts = self.job, self.parts
         found = {
             **self.common(),
-            **self.asked(),
+            **asked_for(job),
+            **array_variables(job),
             "ENVIRONMENT": "BATCH",
             "HOSTNAME": parts[0].node,
             "SLURM_GTIDS": "0",
@@ -130,20 +157,20 @@ class JobVariables:
             "SLURM_TOPOLOGY_ADDR": node,
         }
 
-    def devices(self, place: int, own: slice = EVERY) -> Variables:
-        """`own`: of the job's devices on the node, those that a task has to itself."""
+    def devices(
+        self, place: int, held: Devices | None = None, own: Devices | None = None
+    ) -> Variables:
+        """`held`: of the job's devices on the node, those of the step; `own`: of a task."""
         part = self.parts[place]
-        if not part.devices:
-            return {}
+        held = part.devices if held is None else held
+        own = held if own is None else own
+        if not own:
+            return {"SLURM_GPUS_ON_NODE": str(len(held))} if held else {}
         logical = ",".join(map(str, part.devices))
-        visible = ",".join(map(str, self._physical(part)[own]))
         found = {
-            "CUDA_VISIBLE_DEVICES": visible,
-            "GPU_DEVICE_ORDINAL": visible,
-            "ROCR_VISIBLE_DEVICES": visible,
-            "ZE_AFFINITY_MASK": visible,
-            "SLURM_GPUS_ON_NODE": str(len(part.devices)),
-            "SLURM_STEP_GPUS": ",".join(map(str, part.devices[own])),
+            **gpus.visible(self.machine.maker, self._physical(part.node, own)),
+            "SLURM_GPUS_ON_NODE": str(len(held)),
+            "SLURM_STEP_GPUS": ",".join(map(str, own)),
         }
         if self.job.kind == "batch":
             found["SLURM_JOB_GPUS"] = logical
@@ -153,13 +180,14 @@ class JobVariables:
         limit_bytes = int(self.job.memory_per_device_gib * 2**30)
         return {**found, "COURSE_DEVICE_MEMORY_BYTES": str(limit_bytes)}
 
-    def _physical(self, part: Allocation) -> list[int]:
-        """Nodes share the GPUs of the machine when it has fewer than the cluster has slots."""
-        if not self.gpus:
-            return list(part.devices)
-        place = self.box.node_names.index(part.node) if part.node in self.box.node_names else 0
-        first = place * self.box.devices_per_node
-        return list(dict.fromkeys((first + device) % self.gpus for device in part.devices))
+    def _physical(self, node: str, devices: Devices) -> list[str]:
+        """Each node begins at a share of its own, so that nodes with few slots in use do not meet
+        on one GPU; they share where the machine has fewer than the cluster has slots."""
+        if not self.gpus:  # as Slurm names them, but never a real one that is not ours to give
+            return [] if self.machine.maker else [str(device) for device in devices]
+        place = self.box.node_names.index(node) if node in self.box.node_names else 0
+        first = place * self.gpus // len(self.box.node_names)
+        return self.machine.of_slots([first + device for device in devices])
 
     def step(self, step: str, layout: Layout, label: bool, distribution: str) -> Variables:
         """The same for all tasks of a step, over the environment of its srun."""
@@ -190,11 +218,9 @@ class JobVariables:
     def _inside(self, distribution: str) -> Variables:
         """What only a step of a batch job has, and not an srun outside of any job."""
         if self.job.kind != "batch":
-            return {"SLURM_DISTRIBUTION": self.job.distribution} if self.job.distribution else {}
-        kind, _, size = distribution.partition("=")
+            return spread_over_nodes(self.job.distribution)
         return {
-            "SLURM_DISTRIBUTION": kind,
-            **({"SLURM_DIST_PLANESIZE": size} if size else {}),
+            **spread_over_nodes(distribution),
             "SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0": repeated([len(p.cpus) for p in self.parts]),
         }
 
@@ -209,8 +235,8 @@ class JobVariables:
             "SLURM_STEP_LAUNCHER_PORT": port,
         }
 
-    def task(self, layout: Layout, task: int, per_task: int = 0) -> Variables:
-        """`per_task`: devices that each task has to itself; 0: all see all of the node."""
+    def task(self, layout: Layout, task: int, own: Devices) -> Variables:
+        """`own`: the devices that it sees."""
         node = layout.node_of(task)
         on_node = layout.tasks_on(node)
         place = layout.places[node]
@@ -220,9 +246,12 @@ class JobVariables:
             "SLURM_LOCALID": str(on_node.index(task)),
             "SLURM_PROCID": str(task),
         }
-        first = on_node.index(task) * per_task
-        own = slice(first, first + per_task) if per_task and len(on_node) > 1 else EVERY
-        return {**found, **self.devices(place, own)}
+        return {**found, **self.devices(place, layout.devices[node], own)}
+
+
+def without(names: set[bytes], environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """What the submission, or the job of a step, says of devices is not true of what it starts."""
+    return {name: text for name, text in environment.items() if name not in names}
 
 
 def encoded(variables: Variables) -> dict[bytes, bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from course_lib.box import settings
 
@@ -18,7 +19,7 @@ def wanted() -> bool:
     choice = os.environ.get(SWITCH, "1")
     if choice == "0":
         return False
-    return choice == "force" or not os.path.exists("/dev/nvidiactl")
+    return choice == "force" or not any(map(os.path.exists, ("/dev/nvidiactl", "/dev/kfd")))
 
 
 def supervise(job_id: int) -> int:
@@ -51,4 +52,5 @@ def ensure() -> None:
     if not wanted() or detached.is_locked(os.path.join(home, LOCK)):
         return
     log = os.path.join(home, LOG)
-    detached.spawn_detached("warm", [], log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    with suppress(OSError):  # too many processes: jobs start cold
+        detached.spawn_detached("warm", [], log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

@@ -34,10 +34,16 @@ class ForkService:
         self.waiting: dict[int, tuple[socket.socket, int, int]] = {}
         """Descriptor of a connection -> connection, stand-in, fork."""
 
-    def open(self, poll: select.poll) -> None:
+    def open(self, poll: select.poll) -> bool:
+        """False where there is no room for the socket: the step then starts everything cold."""
         self.poll = poll
-        self.listener = messages.listen(self.path)
+        try:
+            self.listener = messages.listen(self.path)
+        except OSError as error:
+            note(str(error))
+            return False
         poll.register(self.listener, select.POLLIN)
+        return True
 
     def stand_ins(self) -> set[int]:
         return {stand_in for _, stand_in, _ in self.waiting.values()}

@@ -50,7 +50,10 @@ def make(folder: str, separate: bool, loaded: Loaded) -> Shims:
         "from course_lib.box.warm import stand_in\n"
         f"stand_in.main({real!r}, {folder!r})\n"
     )
-    with open(script, "w") as file:
-        file.write(text)
-    os.chmod(script, 0o755)
+    try:
+        with open(script, "w") as file:
+            file.write(text)
+        os.chmod(script, 0o755)
+    except OSError:  # a full disk: Python starts cold
+        return Shims(loaded, paths)
     return Shims(loaded, paths, paths, script)

@@ -119,7 +119,9 @@ def test_a_lost_state_file_ends_the_jobs_that_only_it_knew(make_box, harm):
         os.truncate(path, 1000)
     else:
         path.write_bytes(b"no database at all" * 500)
-    box.run("squeue")
+    told = box.run("squeue").stderr
+    assert "squeue: note: the state file was lost or set aside, and a new one begun at" in told
+    assert "those that ran were ended" in told
     box.until("the end of its processes", lambda: not box.job_processes())
     later = box.submit("echo later")
     assert int(later) > int(job)

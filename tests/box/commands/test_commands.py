@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 
 from course_lib import box as box_room
+from course_lib.box.commands import refused
+from course_lib.box.commands.shared import advice
+from course_lib.box.commands.submit.option_table import options_of
 
-COMMANDS = ("sbatch", "srun", "squeue", "scancel", "sinfo", "scontrol", "sacct")
+COMMANDS = ("sbatch", "srun", "salloc", "squeue", "scancel", "sinfo", "scontrol", "sacct", "sstat")
 
 
 def held(box, *options: str) -> str:
@@ -56,7 +59,7 @@ def shown(box, job: str) -> dict[str, str]:
         ("--exclusive=x", 255, "Invalid --exclusive specification"),
         ("-m foo", 255, "Invalid --distribution specification"),
         ("--propagate=FOO", 1, "--propagate=FOO is not valid."),
-        ("--array=1-2", 1, "the box does not do --array; a real Slurm does."),
+        ("--array=1-1001", 1, "Batch job submission failed: Invalid job array specification"),
         ("-n1 : -n1", 1, "the box does not do several components of one job"),
         ("--sockets-per-node=2", 1, "the box does not do --sockets-per-node; a real Slurm does."),
         ("--tmp=1G", 1, "the box does not do --tmp; a real Slurm does."),
@@ -343,5 +346,34 @@ def test_a_field_about_what_the_box_does_not_have_is_refused_by_name(box):
     done = box.run("squeue", "-O", "JobID,Reboot:10", check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "squeue: error: the box does not do the field reboot of squeue; a real Slurm does.\n"
+        "squeue: error: the box does not do the field reboot of squeue; a real Slurm does."
+        f" {advice.GENERAL}\n"
     )
+
+
+@pytest.mark.parametrize("command", sorted(refused.INSTEAD))
+def test_other_commands_of_slurm_refuse_by_name_and_say_what_to_do(box, command):
+    done = box.run(command, "show", "-x", check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    said = f"{command}: error: the box does not do {command}; a real Slurm does. "
+    assert done.stderr == f"{said}{refused.INSTEAD[command]}\n"
+
+
+@pytest.mark.parametrize(
+    ("variable", "command"),
+    [
+        ("SLURM_MPI_TYPE=pmix", ("srun", "true")),
+        ("SLURM_CPU_FREQ_REQ=high", ("srun", "true")),
+        ("SBATCH_GET_USER_ENV=1", ("sbatch", "--hold", "--wrap", "true")),
+        ("SALLOC_CLUSTERS=other", ("salloc", "true")),
+    ],
+)
+def test_a_profile_made_for_another_cluster_is_no_reason_to_refuse(box, variable, command):
+    done = box.run("env", variable, *command)
+    assert f"{command[0]}: note: {variable} is left aside: the box " in done.stderr
+
+
+def test_every_option_that_is_refused_comes_with_advice():
+    known = {option.name for letter in "abr" for option in options_of(letter)}
+    beside = {"cluster", "completion", "cron", "env-vars", "federation", "json", "sibling", "yaml"}
+    assert advice.OF_OPTIONS.keys() <= known | beside

@@ -136,3 +136,26 @@ def test_a_completing_job_still_holds_its_nodes(queue):
     state.finish(running)
     assert queue.run_pass() == [waits]
     assert queue.job(running).state == "TIMEOUT"
+
+
+@pytest.mark.parametrize(
+    "never",
+    [
+        {"gpus_per_node": "16"},
+        {"nodes_min": 2, "nodes_max": 2, "nodes_given": 1, "gres": "gpu:3"},
+        {"memory": "10000000"},
+        {"memory_per_cpu": "10000000"},
+        {"cpus_min": 9},
+        {"threads_per_core": 2},
+        {"gpus": "a100:1"},
+    ],
+    ids=str,
+)
+def test_a_released_job_that_no_node_could_run_says_so_and_lets_others_pass(queue, never):
+    held = queue.submit(hold="user", **never)
+    assert queue.run_pass() == []
+    assert queue.reason(held) == "JobHeldUser"
+    pending_jobs.release(held)
+    later = queue.whole()
+    assert queue.run_pass() == [later]
+    assert queue.reason(held) == "BadConstraints"

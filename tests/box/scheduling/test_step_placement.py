@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.box.scheduling.step_placement import Busy, Impossible, StepRequest, allot
+from course_lib.box.scheduling.step_devices import Busy, Impossible, JobDevices
+from course_lib.box.scheduling.step_placement import StepRequest, allot
 from course_lib.box.scheduling.task_layout import share, spread
 
 NAMES = ["node1", "node2"]
@@ -32,15 +33,15 @@ def test_tasks_go_to_nodes_in_turn_as_long_as_there_is_room(total, capacity, cou
 
 
 def test_a_step_gets_all_cpus_of_its_nodes_unless_it_asks_for_exact_ones():
-    whole = allot(StepRequest(nodes=2, tasks=2), NAMES, [4, 4], [4, 4], [0, 0])
+    whole = allot(StepRequest(nodes=2, tasks=2), NAMES, [4, 4], [4, 4], JobDevices())
     assert whole.cpus == (4, 4)
-    exact = allot(StepRequest(nodes=1, tasks=2, exact=True), NAMES, [4, 4], [4, 4], [0, 0])
+    exact = allot(StepRequest(nodes=1, tasks=2, exact=True), NAMES, [4, 4], [4, 4], JobDevices())
     assert exact.cpus == (2,)
     assert exact.tasks == ((0, 1),)
 
 
 def test_a_step_goes_where_there_is_room():
-    assert allot(StepRequest(nodes=1, tasks=1), NAMES, [1, 1], [0, 1], [0, 0]).places == (1,)
+    assert allot(StepRequest(nodes=1, tasks=1), NAMES, [1, 1], [0, 1], JobDevices()).places == (1,)
 
 
 @pytest.mark.parametrize(
@@ -50,14 +51,12 @@ def test_a_step_goes_where_there_is_room():
         (StepRequest(nodes=2, tasks=9), Impossible),
         (StepRequest(nodes=3, tasks=3), Impossible),
         (StepRequest(nodes=1, tasks=1, wanted=("node9",)), Impossible),
-        (StepRequest(nodes=1, tasks=3, devices_per_task=1), Impossible),
-        (StepRequest(nodes=1, tasks=1, devices_per_task=3), Impossible),
-        (StepRequest(nodes=1, tasks=1, no_devices=True), Impossible),
+        (StepRequest(nodes=2, tasks=2, nodes_least=2, excluded=("node1",)), Impossible),
     ],
 )
 def test_what_cannot_be_now_differs_from_what_never_can(request_, error):
     with pytest.raises(error):
-        allot(request_, NAMES, [4, 4], [0, 4], [2, 2])
+        allot(request_, NAMES, [4, 4], [0, 4], JobDevices())
 
 
 def test_overlap_and_overcommit_look_at_no_other_step():
@@ -65,4 +64,19 @@ def test_overlap_and_overcommit_look_at_no_other_step():
         StepRequest(nodes=2, tasks=2, overlap=True),
         StepRequest(nodes=1, tasks=9, overcommit=True),
     ):
-        assert allot(request, NAMES, [1, 1], [0, 0], [0, 0]).total == request.tasks
+        assert allot(request, NAMES, [1, 1], [0, 0], JobDevices()).total == request.tasks
+
+
+def test_a_range_of_nodes_takes_what_is_left_of_them():
+    request = StepRequest(nodes=2, nodes_least=1, tasks=2, excluded=("node1",))
+    assert allot(request, NAMES, [4, 4], [4, 4], JobDevices()).places == (1,)
+
+
+def test_tasks_that_the_chosen_nodes_have_no_room_for_are_refused_in_other_words():
+    for request, words in (
+        (StepRequest(nodes=1, tasks=3), "More processors"),
+        (StepRequest(nodes=1, tasks=3, wanted=("node2",)), "node configuration"),
+        (StepRequest(nodes=1, tasks=3, excluded=("node1",)), "node configuration"),
+    ):
+        with pytest.raises(Impossible, match=words):
+            allot(request, NAMES, [2, 2], [2, 2], JobDevices())

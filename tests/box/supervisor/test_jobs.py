@@ -165,11 +165,12 @@ def test_srun_outside_of_a_job_gets_its_own_nodes(any_box):
     assert any_box.run("sacct", "-nPX", "-o", "State").stdout.split()[-1] in ("FAILED", "RUNNING")
 
 
-def test_a_requeued_job_runs_again_and_appends_to_its_log(any_box):
+def test_a_requeued_job_runs_again_and_appends_to_its_log_if_asked(any_box):
     job = any_box.submit(
         "echo run ${SLURM_RESTART_COUNT:-0}; touch run-$SLURM_RESTART_COUNT\n"
         '[ -n "$SLURM_RESTART_COUNT" ] || sleep 60',
         "--requeue",
+        "--open-mode=append",
     )
     any_box.until_exists("run-")
     any_box.run("scontrol", "requeue", job)

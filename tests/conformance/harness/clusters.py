@@ -36,6 +36,8 @@ first_job_id = {FIRST_JOB}
 features = ""
 reservations = ""
 """
+LOCKS = Path("/run")
+"""Only root, who alone may start a real Slurm, can prepare a file there."""
 
 
 def clean_environment(home: Path) -> dict[str, str]:
@@ -88,7 +90,7 @@ class RealSlurm(Cluster):
     def _choose_instance(self) -> None:
         """One that no other test run holds; never 0, which is the user's own."""
         for instance in range(1, 100):
-            lock = (Path(tempfile.gettempdir()) / f"course-slurm-{instance}.lock").open("w")
+            lock = (LOCKS / f"course-slurm-{instance}.lock").open("w")
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

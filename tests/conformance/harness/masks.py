@@ -17,6 +17,7 @@ WAITS = re.compile(
     r"^  srun: (Job \S+ step creation (temporarily disabled|still disabled), retrying.*"
     r"|Step created for job \S+)\n"
     r"|^  slurmstepd: error: _handle_signal_container: failed signal .*\n"
+    r"|^! salloc: Job allocation \S+ has been revoked\.\n"
     r"|^! srun: job \S+ (queued and waiting for|has been allocated) resources\n",
     re.MULTILINE,
 )
@@ -31,6 +32,8 @@ STEPD = re.compile(r"\bslurmstepd-node\d\b")
 # A job runs a copy of its script, which lies somewhere on the node.
 # Variables of a job whose value says something about this run or this machine.
 SCRIPT = re.compile(r"/[^ ():]*/slurm_script\b")
+# The box gives each job a folder for temporary files, as a site with job_container/tmpfs does.
+PRIVATE_TMP = re.compile(r"<state>/jobs/\d+/tmp\b")
 OWN_VALUE = re.compile(
     r"\b(SLURM_(?:TASK_PID|SRUN_COMM_HOST|SRUN_COMM_PORT|STEP_LAUNCHER_PORT|LAUNCH_NODE_IPADDR"
     r"|WORKING_CLUSTER|SUBMIT_HOST|CONF)|SLURMD_DEBUG|HOSTNAME_OF_MACHINE)=\S*"
@@ -45,6 +48,7 @@ def mask(text: str, paths: dict[str, str]) -> str:
     """`paths` gives a word for each folder of the run; longer ones go first."""
     for path in sorted(paths, key=len, reverse=True):
         text = text.replace(path, paths[path])
+    text = PRIVATE_TMP.sub("/tmp", text)
     for number, job_id in enumerate(sorted(set(JOB_ID.findall(text))), start=1):
         text = mask_id(text, job_id, f"J{number}")
     text = MOMENT.sub("YYYY-MM-DDThh:mm:ss", text)

@@ -7,12 +7,12 @@ import sys
 from contextlib import suppress
 
 from course_lib.box import hostlist
-from course_lib.box.commands.shared import job_filter
+from course_lib.box.commands.shared import advice, job_filter, job_words
 from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.commands.shared.getopt import Syntax
 from course_lib.box.commands.shared.option_values import signal_number
 from course_lib.box.dispatch import passes, upkeep
-from course_lib.box.queue import state
+from course_lib.box.queue import arrays, rows, state
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
 from course_lib.box.queue.store import StateError
 
@@ -33,16 +33,21 @@ GONE = "Invalid job id specified"
 
 
 class Target:
-    """A job, or one step of it."""
+    """A job, some tasks of an array, or a step."""
 
     def __init__(self, word: str) -> None:
         self.word = word
         number, dot, step = word.partition(".")
-        array = number.partition("_")
-        if not array[0].isdigit() or (dot and not step.isdigit()):
+        meant = job_words.read(number)
+        if meant is None or (dot and not step.isdigit()):
             raise Failure(f"Invalid job id {word}")
-        self.job_id = int(array[0])
+        self.job_id, self.tasks = meant.job_id, meant.tasks
         self.step = step
+
+    def jobs(self) -> list[Job]:
+        """All rows that it means; those whose tasks wait together also where it means a few."""
+        with rows.snapshot() as db:
+            return arrays.members(db, self.job_id, self.tasks)
 
 
 def run(arguments: list[str]) -> int:
@@ -50,7 +55,7 @@ def run(arguments: list[str]) -> int:
     options = {name: value or "" for name, value in pairs}
     for name in ("clusters", "sibling", "cron"):
         if name in options:
-            raise Unsupported(f"--{name}")
+            raise Unsupported(f"--{name}", advice.of_option(name))
     filtered = any(name in options for name in FILTERS)
     if not words and not filtered:
         raise Failure("No job identification provided")
@@ -66,8 +71,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _split(word: str) -> list[str]:
-    """`1,2`, `3.[0-2]`."""
-    return hostlist.expand(word) or [word]
+    """`1,2`, `3.[0-2]`; `3_[0-2]` stays one."""
+    words = job_words.split(word) if "_" in word else hostlist.expand(word)
+    return words or [word]
 
 
 def _signal(options: dict[str, str]) -> int:
@@ -84,13 +90,19 @@ def _signal(options: dict[str, str]) -> int:
 def _chosen(options: dict[str, str], targets: list[Target]) -> list[Target]:
     choice = job_filter.JobFilter(options)
     choice.states = _states(options.get("state", ""))
-    choice.ids = {target.job_id for target in targets}
+    choice.ids = [job_words.JobWord(target.job_id, target.tasks) for target in targets]
     choice.users = _users(options)
     name = options.get("name", options.get("jobname", ""))
     choice.names = {name} if name else set()
     choice.sort = "i"
     steps = [target for target in targets if target.step]
-    return steps or [Target(str(view.job.id)) for view in choice.views()]
+    return steps or [Target(_word(view.job)) for view in choice.views()]
+
+
+def _word(job: Job) -> str:
+    if job.array_waiting:
+        return f"{job.array_job_id}_[{job.array_waiting}]"
+    return f"{job.array_job_id}_{job.array_task}" if job.array_task >= 0 else str(job.id)
 
 
 def _states(text: str) -> set[str]:
@@ -120,15 +132,18 @@ def _users(options: dict[str, str]) -> set[str]:
 
 
 def _act(target: Target, number: int, options: dict[str, str]) -> int:
-    job = state.read_job(target.job_id)
-    if "interactive" in options and job is not None and not _agreed(job, target):
+    jobs = target.jobs()
+    if "interactive" in options and jobs and not _agreed(jobs[0], target):
         return 0
-    if target.step:
-        return _signal_step(target, job, number or SIGNAL_KILL, options)
     plain = not number or (number == SIGNAL_KILL and not {"batch", "full"} & options.keys())
+    if target.step:
+        return _signal_step(target, jobs, number or SIGNAL_KILL, options)
     if plain and "batch" not in options:
-        return _cancel(target, job, options)
-    return _signal_job(target, job, number or SIGNAL_KILL, options)
+        return _cancel(target, jobs, options)
+    if not jobs:
+        return _failed("job id", target, GONE, options)
+    codes = [_signal_job(target, job, number or SIGNAL_KILL, options) for job in jobs]
+    return max(codes) if len(jobs) == 1 else min(codes)
 
 
 def _agreed(job: Job, target: Target) -> bool:
@@ -143,57 +158,66 @@ def _agreed(job: Job, target: Target) -> bool:
             return False
 
 
-def _cancel(target: Target, job: Job | None, options: dict[str, str]) -> int:
+def _cancel(target: Target, jobs: list[Job], options: dict[str, str]) -> int:
     """A job that is over or unknown is no error, as in Slurm; -v says so."""
-    from course_lib.box.processes import control
-
     verbose = "verbose" in options
     if verbose:
         print(f"scancel: Terminating job {target.word}", file=sys.stderr)
-    try:
-        before = state.mark_cancelled(target.job_id, os.getuid())
-    except StateError:  # this job itself may be what fills the disk
-        if control.send(target.job_id, {"do": "cancel"}) is None:
-            raise
-        return 0
-    if before is None or before.state in FINAL_STATES:
-        if verbose:
-            why = GONE if before is None else "Job/step already completing or completed"
-            print(f"scancel: error: Kill job error on job id {target.word}: {why}", file=sys.stderr)
-        return 0
-    if before.state == RUNNING:
-        control.send(target.job_id, {"do": "cancel"})
+    why = "Job/step already completing or completed" if jobs else GONE
+    if not any([_cancel_one(job, target.tasks) for job in jobs]) and verbose:
+        print(f"scancel: error: Kill job error on job id {target.word}: {why}", file=sys.stderr)
     return 0
 
 
-def _signal_job(target: Target, job: Job | None, number: int, options: dict[str, str]) -> int:
-    if job is None or job.state in FINAL_STATES:
+def _cancel_one(job: Job, tasks: frozenset[int] | None) -> bool:
+    """False where it had ended."""
+    from course_lib.box.processes import control
+
+    try:
+        before = state.mark_cancelled(job.id, os.getuid(), tasks)
+    except StateError:  # this job itself may be what fills the disk
+        if control.send(job.id, {"do": "cancel"}) is None:
+            raise
+        return True
+    if before is not None and before.state == RUNNING:
+        control.send(job.id, {"do": "cancel"})
+    return before is not None and before.state not in FINAL_STATES
+
+
+def _signal_job(target: Target, job: Job, number: int, options: dict[str, str]) -> int:
+    if job.state in FINAL_STATES:
         return _failed("job id", target, GONE, options)
     if job.state == PENDING:
         _failed("job id", target, "Job can not be altered now, try again later", options)
         return TRY_AGAIN_CODE
     to = "batch" if "batch" in options else "full" if "full" in options else "steps"
-    return _send(target, {"do": "signal", "signal": number, "to": to, "step": None}, options)
+    return _send(target, job, {"do": "signal", "signal": number, "to": to, "step": None}, options)
 
 
-def _signal_step(target: Target, job: Job | None, number: int, options: dict[str, str]) -> int:
-    steps = state.read_steps(target.job_id) if job else []
-    running = [step for step in steps if step.step == target.step and not step.end_s]
+def _signal_step(target: Target, jobs: list[Job], number: int, options: dict[str, str]) -> int:
+    running = [
+        step.job_id
+        for job in jobs
+        for step in state.read_steps(job.id)
+        if step.step == target.step and not step.end_s
+    ]
     if not running:
         return _failed("job step id", target, GONE, options)
-    if number == SIGNAL_KILL:
-        state.mark_step_cancelled(target.job_id, target.step, os.getuid())
-    request = {"do": "signal", "signal": number, "to": "step", "step": target.step}
-    return _send(target, request, options)
+    for job in [job for job in jobs if job.id in running]:
+        if number == SIGNAL_KILL:
+            state.mark_step_cancelled(job.id, target.step, os.getuid())
+        request = {"do": "signal", "signal": number, "to": "step", "step": target.step}
+        _send(target, job, request, options)
+    return 0
 
 
-def _send(target: Target, request: dict[str, object], options: dict[str, str]) -> int:
+def _send(target: Target, job: Job, request: dict[str, object], options: dict[str, str]) -> int:
     from course_lib.box.processes import control
 
     if "verbose" in options:
         what = "step" if target.step else "job"
         print(f"scancel: Signal {request['signal']} to {what} {target.word}", file=sys.stderr)
-    control.send(target.job_id, request)
+    control.send(job.id, request)
     return 0
 
 

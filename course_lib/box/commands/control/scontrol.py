@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from course_lib.box.commands.control import scontrol_hold, scontrol_show
+from course_lib.box.commands.control import scontrol_hold, scontrol_show, scontrol_write
 from course_lib.box.commands.control.scontrol_call import ScontrolCall, complain
 from course_lib.box.commands.control.scontrol_update import update
 from course_lib.box.commands.main import VERSION
+from course_lib.box.commands.shared import advice
 from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.commands.shared.getopt import Syntax
 
@@ -33,7 +34,7 @@ def run(arguments: list[str]) -> int:
     options = {name: value or "" for name, value in pairs}
     for name in ("clusters", "cluster", "json", "yaml", "uid", "federation", "sibling"):
         if name in options:
-            raise Unsupported(f"--{name}")
+            raise Unsupported(f"--{name}", advice.of_option(name))
     if words:
         return _command(ScontrolCall(words, options))
     for line in sys.stdin:
@@ -49,7 +50,7 @@ def _command(call: ScontrolCall) -> int:
     if word in COMMANDS:
         return COMMANDS[word](call)
     if word in REFUSED.split():
-        raise Unsupported(f"scontrol {word}")
+        raise Unsupported(f"scontrol {word}", advice.of_scontrol(word))
     complain(f"invalid keyword: {call.words[0]}")
     raise Failure()
 
@@ -81,7 +82,7 @@ def _say(text: Callable[[], str]) -> Callable[[ScontrolCall], int]:
 
 COMMANDS: dict[str, Callable[[ScontrolCall], int]] = {
     "show": scontrol_show.show,
-    "write": scontrol_show.write,
+    "write": scontrol_write.write,
     "completing": lambda _: 0,  # lists jobs that end too slowly; the box has none
     "hold": scontrol_hold.hold,
     "holdu": scontrol_hold.hold,

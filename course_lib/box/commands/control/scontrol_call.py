@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from course_lib.box.commands.shared import job_words
 from course_lib.box.dispatch import passes, upkeep
-from course_lib.box.queue import rows
+from course_lib.box.queue import arrays, rows
 from course_lib.box.queue.records import Job
 
 TYPE_CHECKING = False
@@ -31,14 +32,15 @@ class ScontrolCall:
             return complain(f"too few arguments for keyword:{self.words[0]}")
         upkeep.bring_up_to_date()
         code = 0
-        for given in ",".join(self.words[1:]).split(","):
+        for given in job_words.split(",".join(self.words[1:])):
             key, equals, value = given.partition("=")
             word = value if equals and "jobid".startswith(key.lower()) and len(key) > 2 else given
             jobs = _named(word)
+            several = "_" in word or len(jobs) > 1
             for trouble in filter(None, map(act, jobs) if jobs else [UNKNOWN_JOB]):
                 if not self.quiet:
-                    complain(f"{trouble} for job {word}")
-                    if prefix:
+                    complain(f"{word}: {trouble}" if several else f"{trouble} for job {word}")
+                    if prefix and not several:
                         complain(f"{prefix} error: {trouble}")
                 code = 1
         passes.run_pass()
@@ -51,9 +53,13 @@ def complain(text: str) -> int:
 
 
 def _named(word: str) -> list[Job]:
+    meant = job_words.read(word)
+    if meant is not None and meant.tasks is not None:
+        with rows.transaction() as db:
+            return arrays.part(db, meant.job_id, meant.tasks)
     with rows.snapshot() as db:
-        if word.isdigit():
-            return rows.jobs(db, "id = ?", (int(word),))
+        if meant is not None:
+            return arrays.members(db, meant.job_id)
         key, _, value = word.partition("=")
         name = value if key.lower() in ("name", "jobname") else ""
         return rows.jobs(db, "name = ? AND state = 'PENDING'", (name,)) if name else []

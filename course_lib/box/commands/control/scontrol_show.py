@@ -1,4 +1,4 @@
-"""scontrol show and scontrol write."""
+"""scontrol show."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import time
 
 from course_lib.box import hostlist, settings
 from course_lib.box.commands.control.scontrol_call import UNKNOWN_JOB, ScontrolCall, complain
+from course_lib.box.commands.shared import job_words
 from course_lib.box.commands.shared.errors import Failure
+from course_lib.box.commands.shared.job_words import JobWord
 from course_lib.box.dispatch import upkeep
 from course_lib.box.hostlist import natural
 from course_lib.box.queue import rows
+from course_lib.box.queue.records import Job
 from course_lib.box.scheduling import dependency
 
 TYPE_CHECKING = False
@@ -51,28 +54,42 @@ def _job(call: ScontrolCall, word: str) -> int:
     from course_lib.box.formats.job_view import JobView
     from course_lib.box.formats.scontrol_job import job_paragraph
 
-    if word and not word.isdigit():
+    meant = job_words.read(word)
+    if word and meant is None:
         return complain(f"scontrol_print_job error: {UNKNOWN_JOB}")
     upkeep.try_to_bring_up_to_date()
     box = settings.load()
     with rows.snapshot() as db:
         since_s = time.time() - box.job_shown_s
         where = "(state IN ('PENDING', 'RUNNING') OR completing = 1 OR end_s > ?)"
-        where += " AND id = ?" if word else ""
-        values = (since_s, int(word)) if word else (since_s,)
+        values: tuple[object, ...] = (since_s,)
+        if meant is not None:
+            where += " AND (id = ? OR array_job_id = ?)"
+            values = (since_s, meant.job_id, meant.job_id)
         jobs = rows.jobs(db, where, values, rows.ALL_COLUMNS)
-        paragraphs = []
-        for job in jobs:
+        known, paragraphs = bool(jobs), []
+        for job in meant_jobs(jobs, meant):
             view = JobView(job, rows.allocations(db, job.id))
             view.steps = rows.steps(db, "job_id = ?", (job.id,))
             view.dependency = dependency.shown(db, job)
             paragraphs.append(job_paragraph(view, call.details))
     if not paragraphs:
+        if known and meant is not None and meant.tasks:
+            print(f"Job {meant.job_id}_{min(meant.tasks)} not found")
+            return 1
         if word:
             return complain(f"slurm_load_jobs error: {UNKNOWN_JOB}")
         print("No jobs in the system")
     _say(paragraphs, call)
     return 0
+
+
+def meant_jobs(jobs: list[Job], meant: JobWord | None) -> list[Job]:
+    """In Slurm's order: of an array first the row with its number, then from the newest on."""
+    if meant is None:
+        return jobs
+    chosen = [job_words.narrowed(job, [meant]) for job in jobs if meant.means(job)]
+    return sorted(chosen, key=lambda job: (job.id != meant.job_id, -job.id))
 
 
 def _node(call: ScontrolCall, word: str) -> int:
@@ -109,20 +126,20 @@ def _step(call: ScontrolCall, word: str) -> int:
     from course_lib.box.formats.scontrol_job import step_paragraph
 
     job_text, _, step_text = word.partition(".")
-    if word and not job_text.isdigit():
+    meant = job_words.read(job_text)
+    if word and meant is None:
         return complain("slurm_get_job_steps error: Invalid job id specified")
     upkeep.try_to_bring_up_to_date()
     with rows.snapshot() as db:
-        jobs = {job.id: job for job in rows.active_jobs(db)}
+        jobs = {job.id: job for job in rows.active_jobs(db) if not meant or meant.means(job)}
         steps = [s for s in rows.steps(db, "end_s = 0") if s.job_id in jobs]
         parts = {job_id: rows.allocations(db, job_id) for job_id in jobs}
-    if word:
-        steps = [s for s in steps if s.job_id == int(job_text) and step_text in ("", s.step)]
+    steps = [s for s in steps if step_text in ("", s.step)]
     if not steps:
         if not word:
             print("No job steps in the system")
             return 0
-        if int(job_text) not in jobs:
+        if not jobs:
             return complain("slurm_get_job_steps error: Invalid job id specified")
         print(f"Job step {word} not found")
         return 1
@@ -188,24 +205,6 @@ def _constant(text: str) -> Callable[[ScontrolCall, str], int]:
 
 def _no_topology(_: ScontrolCall, __: str) -> int:
     print("scontrol: error: No topology information available", file=sys.stderr)
-    return 0
-
-
-def write(call: ScontrolCall) -> int:
-    words = call.words[1:]
-    if len(words) < 2 or not "batch_script".startswith(words[0]) or not words[1].isdigit():
-        return complain("invalid write argument")
-    with rows.snapshot() as db:
-        job = rows.job(db, int(words[1]))
-    if job is None or not job.script:
-        return complain(f"job script retrieval failed: {UNKNOWN_JOB}") - 1
-    target = words[2] if len(words) > 2 else f"slurm-{job.id}.sh"
-    if target == "-":
-        sys.stdout.buffer.write(job.script)
-        return 0
-    with open(target, "wb") as file:
-        file.write(job.script)
-    print(f"batch script for job {job.id} written to {target}")
     return 0
 
 

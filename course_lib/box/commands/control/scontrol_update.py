@@ -6,9 +6,11 @@ import os
 import sys
 
 from course_lib.box import settings
+from course_lib.box.commands.control import update_resources
 from course_lib.box.commands.control.scontrol_call import ENDED, ScontrolCall, complain
+from course_lib.box.commands.control.update_resources import NO_LONGER
+from course_lib.box.commands.shared import advice, refusal
 from course_lib.box.commands.shared import option_values as read
-from course_lib.box.commands.shared import refusal
 from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.processes import control
 from course_lib.box.queue import rows
@@ -18,8 +20,6 @@ from course_lib.box.settings import UNLIMITED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-NO_LONGER = "Job is no longer pending execution"
 
 
 def _time(job: Job, value: str, fields: dict[str, object]) -> str:
@@ -68,20 +68,20 @@ def _priority(job: Job, value: str, fields: dict[str, object]) -> str:
         return "Job is in held state, pending scheduler release"
     fields["priority"] = int(value)
     if value == "0":
-        fields["hold"] = "user"
+        fields["hold"] = "user" if os.getuid() else "admin"
     return ""
 
 
 def _nodes(job: Job, value: str, fields: dict[str, object]) -> str:
     if job.state != PENDING:
-        return NO_LONGER
+        return "Requested operation not supported on this system"
     fields["nodes_min"], fields["nodes_max"] = read.node_counts(value)
     fields["nodes_shown"], fields["nodes_given"] = fields["nodes_min"], 0
     fields["tasks"] = job.tasks if job.tasks_given else fields["nodes_min"]
     return ""
 
 
-def _begin(_: Job, value: str, fields: dict[str, object]) -> str:
+def _begin(job: Job, value: str, fields: dict[str, object]) -> str:
     from course_lib.box.commands.shared import dates
 
     try:
@@ -93,36 +93,61 @@ def _begin(_: Job, value: str, fields: dict[str, object]) -> str:
             file=sys.stderr,
         )
         raise Failure() from None
-    return ""
+    return "" if job.state == PENDING else NO_LONGER
 
 
 def _host_names(field: str) -> Callable[[Job, str, dict[str, object]], str]:
-    def put(_: Job, value: str, fields: dict[str, object]) -> str:
+    def put(job: Job, value: str, fields: dict[str, object]) -> str:
         fields[field] = read.hosts(value) if value else ""
+        return "" if job.state == PENDING else NO_LONGER
+
+    return put
+
+
+def _throttle(job: Job, value: str, fields: dict[str, object]) -> str:
+    if not value.isdigit():
+        print(f"scontrol: error: Invalid ArrayTaskThrottle value: {value}", file=sys.stderr)
+        raise Failure()
+    if not job.array_job_id:
+        return "Requested operation not supported on this system"
+    fields["array_most"] = int(value)
+    return ""
+
+
+def _partition(job: Job, value: str, fields: dict[str, object]) -> str:
+    """A running job stays where it is, which may be said."""
+    fields["partition"] = value
+    return "" if job.state == PENDING or value == job.partition else NO_LONGER
+
+
+def _devices(field: str) -> Callable[[Job, str, dict[str, object]], str]:
+    def put(job: Job, value: str, fields: dict[str, object]) -> str:
+        if job.state != PENDING:
+            return NO_LONGER
+        fields[field] = value.removeprefix("gres:").removeprefix("gpu:")
         return ""
 
     return put
 
 
-def _nothing(_: Job, __: str, ___: dict[str, object]) -> str:
-    """CPUs follow from tasks and CPUs per task; Slurm takes the number and keeps to those too."""
-    return ""
-
-
 CHANGES: dict[str, Callable[[Job, str, dict[str, object]], str]] = {
+    **update_resources.CHANGES,
     "timelimit": _time,
     "jobname": _text("name"),
     "name": _text("name"),
     "priority": _priority,
     "nice": _number("nice"),
     "comment": _text("comment"),
-    "partition": _text("partition", waiting=True),
-    "account": _text("account"),
+    "partition": _partition,
+    "account": _text("account", waiting=True),
     "qos": _text("qos"),
+    "arraytaskthrottle": _throttle,
     "numnodes": _nodes,
     "reqnodes": _nodes,
     "numtasks": _number("tasks"),
-    "numcpus": _nothing,
+    "tasks": _number("tasks"),
+    "tresperjob": _devices("gpus"),
+    "trespernode": _devices("gpus_per_node"),
     "dependency": _text("dependency", waiting=True),
     "starttime": _begin,
     "eligibletime": _begin,
@@ -134,6 +159,7 @@ CHANGES: dict[str, Callable[[Job, str, dict[str, object]], str]] = {
     "workdir": _text("work_dir", waiting=True),
     "stdout": _text("stdout", waiting=True),
     "stderr": _text("stderr", waiting=True),
+    "licenses": _text("licenses", waiting=True),
     "mailtype": _text("mail_type"),
     "mailuser": _text("mail_user"),
     "wckey": _text("wckey"),
@@ -150,13 +176,19 @@ def update(call: ScontrolCall) -> int:
     names = [word.partition("=")[0] for word in words]
     first = names[0].lower()
     if first in ("nodename", "partitionname", "reservationname", "stepid", "slurmctlddebug"):
-        raise Unsupported(f"scontrol update {names[0]}")
+        raise Unsupported(f"scontrol update {names[0]}", advice.NOTHING_TO_MANAGE)
+    names_job = [place for place, name in enumerate(names) if name.lower() in ("jobid", "job")]
+    if names_job and names_job[0]:  # `update timelimit=5 jobid=12` as well
+        words.insert(0, words.pop(names_job[0]))
+        first = "jobid"
     if "=" not in words[0] or not ("jobid".startswith(first) and first.startswith("job")):
         return complain(
             "No valid entity in update command\n"
             'Input line must include "NodeName", "PartitionName", "Reservation", "JobId", or'
             ' "SlurmctldDebug"'
         )
+    if len(words) == 1:
+        return complain("No changes specified")
     changes = [(_known(word), word.partition("=")[2]) for word in words[1:]]
     jobs = ScontrolCall(["update", words[0].partition("=")[2]], {})
     return jobs.each_job(lambda job: _apply(job, changes))

@@ -6,6 +6,7 @@ import os
 import sys
 
 from course_lib.box.commands.queries.sacct_selection import AccountingSelection, ids
+from course_lib.box.commands.shared import advice
 from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.commands.shared.getopt import Syntax
 from course_lib.box.dispatch import upkeep
@@ -44,7 +45,7 @@ def run(arguments: list[str]) -> int:
     options = {name: value or "" for name, value in pairs}
     for name in ("json", "yaml", "completion", "env-vars", "federation"):
         if name in options:
-            raise Unsupported(f"--{name}")
+            raise Unsupported(f"--{name}", advice.of_option(name))
     if "helpformat" in options:
         _list_fields()
         return 0
@@ -87,11 +88,11 @@ def _fields(formats: list[str], options: dict[str, str]) -> list[tuple[str, int]
 
 
 def _scripts(options: dict[str, str]) -> int:
-    for job_id in ids(options.get("jobs", "")):
+    for named in ids(options.get("jobs", "")):
         with rows.snapshot() as db:
-            job = rows.job(db, job_id)
+            job = rows.job(db, named.word.job_id)
         if job is not None:
-            print(f"Batch Script for {job_id}\n" + "-" * 80)
+            print(f"Batch Script for {job.id}\n" + "-" * 80)
             sys.stdout.write(job.script.decode("utf-8", "surrogateescape"))
     return 0
 
@@ -106,7 +107,7 @@ def _print(
         if parsable:
             out.append(_joined([name for name, _ in fields], mark, "parsable" in options))
         else:
-            out.append("".join(_pad(name, width, cut="") + " " for name, width in fields))
+            out.append("".join(padded(name, width, cut="") + " " for name, width in fields))
             out.append("".join("-" * abs(width) + " " for _, width in fields))
     for line in lines:
         cells = [FIELDS[name](line) if name in FIELDS else "" for name, _ in fields]
@@ -114,7 +115,7 @@ def _print(
             out.append(_joined(cells, mark, "parsable" in options))
         else:
             pairs = zip(cells, fields, strict=True)
-            out.append("".join(_pad(cell, width) + " " for cell, (_, width) in pairs))
+            out.append("".join(padded(cell, width) + " " for cell, (_, width) in pairs))
     sys.stdout.write("".join(line + "\n" for line in out))
 
 
@@ -122,7 +123,7 @@ def _joined(cells: list[str], mark: str, ended: bool) -> str:
     return mark.join(cells) + (mark if ended else "")
 
 
-def _pad(text: str, width: int, cut: str = "+") -> str:
+def padded(text: str, width: int, cut: str = "+") -> str:
     """A text that is too long ends in `+`; a header is cut without."""
     size = abs(width)
     if not size:

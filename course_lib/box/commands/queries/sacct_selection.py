@@ -7,11 +7,11 @@ import sys
 import time
 
 from course_lib.box import hostlist, settings
-from course_lib.box.commands.shared import dates, job_filter
+from course_lib.box.commands.shared import dates, job_filter, job_words
 from course_lib.box.commands.shared.errors import Failure
 from course_lib.box.formats.job_view import JobView
 from course_lib.box.formats.sacct_fields import AccountingLine
-from course_lib.box.queue import rows
+from course_lib.box.queue import arrays, rows
 from course_lib.box.queue.records import Allocation, Job, StepRecord
 
 
@@ -35,7 +35,7 @@ class AccountingSelection:
 
     def passes(self, job: Job) -> bool:
         return (
-            (not self.ids or job.id in self.ids)
+            (not self.ids or bool(self._named(job)))
             and (not self.users or bool({job.user, str(job.uid)} & self.users))
             and (self.everyone or job.uid == os.getuid())
             and (not self.states or job.state in self.states)
@@ -45,6 +45,9 @@ class AccountingSelection:
             and (job.end_s == 0 or job.end_s >= self.start_s)
             and job.submit_s <= self.end_s
         )
+
+    def _named(self, job: Job) -> list[NamedJob]:
+        return [named for named in self.ids if named.word.means(job) and not named.is_waiting(job)]
 
     def lines(self) -> list[AccountingLine]:
         parts: dict[int, list[Allocation]] = {}
@@ -56,17 +59,17 @@ class AccountingSelection:
             for step in rows.steps(db):
                 steps.setdefault(step.job_id, []).append(step)
         box, lines = settings.load(), []
-        for job in jobs:
-            view = JobView(job, parts.get(job.id, []))
+        views = [JobView(job, parts.get(job.id, [])) for job in jobs]
+        for view in sorted(views, key=lambda view: view.in_order):
             if not self.nodes or self.nodes & {part.node for part in view.parts}:
-                lines += self._of_job(view, steps.get(job.id, []), box)
+                lines += self._of_job(view, steps.get(view.job.id, []), box)
         return lines
 
     def _of_job(
         self, view: JobView, steps: list[StepRecord], box: settings.Settings
     ) -> list[AccountingLine]:
         own = sorted(steps, key=lambda step: (step.step != "batch", step.start_s))
-        asked = self.ids.get(view.job.id, set())
+        asked = {named.step for named in self._named(view.job)} - {""}
         lines = [] if asked else [AccountingLine(view, None, own, box)]
         if self.with_steps:
             shown = [step for step in own if not asked or step.step in asked]
@@ -74,19 +77,31 @@ class AccountingSelection:
         return lines
 
 
-def ids(text: str) -> dict[int, set[str]]:
-    """Job -> steps asked for (none: all)."""
-    found: dict[int, set[str]] = {}
+class NamedJob:
+    """A job, a task of an array, or a step, of -j."""
+
+    def __init__(self, word: job_words.JobWord, step: str) -> None:
+        self.word = word
+        self.step = step
+
+    def is_waiting(self, job: Job) -> bool:
+        """A task that waits with others has no line of its own."""
+        return self.word.tasks is not None and bool(job.array_waiting)
+
+
+def ids(text: str) -> list[NamedJob]:
+    found = []
     for word in text.split(","):
         if not word:
             continue
-        job, dot, step = word.partition(".")
-        if not job.isdigit():
-            print(f"sacct: fatal: Bad job/step specified: {word}", file=sys.stderr)
+        job, _, step = word.partition(".")
+        number, array, task = job.partition("_")
+        if not arrays.is_number(number) or (array and not arrays.is_number(task)):
+            what = f"array element specified: {number}" if array else f"/step specified: {word}"
+            print(f"sacct: fatal: Bad job{' ' if array else ''}{what}", file=sys.stderr)
             raise Failure(code=1)
-        steps = found.setdefault(int(job), set())
-        if dot:
-            steps.add(step)
+        meant = job_words.JobWord(int(number), frozenset([int(task)]) if array else None)
+        found.append(NamedJob(meant, step))
     return found
 
 

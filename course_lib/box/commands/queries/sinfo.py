@@ -7,7 +7,7 @@ import sys
 import time
 
 from course_lib.box import hostlist, settings
-from course_lib.box.commands.shared import job_filter
+from course_lib.box.commands.shared import advice, job_filter
 from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.commands.shared.getopt import Syntax, from_environment
 from course_lib.box.dispatch import upkeep
@@ -46,7 +46,7 @@ def run(arguments: list[str]) -> int:
     options |= {name: value or "" for name, value in pairs}
     for name in ("json", "yaml", "clusters", "federation"):
         if name in options:
-            raise Unsupported(f"--{name}")
+            raise Unsupported(f"--{name}", advice.of_option(name))
     text = options.get("iterate", "0")
     if "iterate" in options and (not text.isdigit() or int(text) == 0):
         raise Failure(f"Error: invalid entry for --iterate={text}")

@@ -6,11 +6,13 @@ import os
 import sys
 import time
 
-from course_lib.box.commands.shared import job_filter
+from course_lib.box.commands.shared import advice, job_filter
 from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.commands.shared.getopt import Syntax, from_environment
 from course_lib.box.dispatch import upkeep
 from course_lib.box.formats import columns, squeue_fields, times
+from course_lib.box.queue import lost_state, rows, store
+from course_lib.box.queue.records import PENDING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def run(arguments: list[str]) -> int:
         raise Failure(f"Unrecognized option: {words[0]}")
     for name in ("json", "yaml", "clusters", "federation", "sibling"):
         if name in options:
-            raise Unsupported(f"--{name}")
+            raise Unsupported(f"--{name}", advice.of_option(name))
     if {"format", "long"} <= {name for name, _ in pairs}:
         raise Failure(
             "Options -o(--format) and -l(--long) are mutually exclusive."
@@ -68,6 +70,14 @@ def run(arguments: list[str]) -> int:
         print()
 
 
+def _tell_of_loss() -> None:
+    """An empty queue would say that all is well."""
+    with rows.snapshot() as db:
+        told = lost_state.loss_told(db)
+    if told:
+        store.tell(f"squeue: note: {told}.")
+
+
 def _interval(options: dict[str, str]) -> int:
     text = options.get("iterate", "")
     if "iterate" in options and (not text.isdigit() or int(text) == 0):
@@ -76,17 +86,25 @@ def _interval(options: dict[str, str]) -> int:
 
 
 def _show(options: dict[str, str]) -> int:
+    _tell_of_loss()
     choice = job_filter.of_squeue(options)
     steps = "steps" in options
     layout, fields = _layout(options)
-    views: list[JobView] | list[StepView] = choice.views()
+    jobs = choice.views()
+    if "start" in options:
+        jobs = [view for view in jobs if view.job.state == PENDING]
+    if not steps and ("start" in options or "starttime" in layout.keys()):  # noqa: SIM118
+        _estimate(jobs)
+    if "start" in options and not options.get("sort"):
+        jobs.sort(key=lambda view: view.estimated_start_s or view.job.begin_s or float("inf"))
+    views: list[JobView] | list[StepView] = _one_line_each(jobs, options)
     if choice.ids and len(choice.ids) == 1 and not choice.known:
         print("slurm_load_jobs error: Invalid job id specified", file=sys.stderr)
         return 1
     if steps:
         from course_lib.box.formats import squeue_step_fields
 
-        views = squeue_step_fields.views(choice.views(), options["steps"])
+        views = squeue_step_fields.views(jobs, options["steps"])
     if {"long", "iterate"} & options.keys() and "noheader" not in options:
         print(times.now_line())
     for name in layout.unknown:
@@ -97,6 +115,31 @@ def _show(options: dict[str, str]) -> int:
     if choice.bad_sort:
         raise Failure(f"Invalid sort specification: {choice.bad_sort}")
     return 0
+
+
+def _estimate(views: list[JobView]) -> None:
+    from course_lib.box import settings
+    from course_lib.box.queue import rows
+    from course_lib.box.scheduling import estimates
+
+    with rows.snapshot() as db:
+        starts = estimates.starts(db, settings.load())
+    for view in views:
+        view.estimated_start_s = starts.get(view.job.id, 0.0)
+
+
+def _one_line_each(views: list[JobView], options: dict[str, str]) -> list[JobView]:
+    """Tasks of an array that wait are one line, or with -r a line each."""
+    if not any(view.job.array_job_id for view in views):
+        return views
+    from course_lib.box.formats import array_views
+
+    apart = "array" in options or _is_set("SQUEUE_ARRAY")
+    return array_views.apart(views) if apart else array_views.together(views)
+
+
+def _is_set(variable: str) -> bool:
+    return variable in os.environ
 
 
 def _layout(options: dict[str, str]) -> tuple[columns.Columns, Fields]:
@@ -117,7 +160,7 @@ def _layout(options: dict[str, str]) -> tuple[columns.Columns, Fields]:
             fields = {**fields, **squeue_long_fields.FIELDS}
             for item in options["Format"].lower().split(","):
                 if (name := item.partition(":")[0]) in squeue_long_fields.REFUSED.split():
-                    raise Unsupported(f"the field {name} of squeue")
+                    raise Unsupported(f"the field {name} of squeue", advice.GENERAL)
         return columns.parse_long(options["Format"], fields), fields
     text = options.get("format")
     if text is None:

@@ -16,6 +16,5 @@ class Failure(Exception):
 class Unsupported(Failure):
     """Real Slurm does it, the box does not; it says so by name instead of doing half of it."""
 
-    def __init__(self, what: str, instead: str = "") -> None:
-        advice = f" {instead}" if instead else ""
-        super().__init__(f"the box does not do {what}; a real Slurm does.{advice}")
+    def __init__(self, what: str, instead: str) -> None:
+        super().__init__(f"the box does not do {what}; a real Slurm does. {instead}")

@@ -7,7 +7,9 @@ import sys
 import time
 
 from course_lib.box import hostlist, settings
+from course_lib.box.commands.shared import job_words
 from course_lib.box.commands.shared.errors import Failure
+from course_lib.box.commands.shared.job_words import JobWord
 from course_lib.box.formats.job_view import COMPACT, JobView
 from course_lib.box.queue import rows
 from course_lib.box.queue.records import PENDING, Allocation
@@ -41,7 +43,7 @@ class JobFilter:
     """Made from the options that squeue and scancel share. Empty sets let everything pass."""
 
     def __init__(self, options: dict[str, str]) -> None:
-        self.ids: set[int] = set()
+        self.ids: list[JobWord] = []
         self.states: set[str] = set(SHOWN_STATES)
         self.users: set[str] = set()
         self.names: set[str] = set()
@@ -67,8 +69,13 @@ class JobFilter:
         held: dict[int, list[Allocation]] = {}
         for job_id, part in parts:
             held.setdefault(job_id, []).append(part)
-        self.known = any(job.id in self.ids for job in jobs)
+        numbers = {word.job_id for word in self.ids}
+        self.known = any({job.id, job.array_job_id} & numbers for job in jobs)
+        if self.ids:
+            jobs = [job_words.narrowed(job, self.ids) for job in jobs]
         views = [JobView(job, held.get(job.id, []), now_s) for job in jobs]
+        if any(job.array_job_id for job in jobs):
+            views.sort(key=lambda view: view.in_order)
         for view in views:
             view.dependency = waits.get(view.job.id, "")
         return ordered([view for view in views if self.passes(view)], self.sort)
@@ -76,7 +83,7 @@ class JobFilter:
     def passes(self, view: JobView) -> bool:
         job = view.job
         return (
-            (not self.ids or job.id in self.ids)
+            (not self.ids or any(word.means(job) for word in self.ids))
             and (not self.states or view.state in self.states)
             and (not self.users or bool({job.user, str(job.uid)} & self.users))
             and (not self.names or job.name in self.names)
@@ -91,7 +98,7 @@ class JobFilter:
 def ordered(views: list[JobView], sort: str) -> list[JobView]:
     """By the letters of squeue's -o, the last one first, as each sort keeps the one before."""
     keys = {
-        "i": lambda v: v.job.id,
+        "i": lambda v: v.in_order,
         "P": lambda v: v.job.partition,
         "t": lambda v: ORDER.index(v.state),
         "T": lambda v: ORDER.index(v.state),
@@ -157,12 +164,13 @@ def words(text: str) -> set[str]:
     return {word for word in text.split(",") if word}
 
 
-def ids(text: str) -> set[int]:
-    found = set()
-    for word in words(text):
-        if not word.isdigit():
+def ids(text: str) -> list[JobWord]:
+    found = []
+    for word in job_words.split(text):
+        meant = job_words.read(word)
+        if meant is None:
             raise Failure(f"Invalid job id: {word}")
-        found.add(int(word))
+        found.append(meant)
     return found
 
 

@@ -48,10 +48,7 @@ def mail_events(text: str) -> str:
 
 def number(text: str, option: str, least: int = 1) -> int:
     """A whole number; 0 is refused where Slurm refuses it."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = least - 1
+    value = int(text) if text.strip().lstrip("+-").isdecimal() else least - 1
     if value < least or value >= 2**31:
         raise Failure(f'Invalid numeric value "{text}" for --{option}.')
     return value

@@ -5,10 +5,14 @@ from __future__ import annotations
 from course_lib.box import settings
 from course_lib.box.commands.shared.errors import Failure
 from course_lib.box.queue.records import Job
-from course_lib.box.scheduling import dependency, job_placement
+from course_lib.box.scheduling import dependency, ever, job_placement
 from course_lib.box.settings import UNLIMITED
 
 NOT_AVAILABLE = "Requested node configuration is not available"
+WITHOUT_PLACES = (
+    "With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option"
+)
+INVALID_DEVICES = "Invalid generic resource (gres) specification"
 
 
 class Refused(Exception):
@@ -29,26 +33,55 @@ def check_client(job: Job) -> None:
     if job.nodes_given and job.want_nodes and len(job.want_nodes.split(",")) > job.nodes_max:
         named = len(job.want_nodes.split(","))
         raise Failure(f"invalid number of nodes (-N {named}-{job.nodes_max})")
-    invalid = "Invalid generic resource (gres) specification"
-    if job.gpus_per_task and not (job.gpus or job.tasks_given):
-        raise Failure(
-            "Failed to validate job spec. --gpus-per-task used without either --gpus or"
-            " -n/--ntasks is not allowed.",
-            invalid,
-        )
+    if "arbitrary" in job.distribution.partition(":")[0] and not job.want_nodes:
+        raise Failure(WITHOUT_PLACES)
+    for why in (_wrong_per_node(job), _wrong_per_task(job)):
+        if why:
+            raise Failure(why, INVALID_DEVICES)
+    names = [piece.removeprefix("gres:").split(":")[0] for piece in job.gres.split(",") if piece]
+    if not {*names} <= {"gpu", "none"}:
+        raise Failure(INVALID_DEVICES)
+
+
+def _wrong_per_node(job: Job) -> str:
+    """What is wrong with the devices of all nodes and of one; Slurm's order and words."""
     total, per_node, _ = job_placement.devices_wanted(job)
-    if total and per_node and job.nodes_given:
-        needed = -(-total // per_node)
+    if not total:
+        return ""
+    if total < per_node:
+        return "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket"
+    if per_node and total % per_node:
+        return "Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node"
+    if per_node and job.nodes_given:
+        needed = total // per_node
         if not job.nodes_min <= needed <= job.nodes_max:
-            raise Failure(
+            return (
                 "Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node"
                 f" required nodes ({needed}) doesn't fall between min_nodes ({job.nodes_min})"
-                f" and max_nodes ({job.nodes_max}) boundaries.",
-                invalid,
+                f" and max_nodes ({job.nodes_max}) boundaries."
             )
-    names = [piece.removeprefix("gres:").split(":")[0] for piece in job.gres.split(",") if piece]
-    if any(name != "gpu" for name in names):
-        raise Failure(invalid)
+    if total < job.nodes_min and job.nodes_given:
+        return "Failed to validate job spec, --gpus < -N"
+    return ""
+
+
+def _wrong_per_task(job: Job) -> str:
+    total, _, per_task = job_placement.devices_wanted(job)
+    if job.gpus_per_task and not (job.gpus or job.tasks_given or job.tasks_per_node):
+        return (
+            "Failed to validate job spec. --gpus-per-task used without either --gpus or"
+            " -n/--ntasks is not allowed."
+        )
+    if not total or not per_task:
+        return ""
+    if total % per_task:
+        return "Failed to validate job spec, --gpus not multiple of --gpus-per-task"
+    if job.tasks_given and job.tasks != total // per_task:
+        return (
+            "Failed to validate job spec. Based on --gpus and --gpus-per-task number of"
+            " requested tasks differ from -n/--ntasks."
+        )
+    return ""
 
 
 def check_names(job: Job, box: settings.Settings) -> None:
@@ -70,6 +103,8 @@ def check_names(job: Job, box: settings.Settings) -> None:
                 raise Refused("Invalid feature specification")
     if job.reservation and box.reservations != "any":
         raise Refused("Requested reservation is invalid")
+    if not all(map(job_placement.is_count, (job.gpus, job.gpus_per_node, job.gpus_per_task))):
+        raise Refused("Invalid Trackable RESource (TRES) specification")
     if job.licenses:
         raise Refused("Invalid license specification")
     try:
@@ -86,7 +121,9 @@ def check_limits(job: Job, box: settings.Settings) -> None:
         raise Refused("Requested time limit is invalid (missing or exceeds some limit)")
     if job.time_limit_min != UNLIMITED and job.time_least_min > job.time_limit_min:
         raise Refused("Invalid time-min specification (exceeds job's time or other limits)")
-    if job.nodes_min > box.nodes or (job.nodes_min < 1 and not job.hold):
+    total, per_node, _ = job_placement.devices_wanted(job)
+    least = max(job.nodes_min, total // per_node if total and per_node else 0)
+    if least > box.nodes or (job.nodes_min < 1 and not job.hold):
         raise Refused("Node count specification invalid")
     if job.tasks * max(job.cpus_per_task, 1) > box.nodes * box.cpus_per_node and not job.overcommit:
         raise Refused("More processors requested than permitted")
@@ -94,23 +131,16 @@ def check_limits(job: Job, box: settings.Settings) -> None:
 
 def check_fit(job: Job, box: settings.Settings) -> int:
     """Number of nodes it would get on the empty box; a held job is not asked this."""
-    cpus = max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1)
-    if max(cpus, job.cpus_min) > box.cpus_per_node:
-        raise Refused(NOT_AVAILABLE, "CPU count per node can not be satisfied")
-    if int(job.memory or 0) > box.memory_per_node_mib:
-        raise Refused(NOT_AVAILABLE, "Memory specification can not be satisfied")
-    for text in (job.gpus, job.gpus_per_node, job.gpus_per_task, job.gres.removeprefix("gpu:")):
-        kind = text.removeprefix("gpu").rpartition(":")[0] if text[-1:].isdigit() else text
-        if kind not in ("", "gpu", box.device_type):
-            raise Refused(NOT_AVAILABLE)
-    parts = job_placement.place(job, job_placement.empty_nodes(box))
-    if parts is None:
-        raise Refused(NOT_AVAILABLE)
-    return len(parts)
+    try:
+        return len(ever.on_empty_box(job, box))
+    except ever.NeverFits as never:
+        raise Refused(NOT_AVAILABLE, str(never)) from None
 
 
-def check_controller(job: Job, box: settings.Settings) -> int:
-    """Everything the controller looks at; number of nodes that the job shows while it waits."""
+def check_controller(job: Job, box: settings.Settings, test_only: bool = False) -> int:
+    """Everything the controller looks at; number of nodes that the job shows while it waits.
+
+    Whether a held job fits is asked when it is released, and by --test-only."""
     check_names(job, box)
     check_limits(job, box)
     cpus = max(job.cpus_per_task, 1)
@@ -119,4 +149,4 @@ def check_controller(job: Job, box: settings.Settings) -> int:
     least = job.nodes_min
     if not job.nodes_given:
         least = min(max(least, by_cpus, by_tasks), box.nodes)
-    return least if job.hold else max(least, check_fit(job, box))
+    return least if job.hold and not test_only else max(least, check_fit(job, box))

@@ -24,6 +24,13 @@ Fields = dict[str, object]
 RLIMITS = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
 
 
+VERBS = {
+    "salloc": "Job submit/allocate failed",
+    "sbatch": "Batch job submission failed",
+    "srun": "Unable to allocate resources",
+}
+
+
 def complete(fields: Fields, gathered: Gathered) -> Fields:
     """All fields of a job that this box takes; a job that can never run is refused."""
     box = settings.load()
@@ -33,7 +40,7 @@ def complete(fields: Fields, gathered: Gathered) -> Fields:
     job = Job(id=0, **full)
     refusal.check_client(job)
     try:
-        nodes = refusal.check_controller(job, box)
+        nodes = refusal.check_controller(job, box, "test-only" in gathered.given)
     except refusal.Refused as refused:
         raise _worded(refused, gathered) from None
     full["partition"] = job.partition.split(",")[0]
@@ -45,8 +52,7 @@ def _worded(refused: refusal.Refused, gathered: Gathered) -> Failure:
     if "test-only" in gathered.given:
         print(f"allocation failure: {refused.why}", file=sys.stderr)
         return Failure()
-    batch = gathered.command == "sbatch"
-    verb = "Batch job submission failed" if batch else "Unable to allocate resources"
+    verb = VERBS[gathered.command]
     remark = [refused.remark] if refused.remark else []
     return Failure(*remark, f"{verb}: {refused.why}")
 
@@ -121,6 +127,8 @@ def _settle_counts(full: Fields, command: str) -> None:
     if not given and total and (per_task or asked.tasks_per_gpu):
         tasks, given = total // per_task if per_task else total * asked.tasks_per_gpu, 1
     low, high = asked.nodes_min, asked.nodes_max
+    if not given and asked.gpus_per_task and asked.nodes_given and low == high:
+        tasks, given = low * max(asked.tasks_per_node, 1), 1
     if not asked.nodes_given:
         low, high = max(named, 1), 0
     elif given and tasks < low:
@@ -142,7 +150,7 @@ def test_only(fields: Fields, command: str) -> int:
     box = settings.load()
     job = Job(id=0, **fields)
     with rows.transaction() as db:
-        from course_lib.box.queue.state import take_number
+        from course_lib.box.queue.pending_jobs import take_number
 
         number = take_number(db)
         parts = job_placement.place(job, first_come.free_nodes(db, box))

@@ -42,6 +42,7 @@ def _added(given: dict[str, str]) -> Variables:
         "SLURM_EXPORT_ENV": "" if "export" not in given else choice,
         "SLURM_GET_USER_ENV": "" if "ALL" in choice.upper().split(",") else "1",
         "SLURM_CPUS_PER_GPU": given.get("cpus-per-gpu", ""),
+        "SLURM_GPU_BIND": given.get("gpu-bind", ""),
         "SLURM_HINT": given.get("hint", ""),
         "SLURM_THREADS_PER_CORE": given.get("threads-per-core", ""),
     }

@@ -66,6 +66,16 @@ def _hosts(field: str) -> Callable[[str, Fields], None]:
     return put
 
 
+def _array(value: str, fields: Fields) -> None:
+    from course_lib.box.queue import arrays
+
+    try:
+        tasks, most = arrays.parse(value)
+    except arrays.ArrayError:
+        raise Failure("Batch job submission failed: Invalid job array specification") from None
+    fields |= {"array_asked": value.strip("[] "), "array_waiting": tasks, "array_most": most}
+
+
 def _exclusive(value: str, fields: Fields) -> None:
     if value not in ("", "user", "mcs"):
         raise read.invalid("exclusive")
@@ -141,12 +151,22 @@ def _hint(value: str, fields: Fields) -> None:
         raise Failure(f'unrecognized --hint argument "{value}", see --hint=help')
 
 
+def _gpu_bind(value: str, fields: Fields) -> None:
+    from course_lib.box.scheduling import device_binding
+
+    try:
+        device_binding.check(value)
+    except device_binding.InvalidBinding as error:
+        raise Failure(*error.args, code=read.BAD_OPTION_CODE) from None
+
+
 def _kill_on_invalid(value: str, fields: Fields) -> None:
     fields["kill_on_invalid_dependency"] = read.yes_or_no(value, "kill-on-invalid-dep")
 
 
 SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "account": _text("account"),
+    "array": _array,
     "begin": _begin,
     "chdir": _bytes("work_dir"),
     "comment": _text("comment"),
@@ -161,6 +181,7 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "gpus": _text("gpus"),
     "gpus-per-node": _text("gpus_per_node"),
     "gpus-per-task": _text("gpus_per_task"),
+    "gpu-bind": _gpu_bind,
     "gres": _text("gres"),
     "hint": _hint,
     "hold": _flag("hold", "user"),

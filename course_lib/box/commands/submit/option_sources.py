@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from course_lib.box.commands.shared import advice
 from course_lib.box.commands.shared.errors import Unsupported
 from course_lib.box.commands.shared.getopt import NONE, Syntax
 from course_lib.box.commands.submit.job_fields import SETTERS, Fields
@@ -38,14 +39,19 @@ class Gathered:
 
     def _apply_one(self, option: Option, value: str, source: str) -> None:
         name = option.name
+        if option.fate == "no" and source == "environment":
+            self.say_left_aside(name, value)
+            return
         if option.fate == "no":
-            raise Unsupported(f"--{name}")
+            raise Unsupported(f"--{name}", advice.of_option(name))
         silent = value in HARMLESS and name not in WORDS_OF_SLURM
         if option.fate == "note" and name not in self.notes and not silent:
             self.notes.append(name)
         count = int(self.given.get("verbose", "0")) + 1
         self.given[name] = str(count) if name in ("verbose", "quiet") else value
         self.sources[name] = source
+        if name == "threads-per-core" and self.command == "srun" and "cpu-bind" not in self.notes:
+            self.notes.append("cpu-bind")  # which Slurm takes it for
         if name in SETTERS:
             SETTERS[name](value, self.fields)
 
@@ -60,6 +66,12 @@ class Gathered:
             if self.syntax.kind[option.name] == NONE and not _is_on(value):
                 continue
             self._apply_one(option, value, "environment")
+
+    def say_left_aside(self, name: str, value: str, why: str = "") -> None:
+        """A variable of a profile that is made for another cluster must not stop every job here."""
+        variable = self.prefix + self.options[name].variable
+        reason = why or f"the box does not do --{name}"
+        print(f"{self.command}: note: {variable}={value} is left aside: {reason}", file=sys.stderr)
 
     def say_notes(self) -> None:
         for name in self.notes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from course_lib.box.commands.shared import advice
 from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.commands.submit import admission, batch_script, environment
 from course_lib.box.commands.submit.option_sources import Gathered
@@ -24,7 +25,7 @@ def run(arguments: list[str]) -> int:
         print(helptext.of("sbatch", USAGE))
         return 0
     if ":" in words[:1]:
-        raise Unsupported("several components of one job (:)")
+        raise Unsupported("several components of one job (:)", advice.SEVERAL_PARTS)
     if "wrap" in names and words:
         raise Failure("Script arguments not permitted with --wrap option")
     text, path = _read_script(dict(pairs).get("wrap"), words)
@@ -32,7 +33,7 @@ def run(arguments: list[str]) -> int:
     for line in batch_script.directives(text, path or "sbatch"):
         found, rest = gathered.syntax.parse(line)
         if rest and rest[0] in ("hetjob", "packjob"):
-            raise Unsupported(rest[0])
+            raise Unsupported(rest[0], advice.SEVERAL_PARTS)
         if rest:
             raise Failure(f"Invalid directive found in batch script: {rest[0]}", code=255)
         gathered.apply(found, "script")
@@ -83,7 +84,7 @@ def _submit(gathered: Gathered, text: bytes, path: str, words: list[str]) -> int
         return admission.test_only(job, "sbatch")
     job_id = state.submit(job)
     os.closerange(3, 1024)  # a lock or pipe of the caller must not live on in what starts now
-    passes.run_pass()
+    passes.begin_new_job()
     if "parsable" in given:
         print(job_id)
     elif "quiet" not in given:

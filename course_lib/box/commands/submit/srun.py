@@ -6,8 +6,10 @@ import os
 import sys
 import time
 
+from course_lib.box.commands.shared import advice, refusal
 from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.commands.submit import admission, srun_options
+from course_lib.box.commands.submit.job_fields import Fields
 from course_lib.box.commands.submit.option_sources import Gathered
 from course_lib.box.dispatch import passes, upkeep
 from course_lib.box.queue import state, store
@@ -25,20 +27,29 @@ def run(arguments: list[str]) -> int:
         print("MPI plugin types are...\n\tnone")
         return 0
     if ":" in command:
-        raise Unsupported("several components of one step (:)")
+        raise Unsupported("several components of one step (:)", advice.SEVERAL_STEPS)
     if not command:
         return _fatal("No command given to execute.")
     gathered.say_notes()
     options = srun_options.build(gathered, command, " ".join(["srun", *arguments]))
     if options.distribution.startswith("arbitrary"):
         if not options.nodelist:
-            raise Failure("invalid number of tasks (-n 0)")
-        raise Unsupported("--distribution=arbitrary")
+            raise Failure(_without_places(options))
+        raise Unsupported("--distribution=arbitrary", "Use block, cyclic or plane.")
     if options.jobid is not None and "test-only" not in gathered.given:
         return _in_job(options, options.jobid)
     if options.relative is not None:
         return _fatal("--relative option invalid for job allocation request")
     return _in_own_job(options, gathered)
+
+
+def _without_places(options: srun_options.SrunOptions) -> str:
+    """What is wrong with --distribution=arbitrary where no nodes are named."""
+    if not options.tasks_given_here:
+        return "invalid number of tasks (-n 0)"
+    if options.jobid is not None:
+        return f"You asked for {options.ntasks} tasks but hostlist specified 0 nodes"
+    return refusal.WITHOUT_PLACES
 
 
 def _fatal(text: str) -> int:
@@ -77,14 +88,37 @@ def _in_own_job(options: srun_options.SrunOptions, gathered: Gathered) -> int:
         "command": os.fsencode(options.command[0]),
         "environment": environment.environment({}),
     }
+    _name_fewer_nodes(fields)
     job = admission.complete(fields, gathered)
     if "test-only" in gathered.given:
         return admission.test_only(job, "srun")
     job_id = state.submit(job)
-    passes.run_pass()
+    passes.begin_new_job()
     if not _wait_for_nodes(job_id, options):
         return 1
     return int(node_srun.run(options.with_submission(), job_id))
+
+
+def _name_fewer_nodes(fields: Fields) -> None:
+    """Of the nodes that -w names, those for which -N or -n leave room."""
+    names = str(fields.get("want_nodes", "")).split(",")
+    most, tasks = int(str(fields.get("nodes_max", 0))), int(str(fields.get("tasks", 0)))
+    if len(names) > most > 0:
+        print(
+            "srun: error: Required nodelist includes more nodes than permitted by max-node count"
+            f" ({len(names)} > {most}). Eliminating nodes from the nodelist.",
+            file=sys.stderr,
+        )
+        names = names[:most]
+    elif len(names) > tasks > 0:
+        print(
+            f"srun: Warning: can't run {tasks} processes on {len(names)} nodes,"
+            f" setting nnodes to {tasks}",
+            file=sys.stderr,
+        )
+        names = names[:tasks]
+    if len(names) > 0 and names[0]:
+        fields["want_nodes"] = ",".join(names)
 
 
 def _wait_for_nodes(job_id: int, options: srun_options.SrunOptions) -> bool:
@@ -99,14 +133,14 @@ def _wait_for_nodes(job_id: int, options: srun_options.SrunOptions) -> bool:
                 break
             waited_s = time.time() - begun_s
             if options.immediate_s is not None and waited_s >= max(options.immediate_s, 0.1):
-                state.mark_cancelled(job_id, os.getuid())
+                state.mark_unplaced(job_id)
                 raise Failure("Unable to allocate resources: Requested nodes are busy")
             if not told and waited_s > QUEUED_AFTER_S and options.immediate_s is None:
                 _tell_queued(job, options)
                 told = True
             time.sleep(WAITS_S[min(turn, len(WAITS_S) - 1)])
             if turn % 10 == 9:
-                upkeep.bring_up_to_date()
+                upkeep.try_to_bring_up_to_date()
     except KeyboardInterrupt:
         state.mark_cancelled(job_id, os.getuid())
         job = state.read_job(job_id)

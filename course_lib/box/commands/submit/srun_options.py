@@ -41,6 +41,7 @@ class SrunOptions(Record):
     nodes_max: int | None = None
     nodes_given_here: bool = False
     """On the command line, not through a variable of the job."""
+    tasks_given_here: bool = False
     ntasks: int | None = None
     ntasks_per_node: int | None = None
     cpus_per_task: int | None = None
@@ -70,6 +71,7 @@ class SrunOptions(Record):
     gpus_per_node: str = ""
     gpus_per_task: str = ""
     gres: str = ""
+    tasks_per_gpu: int | None = None
     memory: str = ""
     memory_per_cpu: str = ""
     memory_per_gpu: str = ""
@@ -80,6 +82,7 @@ class SrunOptions(Record):
     propagate: str | None = None
     immediate_s: int | None = None
     preserve_env: bool = False
+    pty: bool = False
     quiet: int = 0
     verbose: int = 0
 
@@ -100,6 +103,7 @@ def gather(arguments: list[str]) -> tuple[Gathered, list[str]]:
     inside = "SLURM_JOB_ID" in os.environ
     gathered.apply_environment(skip=ONLY_OUTSIDE if inside else ("cpus-per-task",))
     _apply_special(gathered)
+    _apply_plane(gathered)
     names = [name for name, _ in pairs]
     preserved = {"nodes", "ntasks"} if "preserve-env" in names else set()
     kept = [
@@ -121,16 +125,32 @@ def _apply_special(gathered: Gathered) -> None:
                 gathered.apply([(option, value)], "environment")
 
 
+def _apply_plane(gathered: Gathered) -> None:
+    """A job tells its steps the size of a plane apart from the word."""
+    size = os.environ.get("SLURM_DIST_PLANESIZE", "")
+    if size and gathered.given.get("distribution") == "plane":
+        gathered.apply([("distribution", f"plane={size}")], "environment")
+
+
 def build(gathered: Gathered, command: list[str], submit_line: str) -> SrunOptions:
     mpi = gathered.given.get("mpi", "")
     if mpi not in ("", "none"):
-        raise Unsupported(f"--mpi={mpi}", "torch.distributed needs none.")
+        if gathered.sources["mpi"] != "environment":
+            raise Unsupported(f"--mpi={mpi}", "Leave it out: torch.distributed needs none.")
+        gathered.say_left_aside("mpi", mpi, "the box has no MPI, and torch.distributed needs none")
+        gathered.given["mpi"] = ""
     _check_binding(gathered.given.get("cpu-bind", ""))
+    if gathered.given.get("gpus-per-task") and gathered.given.get("ntasks-per-gpu"):
+        by_variable = gathered.sources["gpus-per-task"] == "environment"
+        one = "SLURM_GPUS_PER_TASK" if by_variable else "--gpus-per-task"
+        others = "--ntasks-per-gpu and SLURM_NTASKS_PER_GPU"
+        raise Failure(f"{one} is mutually exclusive with {others}", fatal=True)
     return SrunOptions(
         command=command,
         submit_line=submit_line,
         environment=dict(os.environb),
         nodes_given_here=gathered.sources.get("nodes") == "command line",
+        tasks_given_here=gathered.sources.get("ntasks") == "command line",
         **_read_as_for_a_job(gathered.fields),
         **_numbers(gathered.given),
         **_switches(gathered.given),
@@ -146,6 +166,7 @@ def _read_as_for_a_job(fields: Fields) -> Fields:
         "ntasks_per_node": "tasks_per_node",
         "cpus_per_task": "cpus_per_task",
         "threads_per_core": "threads_per_core",
+        "tasks_per_gpu": "tasks_per_gpu",
         "time_min": "time_limit_min",
     }
     texts = {
@@ -195,7 +216,7 @@ BINDINGS = (
     *("none", "no", "yes", "rank", "rank_ldom", "map_cpu", "mask_cpu", "map_ldom", "mask_ldom"),
     *("sockets", "cores", "threads", "ldoms", "boards", "quiet", "q", "verbose", "v", "help"),
 )
-SWITCHES = ("label", "unbuffered", "exclusive", "overlap", "overcommit", "preserve_env")
+SWITCHES = ("label", "unbuffered", "exclusive", "overlap", "overcommit", "preserve_env", "pty")
 TEXTS = (
     *("distribution", "output", "error", "input", "chdir", "export", "job_name", "signal"),
     *("mpi", "gpus", "gpus_per_node", "gpus_per_task", "gres", "gpu_bind", "cpu_bind"),
