@@ -25,8 +25,15 @@ from collections.abc import Callable
 
 import code_on_path  # noqa: F401
 import torch
-from engine_steps import MICRO_BATCH, MICRO_BATCHES, Times, flags_of, plain_step, program_step
 from plain_gpt import Shape
+from timed_steps.ours_and_plain import (
+    MICRO_BATCH,
+    MICRO_BATCHES,
+    Times,
+    flags_of,
+    plain_step,
+    program_step,
+)
 from worlds import Worlds
 
 SIZES = {

@@ -15,6 +15,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import code_on_path  # noqa: F401
 import torch
@@ -29,6 +30,8 @@ PEAK_TFLOPS = {
 GPT2 = Shape(layers=12, hidden=768, heads=12, length=1024, vocabulary=50304)
 TINY = Shape(layers=2, hidden=64, heads=4, length=64, vocabulary=512)
 MICRO_BATCHES = 4
+Made = dict[str, tuple[Callable[[], object], float]]
+"""By name: one step, and the peak memory in GiB."""
 
 
 def program(shape: Shape, micro_batch: int, compiled: bool, more: str) -> Callable[[], object]:
@@ -102,9 +105,7 @@ def peak_gib(make: Callable[[], Callable[[], object]]) -> tuple[Callable[[], obj
     return step, peak / 2**30
 
 
-def make_both(
-    args: argparse.Namespace, shape: Shape, compiled: bool, device: torch.device
-) -> dict[str, tuple[Callable[[], object], float]]:
+def make_both(args: argparse.Namespace, shape: Shape, compiled: bool, device: torch.device) -> Made:
     makers = {
         "plain": lambda: plain(shape, args.micro_batch, compiled, device),
         "program": lambda: program(shape, args.micro_batch, compiled, args.more),
@@ -135,28 +136,52 @@ def main() -> None:
     shape, compiled = TINY if args.tiny else GPT2, not args.no_compile
     device = torch.device(args.device)
     made = make_both(args, shape, compiled, device)
-    times: dict[str, list[float]] = {name: [] for name in made}
-    for _ in range(args.rounds):
-        for name, (step, _) in made.items():
-            times[name].append(seconds_of(step, 5))
-    report(shape, args.micro_batch * MICRO_BATCHES * shape.length, times, made)
+    times = in_turns(made, args.rounds)
+    tokens = args.micro_batch * MICRO_BATCHES * shape.length
+    print(f"{device_name()}: {shape}, {tokens} tokens per step")
+    for row in rows(shape, tokens, times, made):
+        print(f"{row['name']:8} {line(row)}")
     dist.destroy_process_group()
 
 
-def report(shape: Shape, tokens: int, times: dict[str, list[float]], made: dict) -> None:
+def in_turns(made: Made, rounds: int) -> dict[str, list[float]]:
+    """Seconds per step of each, round by round."""
+    times: dict[str, list[float]] = {name: [] for name in made}
+    for _ in range(rounds):
+        for name, (step, _) in made.items():
+            times[name].append(seconds_of(step, 5))
+    return times
+
+
+def device_name() -> str:
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+
+
+def rows(
+    shape: Shape, tokens: int, times: dict[str, list[float]], made: Made
+) -> list[dict[str, Any]]:
     per_layer = 12 * shape.hidden**2 + 2 * shape.hidden * shape.length
     flops = 6 * tokens * (shape.layers * per_layer + shape.vocabulary * shape.hidden)
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
-    peak = next((value for name, value in PEAK_TFLOPS.items() if name in device), None)
-    base = statistics.median(times["plain"])
-    print(f"{device}: {shape}, {tokens} tokens per step")
-    for name, rows in times.items():
-        seconds = statistics.median(rows)
-        mfu = f"{100 * flops / seconds / peak / 1e12:.1f} %" if peak else "unknown peak"
-        print(
-            f"{name:8} {tokens / seconds:10.0f} tokens/s  MFU {mfu}  peak {made[name][1]:.2f} GiB"
-            f"  {base / seconds:.2f} × plain"
-        )
+    peak = next((value for name, value in PEAK_TFLOPS.items() if name in device_name()), None)
+    seconds = {name: statistics.median(each) for name, each in times.items()}
+    return [
+        {
+            "name": name,
+            "tokens_per_s": tokens / took_s,
+            "mfu_percent": 100 * flops / took_s / peak / 1e12 if peak else None,
+            "peak_gib": made[name][1],
+            "of_plain": seconds["plain"] / took_s,
+        }
+        for name, took_s in seconds.items()
+    ]
+
+
+def line(row: dict[str, Any]) -> str:
+    mfu = f"{row['mfu_percent']:.1f} %" if row["mfu_percent"] else "unknown peak"
+    return (
+        f"{row['tokens_per_s']:10.0f} tokens/s  MFU {mfu}  peak {row['peak_gib']:.2f} GiB"
+        f"  {row['of_plain']:.2f} × plain"
+    )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import torch
 
 def make_training() -> Any:
     from engine import SIZES
-    from engine_steps import flags_of
+    from timed_steps.ours_and_plain import flags_of
 
     from flags.arguments import parse_arguments
     from parallel.layout import make_layout

@@ -30,6 +30,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
+from flags.parser import FlagParser
+from flags.ranges import COUNT, SIZE, OneOf, Whole
 from observing.reporting import say
 from process.device import start
 from process.failing import run_and_exit
@@ -141,20 +143,19 @@ def tell_world(args: argparse.Namespace, model: nn.Module) -> None:
     tell(f" > number of parameters on (tensor, pipeline) model parallel rank (0, 0): {count}")
 
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sync", choices=("last", "every", "backward", "never"), default="last")
-    parser.add_argument("--micro-batches", type=int, default=4)
-    parser.add_argument("--micro-batch-size", type=int, default=8)
-    parser.add_argument("--width", type=int, default=768, help="of the perceptron")
-    parser.add_argument("--train-iters", type=int, default=6)
-    parser.add_argument("--distributed-backend", default="nccl")
-    parser.add_argument("--distributed-timeout-minutes", type=int, default=10)
-    return parser.parse_args(argv)
+FLAGS = [
+    ("--sync", OneOf(("last", "every", "backward", "never")), "last", "where DDP averages"),
+    ("--micro-batches", COUNT, 4, "backward passes of a step"),
+    ("--micro-batch-size", COUNT, 8, "samples of each"),
+    ("--width", SIZE, 768, "of the perceptron"),
+    ("--train-iters", COUNT, 6, "steps"),
+    ("--distributed-backend", OneOf(("nccl", "gloo")), "nccl", "gloo where there is no GPU"),
+    ("--distributed-timeout-minutes", Whole(1, 100_000), 10, "for a lost rank"),
+]
 
 
 def main(argv: list[str] | None = None) -> int:
-    train(parse(argv))
+    train(FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv))
     return 0
 
 

@@ -23,35 +23,39 @@ import torch.distributed as dist
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
+from flags.parser import FlagParser
+from flags.ranges import COUNT, OneOf, Real, Whole
 from links.collectives import ALGORITHMS, GROUPS, NODE_OF
 from links.links_report import print_sweep
 from links.measurements import Row, exactly, sweep
 from process.device import environment_of_rank, start
+from process.errors import ArgumentsError
 from process.failing import run_and_exit
 
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--min-bytes", type=int, default=1 << 10)
-    parser.add_argument("--max-bytes", type=int, default=64 << 20)
-    parser.add_argument("--bytes", type=int, help="time all-reduces of this size, nothing else")
-    parser.add_argument("--repeat", type=int, default=10, help="how often each message is sent")
-    parser.add_argument("--longest-s", type=float, default=0.03, help="no larger size after this")
-    parser.add_argument(
+SIZE_BYTES = Whole(1, 2**40)
+FLAGS = [
+    ("--min-bytes", SIZE_BYTES, 1 << 10, "size of the first messages"),
+    ("--max-bytes", SIZE_BYTES, 64 << 20, "size of the last ones"),
+    ("--bytes", SIZE_BYTES, None, "time all-reduces of this size, nothing else"),
+    ("--repeat", COUNT, 10, "how often each message is sent"),
+    ("--longest-s", Real(above=0, most=1e6), 0.03, "no larger size after this"),
+    (
         "--algorithm",
-        choices=sorted(ALGORITHMS),
-        default="ring",
-        help="ring and hierarchical stand in links/collectives.py; library is the backend's own",
-    )
-    parser.add_argument("--distributed-backend", choices=["gloo", "nccl"], default=None)
-    parser.add_argument("--distributed-timeout-minutes", type=float, default=10)
-    args = parser.parse_args()
-    for name in ("min_bytes", "max_bytes", "bytes", "repeat"):
-        value = getattr(args, name)
-        if value is not None and value < 1:
-            parser.error(f"--{name.replace('_', '-')} {value} is too small; use 1 or more")
+        OneOf(tuple(sorted(ALGORITHMS))),
+        "ring",
+        "ring and hierarchical stand in links/collectives.py; library is the backend's own",
+    ),
+    ("--distributed-backend", OneOf(("gloo", "nccl")), None, "default: nccl where there is a GPU"),
+    ("--distributed-timeout-minutes", Real(above=0, most=1e5), 10.0, "for a lost rank"),
+]
+
+
+def arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    args = FlagParser(__doc__.split("\n")[0], {"flags": FLAGS}).parse_all(argv)
     if args.max_bytes < args.min_bytes:
-        parser.error(f"--max-bytes {args.max_bytes} is less than --min-bytes {args.min_bytes}")
+        raise ArgumentsError(
+            [f"--max-bytes {args.max_bytes} is less than --min-bytes {args.min_bytes}"]
+        )
     args.distributed_backend = args.distributed_backend or (
         "nccl" if torch.cuda.is_available() else "gloo"
     )

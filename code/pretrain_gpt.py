@@ -34,6 +34,7 @@ from observing.memory_trace import MemoryRecorder
 from observing.profiling import Profiler
 from observing.reporting import Report
 from parallel.data_parallel import Replicated
+from parallel.dropout import Dropout
 from parallel.fully_sharded import FullySharded
 from parallel.layout import Grid, Layout, make_layout
 from parallel.layout_checks import chunks_per_rank, describe, grid_from, micro_batches
@@ -97,7 +98,8 @@ def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Tra
     )
     rows = stages[0].positions.numel() * args.micro_batch_size
     like = torch.empty(rows, args.hidden_size, dtype=dtype_of(args), device=device)
-    pipeline = Pipeline(layout, stages, steps, like, holder.last_backward)
+    dropout = Dropout(args, layout)
+    pipeline = Pipeline(layout, stages, steps, like, holder.last_backward, dropout)
     loaders = make_loaders(args, layout, device)
     optimizer = Optimizer(holder, args)
     checkpoints = Checkpoints(optimizer, places, args)
@@ -126,7 +128,12 @@ def share_over_data(
     wide = torch.float64 if args.fp64 else torch.float32
     gradient_type = wide if args.accumulate_allreduce_grads_in_fp32 else dtype_of(args)
     stages = [stage.to(dtype_of(args)) for stage in stages]
-    return Replicated(stages, layout, gradient_type, args.use_distributed_optimizer)
+    holder = Replicated(stages, layout, gradient_type, args.use_distributed_optimizer)
+    # A zero-bubble schedule computes gradients of weights after backward: nothing is done early.
+    early = args.overlap_grad_reduce and args.pipeline_schedule != "zero-bubble"
+    if early and layout.copies.size > 1:
+        holder.overlap(stages, args.ddp_bucket_size)
+    return holder
 
 
 def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResult]:
@@ -138,7 +145,7 @@ def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResu
     training.holder.zero()
     tokens = args.global_batch_size * args.seq_length
     seed = optimizer.loss_scale.scale * training.holder.seed_factor / tokens
-    loss = training.pipeline.train(batches, seed)
+    loss = training.pipeline.train(batches, seed, progress.consumed_samples)
     planted.after_backward(args, training.holder)
     result = optimizer.step(learning_rate(optimizer.steps_taken, args))
     progress.iteration += 1
@@ -183,7 +190,7 @@ def train(training: Training, report: Report, progress: Progress) -> None:
         if why:
             report.first(f"exiting program at iteration {progress.iteration}: {why}")
             break
-    finite.look(progress.iteration)
+    finite.end(progress.iteration)
     profiler.stop()
 
 
@@ -215,8 +222,8 @@ def load(training: Training, report: Report, source: Path | None, warnings: list
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = parse_arguments(sys.argv[1:] if argv is None else argv)
     rank, world_size, _ = environment_of_rank()
+    args = parse_arguments(sys.argv[1:] if argv is None else argv, world_size)
     grid = grid_from(args, args.world_size or world_size)
     if args.dry_run:
         print(describe(args, grid))

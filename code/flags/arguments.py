@@ -13,15 +13,17 @@ from flags import older_flags
 from flags.contradictions import problems_of
 from flags.parser import FlagParser
 from flags.tables import GROUPS
-from process.errors import ArgumentsError
+from parallel.layout_checks import grid_from
+from process.errors import ArgumentsError, LayoutError
 
 
 def make_parser() -> FlagParser:
     return FlagParser("Pretrain a GPT in any parallel layout.", GROUPS)
 
 
-def parse_arguments(argv: list[str]) -> argparse.Namespace:
-    """Raises ArgumentsError with all that is wrong."""
+def parse_arguments(argv: list[str], world_size: int = 0) -> argparse.Namespace:
+    """Raises ArgumentsError with all that is wrong; given the number of ranks, with what is wrong
+    with the layout as well. (Where nothing else is, `grid_from` tells that.)"""
     argv, notes = older_flags.translate(argv)
     parser = make_parser()
     args, unknown = parser.parse_known_args(argv)
@@ -29,10 +31,22 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     wrong = parser.take_out_wrong(args)
     _fill_in(args)
     # What is said of a flag whose value is wrong anyway would be about its default.
-    others = [p for p in problems_of(args) if not any(flag in p for flag in wrong)]
-    if found := [*wrong.values(), *parser.unknown(unknown), *others]:
+    found = [*wrong.values(), *parser.unknown(unknown)]
+    others = problems_of(args)
+    if (found or others) and world_size and "--world-size" not in wrong:
+        others += _layout_problems(args, args.world_size or world_size)
+    found += [p for p in others if not any(flag in p for flag in wrong)]
+    if found:
         raise ArgumentsError(found)
     return args
+
+
+def _layout_problems(args: argparse.Namespace, world_size: int) -> list[str]:
+    try:
+        grid_from(args, world_size)
+    except LayoutError as error:
+        return error.problems
+    return []
 
 
 def _fill_in(args: argparse.Namespace) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 
+from dataset.samples import weighted
 from parallel.rotary import turned_width
+from process.errors import DataError
 from training.learning_rate import warmup_steps
 
 
@@ -26,10 +28,9 @@ def _contradictions(args: argparse.Namespace) -> list[str]:
     found = []
     if sum((args.fp16, args.bf16, args.fp64)) > 1:
         found.append("choose one of --fp16, --bf16 and --fp64")
-    if args.hidden_dropout or args.attention_dropout:
+    if args.torch_compile and (args.hidden_dropout or args.attention_dropout):
         found.append(
-            "dropout is not supported, since runs of different layouts could no longer be "
-            "compared; give --hidden-dropout 0 --attention-dropout 0"
+            "--torch-compile makes one graph, and dropout sets a seed for every mask; choose one"
         )
     if args.cuda_graphs and not args.torch_compile:
         found.append("--cuda-graphs needs --torch-compile, which records them")
@@ -37,6 +38,13 @@ def _contradictions(args: argparse.Namespace) -> list[str]:
         found.append(
             "--cuda-graphs keeps the activations of one micro-batch, a pipeline several; choose one"
         )
+    if args.overlap_grad_reduce and args.torch_compile:
+        found.append(
+            "--overlap-grad-reduce sums a layer's gradients when it is done, which compiled layers "
+            "do not tell; choose one of it and --torch-compile"
+        )
+    if args.ddp_bucket_size is not None and not args.overlap_grad_reduce:
+        found.append("--ddp-bucket-size needs --overlap-grad-reduce")
     if args.recompute_granularity != "full" and args.recompute_method:
         found.append("--recompute-method needs --recompute-granularity full")
     if args.recompute_granularity != "full" and args.recompute_num_layers is not None:
@@ -46,6 +54,7 @@ def _contradictions(args: argparse.Namespace) -> list[str]:
             "--world-size needs --dry-run, which assumes so many devices; a training has as many "
             "as its launcher starts (torchrun --nproc-per-node, srun --ntasks)"
         )
+    found += _unfit_weights(args.data_path or [])
     if args.tokenizer_type == "NullTokenizer" and args.vocab_size is None:
         found.append("--tokenizer-type NullTokenizer has no files; give --vocab-size")
     if args.tokenizer_type == "HuggingFaceTokenizer" and not args.tokenizer_model:
@@ -53,6 +62,15 @@ def _contradictions(args: argparse.Namespace) -> list[str]:
             "--tokenizer-type HuggingFaceTokenizer needs --tokenizer-model, its tokenizer.json"
         )
     return found
+
+
+def _unfit_weights(words: list[str]) -> list[str]:
+    try:
+        if words:
+            weighted(words)
+    except DataError as error:
+        return [str(error)]
+    return []
 
 
 def _unfit_numbers(args: argparse.Namespace) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from process.errors import ArgumentsError
+
 RENAMED = {
     "--model-parallel-size": "--tensor-model-parallel-size",
     "--batch-size": "--micro-batch-size",
@@ -35,7 +37,6 @@ DROPPED = {
     "--no-rope-fusion": (0, "it needs no extension here"),
     "--no-bias-dropout-fusion": (0, "it needs no extension here"),
     "--no-async-tensor-model-parallel-allreduce": (0, "it is not asynchronous here"),
-    "--overlap-grad-reduce": (0, "gradients are summed in one piece"),
     "--overlap-param-gather": (0, "parameters are gathered in one piece"),
     "--tensorboard-log-interval": (1, "scalars are written with each line, see --log-interval"),
     "--log-timers-to-tensorboard": (0, "iteration time is always written"),
@@ -64,6 +65,8 @@ def translate(argv: list[str]) -> tuple[list[str], list[str]]:
         values = _takes_values(argv, at)
         if flag in DROPPED:
             count, reason = DROPPED[flag]
+            if count > values and not equals:
+                raise ArgumentsError([f"argument {flag}: expected one argument; or leave it out"])
             notes.append(f"{flag} changes nothing in this program: {reason}")
             at += 1 + (min(count, values) if not equals else 0)
             continue

@@ -46,6 +46,13 @@ class FlagParser(argparse.ArgumentParser):
             found.append(f"unrecognized argument {word!r}; {cure}")
         return found
 
+    def parse_all(self, argv: list[str] | None) -> argparse.Namespace:
+        """For programs whose flags do not depend on each other; raises all that is wrong."""
+        args, unknown = self.parse_known_args(argv)
+        if found := [*self.take_out_wrong(args).values(), *self.unknown(unknown)]:
+            raise ArgumentsError(found)
+        return args
+
     def take_out_wrong(self, args: argparse.Namespace) -> dict[str, str]:
         """What is wrong with each flag's value; its default stands in for it in further checks."""
         found = {}

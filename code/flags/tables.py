@@ -58,8 +58,18 @@ MODEL = [
     ),
     ("--norm-epsilon", Real(above=0, most=1), 1e-5, "epsilon of the layer norms"),
     ("--make-vocab-size-divisible-by", SIZE, 128, "pad the vocabulary to a multiple × tensor size"),
-    ("--hidden-dropout", Real(least=0, below=1), 0.0, "only 0 is supported"),
-    ("--attention-dropout", Real(least=0, below=1), 0.0, "only 0 is supported"),
+    (
+        "--hidden-dropout",
+        Real(least=0, below=1),
+        0.0,
+        "share of the embeddings, and of what attention and MLP add, set to 0 (Megatron-LM: 0.1)",
+    ),
+    (
+        "--attention-dropout",
+        Real(least=0, below=1),
+        0.0,
+        "share of the attention probabilities set to 0 (Megatron-LM: 0.1)",
+    ),
 ]
 LAYOUT = [
     ("--tensor-model-parallel-size", SIZE, 1, "ranks that share every matrix"),
@@ -74,6 +84,8 @@ LAYOUT = [
     ),
     ("--use-distributed-optimizer", ON, False, "ZeRO-1: optimizer state split over data ranks"),
     ("--use-torch-fsdp2", ON, False, "FSDP2: parameters split over data ranks as well"),
+    ("--overlap-grad-reduce", ON, False, "sum gradients while backward runs (FSDP2 always does)"),
+    ("--ddp-bucket-size", COUNT, None, "numbers in a bucket of that (default: 40 million or more)"),
     ("--use-tp-pp-dp-mapping", ON, False, "rank order tp-cp-ep-pp-dp"),
     (
         "--distributed-backend",

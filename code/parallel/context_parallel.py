@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention
 
+from parallel.dropout import Masks
 from parallel.layout import Group
 from parallel.rotary import turn
 from parallel.tensor_parallel import ColumnParallel, GatherRows, RowParallel, Slicing
@@ -36,11 +37,13 @@ def my_positions(length: int, group: Group) -> Tensor:
 
 def in_sequence_order(rows: Tensor, group: Group) -> Tensor:
     """Gathered rows lie rank by rank; this puts their pieces into the order of the sequence."""
+    # Rank r sent pieces r and 2 · ranks - 1 - r. So every first one of the pairs is in order
+    # already (0, 1, 2, …), and the second ones run backwards from the end of the sequence.
     pieces = rows.chunk(2 * group.size)
     return torch.cat(pieces[0::2] + pieces[1::2][::-1])
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+def attend(query: Tensor, key: Tensor, value: Tensor, dropped: float = 0.0) -> Tensor:
     """Causal attention of the last `query` positions over all `key` positions.
 
     All are [positions, samples, heads, width]; keys and values have a head for each group, and the
@@ -52,22 +55,28 @@ def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     missing = key.shape[2] - query.shape[2]
     mask = causal_lower_right(query.shape[2], key.shape[2]) if missing else None
     out = scaled_dot_product_attention(
-        query, key, value, mask, is_causal=mask is None, enable_gqa=grouped
+        query, key, value, mask, dropped, is_causal=mask is None, enable_gqa=grouped
     )
     return out.permute(2, 0, 1, 3)
 
 
-def attend_over_ranks(query: Tensor, key: Tensor, value: Tensor, group: Group) -> Tensor:
+def attend_over_ranks(
+    query: Tensor, key: Tensor, value: Tensor, group: Group, dropped: float = 0.0
+) -> Tensor:
     """Each of this rank's two pieces looks back over the whole sequence before it."""
+    # Keys and values travel together, [positions, 2, samples, groups, width]: one exchange has one
+    # latency. Backward sends the same bytes the other way, as sums of gradients.
     both = GatherRows.apply(torch.stack([key, value], 1), group)
     key, value = in_sequence_order(both, group).unbind(1)
     piece = query.shape[0] // 2
+    # How far each piece may look, its own positions included. Together that is 2 · ranks + 1
+    # pieces, whatever the rank: all have the same work.
     early = (group.index + 1) * piece
     late = (2 * group.size - group.index) * piece
     return torch.cat(
         [
-            attend(query[:piece], key[:early], value[:early]),
-            attend(query[piece:], key[:late], value[:late]),
+            attend(query[:piece], key[:early], value[:early], dropped),
+            attend(query[piece:], key[:late], value[:late], dropped),
         ]
     )
 
@@ -93,8 +102,9 @@ class Heads:
 class Attention(nn.Module):
     """Groups of heads are shared over the tensor group, positions over the context group."""
 
-    def __init__(self, heads: Heads, slicing: Slicing, context: Group) -> None:
+    def __init__(self, heads: Heads, slicing: Slicing, context: Group, name: str) -> None:
         super().__init__()
+        self.name = name
         self.heads, self.groups = heads, heads.groups // slicing.group.size
         self.context = context
         # Outputs are ordered group by group: its queries, its key, its value. So a slice of the
@@ -105,23 +115,26 @@ class Attention(nn.Module):
         self.out = RowParallel(heads.hidden, heads.hidden, slicing, heads.bias)
         self.recompute = False
 
-    def forward(self, x: Tensor, samples: int, turns: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, samples: int, turns: Tensor | None, masks: Masks | None) -> Tensor:
         """`turns` is the table of rotary.py for this rank's positions, None without."""
         each = self.heads.per_group + 2
         qkv = self.qkv(x).view(-1, samples, self.groups, each, self.heads.width)
         if self.recompute:
-            mixed = torch.utils.checkpoint.checkpoint(self.core, qkv, turns, use_reentrant=False)
+            mixed = torch.utils.checkpoint.checkpoint(
+                self.core, qkv, turns, masks, use_reentrant=False
+            )
         else:
-            mixed = self.core(qkv, turns)
+            mixed = self.core(qkv, turns, masks)
         return self.out(mixed)
 
-    def core(self, qkv: Tensor, turns: Tensor | None) -> Tensor:
+    def core(self, qkv: Tensor, turns: Tensor | None, masks: Masks | None) -> Tensor:
         query, key, value = qkv.split([self.heads.per_group, 1, 1], 3)
         if turns is not None:  # before keys travel: a rank knows the positions of its own alone
             query, key = turn(query, turns), turn(key, turns)
         query, key, value = (x.flatten(2, 3) for x in (query, key, value))
+        dropped = masks.begin_attention(qkv, self.name) if masks else 0.0
         if self.context.size == 1:
-            mixed = attend(query, key, value)
+            mixed = attend(query, key, value, dropped)
         else:
-            mixed = attend_over_ranks(query, key, value, self.context)
+            mixed = attend_over_ranks(query, key, value, self.context, dropped)
         return mixed.flatten(2).flatten(0, 1)

@@ -12,6 +12,7 @@ collective, one norm, one optimizer kernel, whatever the number of layers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -19,8 +20,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from parallel.layout import Layout
+from parallel.overlap import GradientBuckets
 from parallel.products import Weight
-from process.profile_ranges import named
+from process.pace import communicating
 
 if TYPE_CHECKING:
     from training.model import Stage
@@ -71,7 +73,7 @@ class Replicated:
             start = size
             for p in (p for p in self.parameters if kinds[id(p)] == kind):
                 self.offsets[id(p)] = size
-                size += -(-p.numel() // ALIGNMENT) * ALIGNMENT
+                size += _aligned(p)
             self.stretch[kind] = slice(start, size)
         size = -(-size // shards) * shards  # ZeRO-1 cuts the buffer into equal shards
         first = self.parameters[0]
@@ -89,6 +91,7 @@ class Replicated:
         # Whose squares together make the gradient's norm: after a reduce-scatter each data rank has
         # the sum of its own shard only; after an all-reduce all data ranks have the same numbers.
         self.norm_group = layout.everyone if self.sharded else layout.model
+        self.buckets: GradientBuckets | None = None
 
     def _kind(self, name: str, parameter: Tensor, stages: list[Stage]) -> str:
         cut = hasattr(parameter, "sliced_dimension") or self.layout.tensor.size == 1
@@ -162,15 +165,29 @@ class Replicated:
     def zero(self) -> None:
         self.gradients.zero_()
 
+    def overlap(self, stages: list[Stage], least: int) -> None:
+        """From now on, matrices of finished layers are summed while backward runs: overlap.py."""
+        shard = self.reduced.numel() if self.sharded else 0
+        self.buckets = GradientBuckets(self.gradients, self.layout.copies, least, shard)
+        matrices = self.stretch["matrices"]
+        for stage in stages:
+            for layer in stage.layers.values():
+                ends = [(self.offsets[id(p)], _aligned(p)) for p in layer.parameters()]
+                inside = [(at, size) for at, size in ends if matrices.start <= at < matrices.stop]
+                stretch = slice(min(inside)[0], sum(max(inside)))
+                stage.when_done[layer] = partial(self.buckets.layer_done, stretch)
+
     def last_backward(self, last: bool) -> None:
-        """Nothing to prepare: gradients are summed after the last micro-batch, in one piece."""
+        """Without buckets, gradients are summed after the last micro-batch, in one piece."""
+        if self.buckets is not None:
+            self.buckets.open = last
 
     def evaluated(self) -> None:
         """Nothing to give back: parameters are whole all the time."""
 
     def reduce(self) -> None:
         """Sums the gradients over all ranks that hold the same parameters."""
-        with named("communication: gradients"):
+        with communicating("communication: gradients"):
             # 1. Tensor ranks that split a norm's tokens (sequence parallelism) each have a part of
             #    its gradient, although they hold the same values: one all-reduce of the stretch.
             if self.sequence_parallel:
@@ -183,7 +200,11 @@ class Replicated:
             # 3. Data (and context) ranks saw other tokens. In a ring of n ranks an all-reduce sends
             #    2 (n - 1) / n of the buffer, a reduce-scatter half as much: each rank ends with the
             #    sum of its own shard. The other half is what gather() sends, as parameters.
-            if self.sharded:
+            if self.buckets is not None:
+                self.buckets.finish()
+                if self.sharded:
+                    self.reduced.copy_(self.gradients[self.shard])
+            elif self.sharded:
                 dist.reduce_scatter_single(
                     self.reduced, self.gradients, group=self.layout.copies.handle
                 )
@@ -193,9 +214,13 @@ class Replicated:
     def gather(self) -> None:
         """Gives every rank the parameters that the others updated."""
         if self.sharded:
-            with named("communication: parameters"):
+            with communicating("communication: parameters"):
                 mine = self.values[self.shard].clone()  # input and output may not overlap
                 dist.all_gather_single(self.values, mine, group=self.layout.copies.handle)
+
+
+def _aligned(parameter: Tensor) -> int:
+    return -(-parameter.numel() // ALIGNMENT) * ALIGNMENT
 
 
 def _add_to_main_grad(parameter: Weight) -> None:

@@ -75,19 +75,21 @@ def make_grid(world_size: int, tensor: int, context: int, pipeline: int, order: 
     """Data parallelism gets the ranks that the other axes leave."""
     axes = order.split("-")
     if sorted(axes) not in (sorted(AXES), sorted(set(AXES) - {"ep"})):
-        raise LayoutError(
+        told = (
             f"rank order {order!r} must name each of {', '.join(AXES)} once (ep may be left out), "
             f"joined by dashes; the usual one is {DEFAULT_ORDER}"
         )
+        raise LayoutError([told])
     model_ranks = tensor * context * pipeline
     if world_size % model_ranks:
         fitting = [n for n in (model_ranks, 2 * model_ranks, 4 * model_ranks)]
-        raise LayoutError(
+        told = (
             f"{world_size} devices cannot be split into copies of tensor {tensor} × context "
             f"{context} × pipeline {pipeline} = {model_ranks} devices; start "
             f"{', '.join(map(str, fitting))} … devices, or choose sizes whose product divides "
             f"{world_size}"
         )
+        raise LayoutError([told])
     sizes = {"tp": tensor, "cp": context, "dp": world_size // model_ranks, "pp": pipeline}
     if "ep" in axes:
         sizes["ep"] = 1
@@ -144,53 +146,66 @@ class Layout:
 
 
 class _Maker:
-    """Makes each process group once, however many axes have the same ranks.
+    """Makes the groups of each division of the ranks once, however many axes divide them alike.
 
-    Every rank takes part in the making of every group, also those of others, so that all ranks
-    agree on the groups' names; it keeps its own.
+    Every rank makes the same calls in the same order, so that all agree on the groups' names.
     """
 
     def __init__(self, grid: Grid, rank: int) -> None:
         self.grid, self.rank = grid, rank
-        self.made: dict[tuple[int, ...], Any] = {}
+        self.made: dict[tuple[tuple[int, ...], ...], Any] = {}
 
     def along(self, *axes: str) -> Group:
         return self.mine(self.grid.groups(*(a for a in axes if a in self.grid.sizes)))
 
     def mine(self, groups: list[list[int]]) -> Group:
         """The one of these groups that holds this rank."""
-        for ranks in groups:
-            if tuple(ranks) not in self.made:
-                self.made[tuple(ranks)] = self.fresh(ranks)
-        for ranks in groups:
-            if self.rank in ranks:
-                return Group(ranks, ranks.index(self.rank), self.made[tuple(ranks)])
-        return Group([self.rank], 0)
+        division = tuple(map(tuple, groups))
+        if division not in self.made:
+            self.made[division] = self.handle(groups)
+        ranks = next((ranks for ranks in groups if self.rank in ranks), [self.rank])
+        return Group(ranks, ranks.index(self.rank), self.made[division])
 
-    def fresh(self, ranks: list[int]) -> Any:
-        if len(ranks) == 1:
+    def handle(self, groups: list[list[int]]) -> Any:
+        if len(groups[0]) == 1:
             return None
-        if len(ranks) == self.grid.world_size:
+        if len(groups[0]) == self.grid.world_size:
             return dist.group.WORLD
-        return dist.new_group(ranks)
+        return self.fresh(groups)
+
+    def fresh(self, groups: list[list[int]]) -> Any:
+        """NCCL divides a communicator for all groups at once, and every rank takes part in that:
+        group by group, hundreds of ranks would wait hundreds of times for each other. Elsewhere
+        only members do anything, and the others but count, for the names."""
+        if divides_at_once():
+            return dist.split_group(split_ranks=groups)
+        made = {tuple(ranks): dist.new_group(ranks) for ranks in groups}
+        return next((group for ranks, group in made.items() if self.rank in ranks), None)
+
+
+def divides_at_once() -> bool:
+    """Whether the ranks have a communicator on their devices that can be divided."""
+    world: Any = dist.group.WORLD
+    if world.bound_device_id is None:
+        return False
+    return bool(world._get_backend(world.bound_device_id).supports_splitting)
 
 
 def make_layout(grid: Grid, rank: int) -> Layout:
     make = _Maker(grid, rank)
-    pipeline = make.along("pp")
-    return Layout(
-        grid=grid,
-        rank=rank,
-        tensor=make.along("tp"),
-        context=make.along("cp"),
-        data=make.along("dp"),
-        pipeline=pipeline,
-        copies=make.along("dp", "cp"),
-        model=make.along("tp", "pp"),
-        ends=make.mine([sorted({ranks[0], ranks[-1]}) for ranks in grid.groups("pp")]),
-        everyone=make.mine([list(range(grid.world_size))]),
-        directions=_directions(make, pipeline),
-    )
+    groups = {
+        "tensor": make.along("tp"),
+        "context": make.along("cp"),
+        "data": make.along("dp"),
+        "pipeline": make.along("pp"),
+        "copies": make.along("dp", "cp"),
+        "model": make.along("tp", "pp"),
+        "everyone": make.mine([list(range(grid.world_size))]),
+    }
+    directions = _directions(make, groups["pipeline"])
+    # Last, since stages between the ends get no group: torch names groups by how many a rank has.
+    ends = make.mine([sorted({ranks[0], ranks[-1]}) for ranks in grid.groups("pp")])
+    return Layout(grid=grid, rank=rank, ends=ends, directions=directions, **groups)
 
 
 def _directions(make: _Maker, pipeline: Group) -> dict[str, Any]:
@@ -202,9 +217,4 @@ def _directions(make: _Maker, pipeline: Group) -> dict[str, Any]:
     ways = ("forward", "backward", "forward wrap", "backward wrap")
     if pipeline.size == 1 or dist.get_backend() == "gloo":
         return dict.fromkeys(ways, pipeline.handle)
-    handles: dict[str, Any] = {}
-    for way in ways:
-        for ranks in make.grid.groups("pp"):
-            made = dist.new_group(ranks)
-            handles[way] = made if make.rank in ranks else handles.get(way)
-    return handles
+    return {way: make.fresh(make.grid.groups("pp")) for way in ways}

@@ -28,9 +28,9 @@ def grid_from(args: argparse.Namespace, world_size: int) -> Grid:
         args.rank_order,
     )
     found = [*_model_problems(args), *_pipeline_problems(args), *_batch_problems(args, grid)]
-    found += _sharding_problems(args, grid)
+    found += [*_sharding_problems(args), *_looking_problems(args, grid)]
     if found:
-        raise LayoutError("; ".join(found))
+        raise LayoutError(found)
     return grid
 
 
@@ -125,6 +125,8 @@ def _batch_problems(args: argparse.Namespace, grid: Grid) -> list[str]:
             f"--global-batch-size {batch} is not a multiple of micro batch {micro} × data {data} "
             f"= {step}; use {near(max(batch, 0), step)}"
         ]
+    if args.ddp_bucket_size is None:  # as Megatron-LM has it
+        args.ddp_bucket_size = max(40_000_000, 1_000_000 * grid.sizes["dp"])
     count = batch // step
     if args.num_layers_per_virtual_pipeline_stage and count % stages:
         return [
@@ -134,7 +136,15 @@ def _batch_problems(args: argparse.Namespace, grid: Grid) -> list[str]:
     return []
 
 
-def _sharding_problems(args: argparse.Namespace, grid: Grid) -> list[str]:
+def _looking_problems(args: argparse.Namespace, grid: Grid) -> list[str]:
+    last = grid.world_size - 1
+    beyond = [str(rank) for rank in args.profile_ranks if rank > last]
+    if not beyond:
+        return []
+    return [f"--profile-ranks {' '.join(beyond)}: give ranks of this run, from 0 to {last}"]
+
+
+def _sharding_problems(args: argparse.Namespace) -> list[str]:
     if not args.use_torch_fsdp2:
         return []
     found = []

@@ -15,9 +15,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from parallel.dropout import Dropout, Masks
 from parallel.layout import Layout
 from parallel.schedules import Backward, BackwardInput, BackwardWeight, Forward, Step
-from process.profile_ranges import named
+from process.pace import communicating, computing
 
 if TYPE_CHECKING:
     from training.model import Stage
@@ -90,31 +91,40 @@ class Pipeline:
         steps: list[Step],
         like: Tensor,
         last_backward: Callable[[bool], None] = lambda last: None,
+        dropout: Dropout | None = None,
     ) -> None:
         self.layout, self.stages, self.steps, self.like = layout, stages, steps, like
         self.route = Route(layout.pipeline.ranks, layout.pipeline.index, len(stages))
-        self.last_backward = last_backward
+        self.last_backward, self.dropout = last_backward, dropout
         self.final = [s for s in steps if isinstance(s, Backward | BackwardInput)][-1:]
 
-    def train(self, batches: list[Batch], seed: Tensor | float) -> Tensor:
+    def train(self, batches: list[Batch], seed: Tensor | float, first_sample: int = 0) -> Tensor:
         """Adds the gradients of all micro-batches to the buffers; returns the sum of the losses.
 
         `seed` is the gradient of each token's loss: one over the tokens of the global batch, times
-        the loss scale.
+        the loss scale. `first_sample` counts those of the steps before, over all ranks.
         """
-        return _Pass(self, batches, seed).run(self.steps)
+        numbers = range(len(batches))
+        masks = [self.dropout.masks(first_sample, n) if self.dropout else None for n in numbers]
+        return _Pass(self, batches, seed, masks).run(self.steps)
 
     @torch.no_grad()
     def evaluate(self, batches: list[Batch]) -> Tensor:
         forwards: list[Step] = [step for step in self.steps if isinstance(step, Forward)]
-        return _Pass(self, batches, 0.0).run(forwards)
+        return _Pass(self, batches, 0.0, [None] * len(batches)).run(forwards)
 
 
 class _Pass:
     """One optimizer step's worth of micro-batches under way."""
 
-    def __init__(self, pipeline: Pipeline, batches: list[Batch], seed: Tensor | float) -> None:
-        self.p, self.batches, self.seed = pipeline, batches, seed
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        batches: list[Batch],
+        seed: Tensor | float,
+        masks: list[Masks | None],
+    ) -> None:
+        self.p, self.batches, self.seed, self.masks = pipeline, batches, seed, masks
         wide = torch.promote_types(pipeline.like.dtype, torch.float32)
         self.loss = torch.zeros((), dtype=wide, device=pipeline.like.device)
         # From the forward to the backward step of a micro-batch: what entered the piece, and what
@@ -160,8 +170,8 @@ class _Pass:
         # Rows that came from the stage before are a leaf of this rank's graph: the graph does not
         # reach over the network. Their .grad is what is sent back.
         x = tokens if stage.piece.first else self.receive(step).requires_grad_()
-        with named(self.p.route.name(step)):
-            y = stage(x, labels)
+        with computing(self.p.route.name(step)):
+            y = stage(x, labels, self.masks[step.micro_batch])
             if stage.piece.last:
                 self.loss += y.detach().sum()
         key = Step(step.micro_batch, step.chunk)
@@ -179,7 +189,7 @@ class _Pass:
         else:
             grad = self.receive(step)
             self.sent_activations.pop(key)[0].wait()
-        with named(self.p.route.name(step)):
+        with computing(self.p.route.name(step)):
             torch.autograd.backward(y, grad)
         self.send(step, x.grad)
 
@@ -193,7 +203,7 @@ class _Pass:
 
     def backward_weight(self, step: Step) -> None:
         count = self.halves.pop(Step(step.micro_batch, step.chunk))
-        with named(self.p.route.name(step)):
+        with computing(self.p.route.name(step)):
             self.p.stages[step.chunk].work.run(count)
 
     def expect(self, step: Step) -> None:
@@ -207,7 +217,7 @@ class _Pass:
 
     def receive(self, step: Step) -> Tensor:
         work, box = self.expected.pop(step)
-        with named("communication: receive"):
+        with communicating("communication: receive"):
             work.wait()
         return box
 
@@ -217,7 +227,7 @@ class _Pass:
             return
         rows = rows.detach().contiguous()
         group = self.p.layout.directions[message.way]
-        with named("communication: send"):
+        with communicating("communication: send"):
             sent = (dist.isend(rows, message.peer, group, message.tag), rows)
             if isinstance(step, Forward) and torch.is_grad_enabled():
                 self.sent_activations[Step(step.micro_batch, step.chunk)] = sent

@@ -36,6 +36,8 @@ def turn(x: Tensor, turns: Tensor) -> Tensor:
     """x is [positions, …, width]; whatever lies between (samples, groups, heads) turns alike."""
     half = turns.shape[2]
     between = [1] * (x.ndim - 2)
+    # [pairs] of each position, shaped so that they serve all that lies between alike.
     cosine, sine = turns.to(x.dtype).view(2, -1, *between, half).unbind()
+    # The points of the plane are (one, two), and multiplying by the rotation matrix turns them.
     one, two, rest = x.split([half, half, x.shape[-1] - 2 * half], -1)
     return torch.cat([one * cosine - two * sine, two * cosine + one * sine, rest], -1)

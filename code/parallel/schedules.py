@@ -61,6 +61,8 @@ def one_forward_one_backward(
 
     The bubble is as long as GPipe's, but a stage keeps at most `stages - rank` micro-batches.
     """
+    # Micro-batch 0 has to pass the stages behind this one and come back before its backward can
+    # run here. Meanwhile there is time for one forward for each of those stages.
     ahead = min(stages - rank - 1, micro_batches)
     yield from (Forward(m) for m in range(ahead))
     for m in range(micro_batches - ahead):
@@ -76,6 +78,8 @@ def interleaved(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> 
     """
     total = micro_batches * chunks
 
+    # The n-th step of a rank: `stages` micro-batches of a round pass one chunk, then the same ones
+    # pass the next. Backward goes through the chunks from the last to the first.
     def forward(n: int) -> Forward:
         round_, within = divmod(n, stages * chunks)
         return Forward(round_ * stages + within % stages, within // stages)
@@ -84,6 +88,8 @@ def interleaved(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> 
         step = forward(n)
         return Backward(step.micro_batch, chunks - 1 - step.chunk)
 
+    # Before the first backward, micro-batch 0 must have passed all chunks but the last in whole
+    # rounds; and each stage behind this one is two steps, one on the way there and one back.
     ahead = min((stages - rank - 1) * 2 + (chunks - 1) * stages, total)
     yield from (forward(n) for n in range(ahead))
     for n in range(total - ahead):
@@ -102,6 +108,7 @@ def zero_bubble(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> 
         if isinstance(step, Forward):
             yield step
             continue
+        # The stage before waits for the input half alone; the weight half can come later.
         yield BackwardInput(step.micro_batch)
         if step.micro_batch >= rank:
             yield BackwardWeight(step.micro_batch - rank)
@@ -137,6 +144,7 @@ def timeline(
             if len(rows[rank]) > tick or not queue:
                 continue
             step = queue[0]
+            # A need that nobody has met yet counts as met at a later tick.
             if any(
                 done_at.get(need, tick + 1) > tick for need in needs(step, rank, stages, chunks)
             ):

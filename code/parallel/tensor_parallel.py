@@ -28,23 +28,24 @@ from torch.autograd import Function
 
 from parallel.layout import Group
 from parallel.products import Weight, WeightWork, product
+from process.pace import communicating
 
 
 def all_reduce(x: Tensor, group: Group) -> Tensor:
-    with torch.profiler.record_function("communication: all-reduce"):
+    with communicating("communication: all-reduce"):
         dist.all_reduce(x, group=group.handle)
     return x
 
 
 def all_gather(x: Tensor, group: Group) -> Tensor:
-    with torch.profiler.record_function("communication: all-gather"):
+    with communicating("communication: all-gather"):
         rows = x.new_empty(x.shape[0] * group.size, *x.shape[1:])
         dist.all_gather_single(rows, x.contiguous(), group=group.handle)
     return rows
 
 
 def reduce_scatter(x: Tensor, group: Group) -> Tensor:
-    with torch.profiler.record_function("communication: reduce-scatter"):
+    with communicating("communication: reduce-scatter"):
         rows = x.new_empty(x.shape[0] // group.size, *x.shape[1:])
         dist.reduce_scatter_single(rows, x.contiguous(), group=group.handle)
     return rows
@@ -56,7 +57,7 @@ class CopyIn(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
         ctx.group = group
-        return x.view_as(x)
+        return x.view_as(x)  # autograd wants an output of its own; no byte is copied
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -69,15 +70,19 @@ class SumOut(Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
-        ctx.mark_dirty(x)
+        ctx.mark_dirty(x)  # the sum takes the place of X, and autograd has to know
         return all_reduce(x, group)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        # Y = X₀ + X₁ + …, so each rank's X has the gradient of Y itself: nothing travels.
         return grad, None
 
 
 class GatherRows(Function):
+    """All ranks' rows forward, [rows, …] → [ranks · rows, …]; backward each rank gets its own rows
+    of dY, summed over what all ranks found for them."""
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
         ctx.group = group
@@ -89,6 +94,9 @@ class GatherRows(Function):
 
 
 class ScatterRows(Function):
+    """The reverse: this rank's rows of the sum forward; all rows of dY backward. The two together
+    send as many bytes as SumOut's all-reduce, which is a reduce-scatter and an all-gather."""
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
         ctx.group = group

@@ -80,9 +80,8 @@ class _Loss(Function):
         logits = at_least_float32(x @ weight.t())
         if rows is not None:
             mine = min(max(rows - group.index * weight.shape[0], 0), weight.shape[0])
-            logits[:, mine:] = torch.finfo(
-                logits.dtype
-            ).min  # −∞ would give 0 · ∞ on a rank of none
+            # Padding gets no probability. Not −∞, which is 0 · ∞ on a rank that has padding only.
+            logits[:, mine:] = torch.finfo(logits.dtype).min
         inside, local = None, labels.unsqueeze(1)
         if group.size > 1:
             local = local - group.index * weight.shape[0]

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from process.device_sharing import agree, follow, seat_of
 from process.meeting import Meeting, open_store
 
 MIB = 2**20
@@ -39,9 +40,14 @@ def choose_device(local_rank: int) -> torch.device:
     )
     if accelerator is None or accelerator.type == "mps":  # gloo sends nothing that lies there
         return torch.device("cpu")
-    index = local_rank % torch.accelerator.device_count()  # a rank may be shown one device only
+    index = index_of(local_rank, torch.accelerator.device_count())
     torch.accelerator.set_device_index(index)
     return torch.device(accelerator.type, index)
+
+
+def index_of(local_rank: int, visible: int) -> int:
+    """A rank may be shown one device only, and several may have to share one."""
+    return local_rank % visible
 
 
 def start(args: argparse.Namespace) -> torch.device:
@@ -61,6 +67,7 @@ def start(args: argparse.Namespace) -> torch.device:
         # Before the group is made: that waits for every rank, also for one that has failed.
         MEETINGS.append(Meeting(store, rank, world_size))
         MEETINGS[-1].watch()
+        follow(agree(store, rank, world_size, seat_of(device)), rank)
         dist.init_process_group(
             backend,
             store=store,

@@ -30,10 +30,12 @@ class ArgumentsError(AskedError):
         return self.found
 
 
-class LayoutError(AskedError):
+class LayoutError(ArgumentsError):
     """A layout that does not fit the devices, the model or the batch."""
 
-    exit_code = 2
+
+class DeviceError(AskedError):
+    """Devices on which the ranks cannot work together."""
 
 
 class DataError(AskedError):
@@ -42,3 +44,16 @@ class DataError(AskedError):
 
 class DivergedError(AskedError):
     """Training that has left the range of its numbers: going on would only cost time."""
+
+
+class LostRankError(AskedError):
+    """Ranks that ended without a word, told by one that waited for them."""
+
+    def __init__(self, lost: Sequence[str], met: BaseException) -> None:
+        ended = "ended" if len(lost) == 1 else "all ended"
+        super().__init__(
+            f"lost {', '.join(lost)}: {ended} without a word, such as a process that was killed, "
+            f"for memory or by a signal, or a node that is gone; `sacct -j <job>` and the node's "
+            f"own log may say why, and --load continues from the last checkpoint "
+            f"({type(met).__name__}: {str(met).splitlines()[0]})"
+        )

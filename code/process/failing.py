@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
-import socket
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -18,11 +18,17 @@ from typing import NoReturn
 import torch.distributed as dist
 
 from process import device
-from process.errors import AskedError
-from process.meeting import Meeting, open_store
+from process.errors import AskedError, LostRankError
+from process.meeting import Meeting, node_name, open_store
 
 EXIT_OUT_OF_MEMORY = 41
 LONGEST_MEETING = timedelta(seconds=10)
+PEER_GONE = re.compile(
+    r"[Cc]onnection (?:closed|reset|refused)|[Bb]roken pipe|remote process exited|ncclRemoteError|"
+    r"ncclSystemError|communicator was aborted|Timed out waiting|timed out after|Socket closed|"
+    r"failed to recv|[Ww]atchdog caught collective operation timeout"
+)
+"""How gloo, NCCL and the store say that somebody stopped answering."""
 
 
 def run_and_exit(main: Callable[[], int]) -> None:
@@ -54,6 +60,9 @@ def fail(error: BaseException) -> NoReturn:
     meeting = _meet()
     if meeting is not None and meeting.too_late():
         os._exit(1)
+    foreseen = isinstance(error, AskedError)
+    if meeting is not None and not foreseen and PEER_GONE.search(str(error)):
+        error = _named(meeting, error)
     speaks = not out_of_memory and _speaks(error, meeting)
     if speaks:
         _print(told(error))
@@ -62,6 +71,12 @@ def fail(error: BaseException) -> NoReturn:
     if out_of_memory:
         os._exit(EXIT_OUT_OF_MEMORY)
     os._exit(error.exit_code if isinstance(error, AskedError) else 1)
+
+
+def _named(meeting: Meeting, error: BaseException) -> BaseException:
+    """A peer that stopped answering was killed, or its node is gone: it cannot say so itself."""
+    lost = meeting.lost()
+    return LostRankError(lost, error) if lost else error
 
 
 def _meet() -> Meeting | None:
@@ -86,8 +101,7 @@ def _speaks(error: BaseException, meeting: Meeting | None) -> bool:
 def told(error: BaseException) -> list[str]:
     """A line for each problem; the traceback of what nobody foresaw."""
     rank, world_size, _ = device.environment_of_rank()
-    node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-    where = f" (rank {rank} on {node})" if world_size > 1 else ""
+    where = f" (rank {rank} on {node_name()})" if world_size > 1 else ""
     if isinstance(error, AskedError):
         prefix = f"[rank{rank}]: " if world_size > 1 else ""
         name = Path(sys.argv[0]).name

@@ -1,7 +1,9 @@
 """How ranks that end learn of each other: a few keys in the store through which they met.
 
+    place/<rank>    node and process number, written by every rank at the start
     said/<digest>   how many ranks have this error; the first of them speaks
     failed          set by the first rank that fails: who waits for it in a collective hears of it
+    here/<rank>     written by who has heard of that: a rank that was killed is not among them
     ended           how many ranks have said what they had to say
 
 A rank that fails lingers for a moment. torchrun ends all others as soon as one has left, also one
@@ -13,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import socket
 import threading
 import time
 from datetime import timedelta
@@ -22,6 +25,8 @@ import torch.distributed as dist
 
 LINGER_S = 3.0
 """For an error of their own that others are about to tell."""
+ANSWER_S = 2.0
+"""For every rank that lives to say that it has heard: a thread of its own does, at once."""
 MARGIN_S = 1.0
 """Who failed leaves first, so that a launcher names it; then who heard of it; the store last."""
 ANSWER = timedelta(seconds=5)
@@ -43,6 +48,10 @@ def own_connection(store: Any) -> dist.Store:
     return made
 
 
+def node_name() -> str:
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+
+
 class Meeting:
     """One rank's view of the keys. No method raises: a store that is gone only ends the talk."""
 
@@ -51,11 +60,12 @@ class Meeting:
         self.shared = dist.PrefixStore(f"ends/{attempt}", store)
         self.store = own_connection(self.shared)
         self.store.set_timeout(ANSWER)
-        self.size = world_size
+        self.rank, self.size = rank, world_size
         agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
         self.keeps_store = rank == 0 and not agent
         self.finished = False  # the program is through: news no longer matter
         self.heard_at: float | None = None  # when another rank's failure became known
+        self._set(f"place/{rank}", f"{node_name()}, process {os.getpid()}")
 
     def watch(self) -> None:
         """Ends this rank when another has failed: it may be waiting for that one for ever."""
@@ -71,6 +81,7 @@ class Meeting:
         else:
             if store.get("failed") == b"none":
                 return
+            self._set(f"here/{self.rank}", "yes", store)
         self.heard_at = time.monotonic()
         time.sleep(LINGER_S + MARGIN_S)
         if not self.finished:
@@ -84,6 +95,23 @@ class Meeting:
         """Numbers do not count: addresses and ports differ where the cause is one."""
         digest = hashlib.sha256(re.sub(r"\d+", "#", text).encode()).hexdigest()
         return self._add(f"said/{digest}", 1) in (1, None)
+
+    def lost(self) -> list[str]:
+        """The ranks that are no more, each with its place; asked when one stopped answering.
+
+        Where the store is gone, it is the rank that kept it.
+        """
+        self._set("failed", "yes")
+        self._set(f"here/{self.rank}", "yes")
+        missing, began = set(range(self.size)) - {self.rank}, time.monotonic()
+        try:
+            while missing and time.monotonic() - began < ANSWER_S:
+                missing = {rank for rank in missing if not self.store.check([f"here/{rank}"])}
+                time.sleep(0.05)
+            places = {rank: self.store.get(f"place/{rank}").decode() for rank in sorted(missing)}
+        except RuntimeError:
+            return ["rank 0, which kept the ranks' common store"] if self.rank else []
+        return [f"rank {rank} (on {place})" for rank, place in places.items()]
 
     def leave(self, spoke: bool) -> None:
         """Tells of the failure, and lets the others come to word before this rank goes."""
@@ -106,8 +134,8 @@ class Meeting:
         except RuntimeError:
             return None
 
-    def _set(self, key: str, value: str) -> None:
+    def _set(self, key: str, value: str, store: dist.Store | None = None) -> None:
         try:
-            self.store.set(key, value)
+            (store or self.store).set(key, value)
         except RuntimeError:
             return

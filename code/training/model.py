@@ -15,7 +15,9 @@ from __future__ import annotations
 import argparse
 import math
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import torch
@@ -23,6 +25,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from parallel.context_parallel import Attention, Heads, my_positions
+from parallel.dropout import Masks
 from parallel.layout import Group, Layout
 from parallel.products import WeightWork
 from parallel.rotary import turned_width, turns_of
@@ -63,13 +66,16 @@ def norm_of(args: argparse.Namespace) -> nn.Module:
 
 
 class Layer(nn.Module):
-    def __init__(self, args: argparse.Namespace, slicing: Slicing, context: Group) -> None:
+    def __init__(
+        self, args: argparse.Namespace, slicing: Slicing, context: Group, number: int
+    ) -> None:
         super().__init__()
+        self.name = f"layer {number}"
         hidden, bias = args.hidden_size, not args.disable_bias_linear
         heads = Heads(hidden, args.num_attention_heads, args.num_query_groups, bias)
         self.slicing = slicing
         self.norm_1 = norm_of(args)
-        self.attention = Attention(heads, slicing, context)
+        self.attention = Attention(heads, slicing, context, self.name)
         self.norm_2 = norm_of(args)
         self.up = ColumnParallel(hidden, args.ffn_hidden_size, slicing, bias)
         # A matrix of its own: were gate and up one matrix, its rows would have to be mixed so that
@@ -79,10 +85,14 @@ class Layer(nn.Module):
         )
         self.down = RowParallel(args.ffn_hidden_size, hidden, slicing, bias)
 
-    def forward(self, x: Tensor, samples: int, turns: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, samples: int, turns: Tensor | None, masks: Masks | None) -> Tensor:
         # Added in place: nobody else needs what a branch returns.
-        x = self.attention(self.norm_1(x), samples, turns).add_(x)
-        return self.down(self.inner(self.norm_2(x))).add_(x)
+        mixed = self.attention(self.norm_1(x), samples, turns, masks)
+        x = self._dropped(mixed, masks, "attention").add_(x)
+        return self._dropped(self.down(self.inner(self.norm_2(x))), masks, "mlp").add_(x)
+
+    def _dropped(self, x: Tensor, masks: Masks | None, branch: str) -> Tensor:
+        return masks.of_hidden(x, f"{self.name}/{branch}") if masks else x
 
     def inner(self, x: Tensor) -> Tensor:
         """GELU of one product, or one product gated by the SiLU of another (SwiGLU)."""
@@ -115,7 +125,7 @@ class Stage(nn.Module):
             self.position = nn.Embedding(args.max_position_embeddings, hidden)
         numbers = range(piece.start, piece.stop)
         self.layers = nn.ModuleDict(
-            {str(n): Layer(args, self.slicing, layout.context) for n in numbers}
+            {str(n): Layer(args, self.slicing, layout.context, n) for n in numbers}
         )
         if piece.last:
             self.final_norm = norm_of(args)
@@ -124,6 +134,7 @@ class Stage(nn.Module):
         self.register_buffer("positions", self._row_positions(), persistent=False)
         self.register_buffer("turns", self._turns() if rotary else None, persistent=False)
         self.recomputed = self._recomputed_groups()
+        self.when_done: dict[nn.Module, Callable[[], None]] = {}  # overlap.py waits for layers
 
     def _row_positions(self) -> Tensor:
         """With sequence parallelism the rows are cut over the tensor group once more."""
@@ -138,15 +149,16 @@ class Stage(nn.Module):
         width = turned_width(args.hidden_size // args.num_attention_heads, args.rotary_percent)
         return turns_of(my_positions(args.seq_length, self.layout.context), width, args.rotary_base)
 
-    def forward(self, x: Tensor, labels: Tensor) -> Tensor:
+    def forward(self, x: Tensor, labels: Tensor, masks: Masks | None = None) -> Tensor:
         """Tokens (first piece) or rows → rows, or (last piece) the loss of every token."""
         if self.piece.first:
             x = self.embed(x)
+            x = masks.of_hidden(x, "embedding") if masks else x
         for layers, again in self.recomputed:
             x = (
-                checkpoint(self.run, layers, x, use_reentrant=False)
+                checkpoint(self.run, layers, x, masks, use_reentrant=False)
                 if again
-                else self.run(layers, x)
+                else self.run(layers, x, masks)
             )
         if not self.piece.last:
             return x
@@ -161,10 +173,14 @@ class Stage(nn.Module):
         places = self.position(self.positions).unsqueeze(1)
         return (words.view(-1, self.samples, words.shape[1]) + places).view_as(words)
 
-    def run(self, layers: list[Layer], x: Tensor) -> Tensor:
-        with named("recompute" if in_backward() else "layers"):
+    def run(self, layers: list[Layer], x: Tensor, masks: Masks | None) -> Tensor:
+        again = in_backward()
+        with named("recompute" if again else "layers"):
             for layer in layers:
-                x = layer(x, self.samples, self.turns)
+                if layer in self.when_done and x.requires_grad and not again:
+                    # The gradient of a layer's input is the last thing that its backward computes.
+                    x.register_hook(partial(_call, self.when_done[layer]))
+                x = layer(x, self.samples, self.turns, masks)
         return x
 
     def _recomputed_groups(self) -> list[tuple[list[Layer], bool]]:
@@ -183,6 +199,10 @@ class Stage(nn.Module):
         if method == "block":
             return [([layer], number < count) for number, layer in enumerate(layers)]
         return [(layers, False)]
+
+
+def _call(done: Callable[[], None], _: Tensor) -> None:
+    done()
 
 
 def initialise(stage: Stage, args: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from parallel.data_parallel import Part, Replicated
 from parallel.fully_sharded import FullySharded
-from process.profile_ranges import named
+from process.pace import communicating, computing
 
 
 @dataclass
@@ -67,6 +67,7 @@ def make_loss_scale(args: argparse.Namespace) -> LossScale:
 class StepResult:
     norm: Tensor
     skipped: bool
+    stuck: bool = False  # skipped, and the loss scale cannot fall any further
 
 
 class Optimizer:
@@ -103,7 +104,7 @@ class Optimizer:
     @torch.no_grad()
     def step(self, rate: float) -> StepResult:
         """Clip, step, and give the new parameters to all ranks; skipped when gradients overflow."""
-        with named("optimizer"):
+        with computing("optimizer"):
             self.holder.reduce()
             parts = self.holder.parts()
             scale = self.loss_scale.scale
@@ -114,7 +115,8 @@ class Optimizer:
                 overflow = not math.isfinite(norm.item())
                 self.loss_scale.update(overflow)
                 if overflow:
-                    return StepResult(norm, skipped=True)
+                    stuck = self.loss_scale.dynamic and scale <= self.loss_scale.least
+                    return StepResult(norm, skipped=True, stuck=stuck)
             self._scale(parts, norm, scale)
             for group in self.adam.param_groups:
                 group["lr"] = rate
@@ -133,7 +135,8 @@ class Optimizer:
                 square += torch.linalg.vector_norm(part.gradient, dtype=square.dtype).square()
         group = self.holder.norm_group  # one number travels, not the gradients
         if group.size > 1:
-            dist.all_reduce(square, group=group.handle)
+            with communicating("communication: norm"):
+                dist.all_reduce(square, group=group.handle)
         return square.sqrt()
 
     def _scale(self, parts: list[Part], norm: Tensor, scale: float) -> None:

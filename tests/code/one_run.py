@@ -58,7 +58,14 @@ def make(argv: list[str]) -> Any:
     grid = grid_from(args, dist.get_world_size())
     prepare(args, grid)
     layout = make_layout(grid, dist.get_rank())
-    return build(args, layout, torch.device("cpu"))
+    return build(args, layout, device_of_rank())
+
+
+def device_of_rank() -> torch.device:
+    """A processor in the tests; a GPU in benchmarks/gpu_acceptance.py, where NCCL is used."""
+    if dist.get_backend() != "nccl":
+        return torch.device("cpu")
+    return torch.device("cuda", torch.cuda.current_device())
 
 
 def whole_gradients(training: Any) -> dict[str, np.ndarray]:
@@ -77,7 +84,7 @@ def whole_gradients(training: Any) -> dict[str, np.ndarray]:
                 gradient = parameter.grad.full_tensor()
             else:
                 gradient = parameter.main_grad
-            found[name] = gradient.numpy().copy()
+            found[name] = gradient.cpu().numpy().copy()
     return found
 
 

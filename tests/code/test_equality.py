@@ -23,6 +23,7 @@ def sizes(tensor=1, pipeline=1, context=1):
 UNIFORM = "--recompute-granularity full --recompute-method uniform --recompute-num-layers"
 BLOCK = "--recompute-granularity full --recompute-method block --recompute-num-layers"
 SELECTIVE = "--recompute-granularity selective"
+EARLY = "--overlap-grad-reduce --ddp-bucket-size"
 INTERLEAVED = "--num-layers-per-virtual-pipeline-stage 1"
 LAYOUTS = [
     (1, ""),
@@ -69,6 +70,15 @@ LAYOUTS = [
     (8, f"{sizes(tensor=2, pipeline=2, context=2)} {SP} {UNIFORM} 1"),
     (8, f"{sizes(pipeline=2, context=2)} {INTERLEAVED} {ZERO} --rank-order pp-dp-cp-tp"),
     (8, f"{sizes(tensor=4, pipeline=2)} {SP} --use-tp-pp-dp-mapping"),
+    (2, f"{EARLY} 1000000"),
+    (2, f"{EARLY} 5000 {ZERO} --micro-batch-size 2"),
+    (4, f"{EARLY} 1000 {UNIFORM} 2"),
+    (4, f"{EARLY} 777 {ZERO}"),
+    (4, f"{EARLY} 4000 {sizes(tensor=2)} {SP}"),
+    (4, f"{EARLY} 4000 {sizes(pipeline=2)} --untie-embeddings-and-output-weights"),
+    (4, f"{EARLY} 4000 {sizes(pipeline=2)} --pipeline-schedule zero-bubble"),
+    (4, f"{EARLY} 3000 {sizes(pipeline=2)} {INTERLEAVED} {ZERO}"),
+    (8, f"{EARLY} 3000 {sizes(tensor=2, context=2)} {SP} {ZERO} {BLOCK} 1"),
 ]
 
 ROPE, RMS, SWIGLU = "--position-embedding-type rope", "--normalization RMSNorm", "--swiglu"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -20,3 +22,38 @@ def test_a_program_finds_its_modules(program, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"usage: {program.name}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "flags", "told"),
+    [
+        ("accumulate_ddp", "--width 0 --sync now --speed", ["--sync now", "--width 0", "--speed"]),
+        ("measure_links", "--repeat -1 --longest-s nan", ["--longest-s nan", "--repeat -1"]),
+        ("measure_links", "--max-bytes 4 --min-bytes 8", ["--max-bytes 4 is less than"]),
+        ("pretrain_gpt", "--lr 0 --tensor-model-parallel-size 3 --profile-ranks 2",
+         ["--lr 0", "2 devices cannot be split"]),
+        ("pretrain_gpt", "--lr 0 --profile-ranks 2", ["--lr 0", "--profile-ranks 2"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_at_once_by_one_rank(program, flags, told):
+    """Of two ranks without a launcher."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    place = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    file = next(path for path in PROGRAMS if path.stem == program)
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(file), *flags.split()], stderr=subprocess.PIPE, text=True,
+            env={**place, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    texts = [rank.communicate(timeout=120)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [2, 2], texts
+    [said] = [text for text in texts if text]
+    lines = said.splitlines()
+    assert len(lines) == len(told)
+    for begin in told:
+        assert any(f"{program}.py: error: " in line and begin in line for line in lines), said

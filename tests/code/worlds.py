@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PRELOADED = ["torch", "torch._dynamo", "torch.distributed", "torch.distributed.fsdp",
              "torch.distributed.checkpoint", "torch.utils.tensorboard"]  # fmt: skip
 """What ranks use sooner or later: once for all of them."""
+Join = Callable[[int, int, str], None]
+"""Makes this process a rank of so many, which share the file."""
 FOLDERS = [str(ROOT / name) for name in ("code", "tests/code")]
 
 
@@ -33,18 +35,24 @@ def leave_groups() -> None:
     gc.collect()
 
 
-def serve(rank: int, size: int, port_file: str, keep_groups: bool, pipe: Connection) -> None:
+def join_by_gloo(rank: int, size: int, store: str) -> None:
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", store=dist.FileStore(store, size), rank=rank, world_size=size)
+
+
+def serve(
+    rank: int, size: int, store: str, keep_groups: bool, join: Join, pipe: Connection
+) -> None:
     """A rank: joins the world, then calls what it is sent until the pipe closes."""
     sys.path[:0] = FOLDERS
     gc.freeze()  # torch's hundred thousands of objects stay; every collection would visit them
     import torch
-    import torch.distributed as dist
 
     faulthandler.register(signal.SIGUSR1, chain=True)
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank))
-    dist.init_process_group("gloo", store=dist.FileStore(port_file, size), rank=rank,
-                            world_size=size)  # fmt: skip
+    join(rank, size, store)
     while True:
         try:
             function, arguments = pipe.recv()
@@ -60,13 +68,13 @@ def serve(rank: int, size: int, port_file: str, keep_groups: bool, pipe: Connect
 
 
 class World:
-    def __init__(self, size: int, store: Path, keep_groups: bool) -> None:
+    def __init__(self, size: int, store: Path, keep_groups: bool, join: Join) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
         self.pipes, self.processes, self.broken = [], [], False
         for rank in range(size):
             ours, theirs = context.Pipe()
-            arguments = (rank, size, str(store), keep_groups, theirs)
+            arguments = (rank, size, str(store), keep_groups, join, theirs)
             process = context.Process(target=serve, args=arguments, daemon=True)
             process.start()
             theirs.close()
@@ -113,8 +121,8 @@ class World:
 class Worlds:
     """`keep_groups`: functions leave objects behind that the next calls go on with."""
 
-    def __init__(self, keep_groups: bool = False) -> None:
-        self.keep_groups = keep_groups
+    def __init__(self, keep_groups: bool = False, join: Join = join_by_gloo) -> None:
+        self.keep_groups, self.join = keep_groups, join
         self.made: dict[int, World] = {}
         self.count = 0
 
@@ -139,5 +147,5 @@ class Worlds:
         if size not in self.made or self.made[size].broken:
             self.count += 1
             store = Path(self.folder.name) / f"store{self.count}"
-            self.made[size] = World(size, store, self.keep_groups)
+            self.made[size] = World(size, store, self.keep_groups, self.join)
         return self.made[size]

@@ -77,7 +77,7 @@ def test_a_misspelt_flag_is_answered_with_the_nearest():
     ("flags", "told"),
     [
         ("--fp16 --bf16", "choose one of"),
-        ("--hidden-dropout 0.1", "give --hidden-dropout 0"),
+        ("--torch-compile --hidden-dropout 0.1", "dropout sets a seed for every mask; choose one"),
         ("--hidden-size 100 --num-attention-heads 3", "cannot be split"),
         ("--profile --profile-step-start 5 --profile-step-end 5", "must lie before"),
         ("--micro-batch-size 0", "--micro-batch-size 0: give a whole number from 1"),

@@ -12,7 +12,7 @@ from flags.arguments import parse_arguments
 from flags.ranges import OneOf, Real, Several, Shares, Switch, Takes, Text, Whole
 from flags.tables import GROUPS
 from parallel.layout_checks import grid_from
-from process.errors import AskedError
+from process.errors import ArgumentsError, AskedError
 
 ROWS = [row for rows in GROUPS.values() for row in rows]
 WORDS = ("-1", "0", "nan", "inf", "-inf", "1e30", "many", "", " ", "1.5", "9" * 40)
@@ -106,6 +106,8 @@ def test_zero_is_taken_where_it_means_something(flag):
         ("--fp16 --min-loss-scale 8 --initial-loss-scale 4", "more than --initial-loss-scale"),
         ("--print-schedule", "unrecognized argument '--print-schedule'"),
         ("--lr", "expected one argument"),
+        ("--data-impl", "--data-impl: expected one argument"),
+        ("--attention-backend --lr 1", "--attention-backend: expected one argument"),
         ("--lr -inf", "expected one argument"),
         ("--fp16=1", "ignored explicit argument"),
         ("5", "unrecognized argument '5'"),
@@ -115,6 +117,8 @@ def test_zero_is_taken_where_it_means_something(flag):
         ("--num-layers 3 --pipeline-model-parallel-size 2", "must be a multiple of pipeline 2"),
         ("--global-batch-size 3", "is not a multiple of micro batch"),
         ("--use-torch-fsdp2 --use-distributed-optimizer", "already splits"),
+        ("--profile-ranks 0 2 7", "--profile-ranks 2 7: give ranks of this run, from 0 to 1"),
+        ("--data-path 0.3 a 0.7", "a weight before each file"),
         ("--pipeline-schedule interleaved", "go together"),
     ],
 )
@@ -131,6 +135,22 @@ def test_all_problems_are_told_at_once():
     begins = ("--num-layers 0", "--lr nan", "--split x", "unrecognized argument '--colour'",
               "unrecognized argument 'red'", "choose one of")  # fmt: skip
     assert [p for begin in begins for p in problems if p.startswith(begin)] == problems
+
+
+def test_the_layout_is_told_on_the_same_screen_as_the_flags():
+    def screen(text):
+        with pytest.raises(ArgumentsError) as error:
+            parse_arguments(text.split(), 2)
+        return error.value.problems
+
+    words = "--lr 0 --tensor-model-parallel-size 3 --num-attention-heads -1 --fp16 --bf16"
+    begins = ("--num-attention-heads -1", "--lr 0", "choose one of", "2 devices cannot")
+    told = zip(screen(words), begins, strict=True)
+    assert all(problem.startswith(begin) for problem, begin in told)
+    told = screen("--pipeline-model-parallel-size 2 --num-layers 3 --clip-grad x")
+    assert "must be a multiple of pipeline 2" in told[1]
+    told = screen("--world-size 0 --dry-run --tensor-model-parallel-size 4")
+    assert len(told) == 1, "how many devices there are is not known"
 
 
 def test_what_is_said_of_a_default_is_left_out_where_the_value_is_wrong():

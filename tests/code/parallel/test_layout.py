@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from flags.arguments import parse_arguments
-from parallel.layout import Grid, make_grid
+from parallel import layout
+from parallel.layout import Grid, make_grid, make_layout
 from parallel.layout_checks import chunks_per_rank, describe, grid_from, micro_batches
 from process.errors import LayoutError
 
@@ -101,3 +102,66 @@ def test_a_layout_can_be_described_without_devices():
         "tensor   2: [0, 1] [2, 3]",
         "data     2: [0, 2] [1, 3]",
     ]
+
+
+class Talk:
+    """What one rank asks of torch while its layout is made; a group is told by its ranks."""
+
+    def __init__(self, monkeypatch, backend, divides):
+        self.calls = []
+        monkeypatch.setattr(layout, "divides_at_once", lambda: divides)
+        monkeypatch.setattr(layout.dist, "get_backend", lambda: backend)
+        monkeypatch.setattr(layout.dist, "split_group", self.split)
+        monkeypatch.setattr(layout.dist, "new_group", self.new)
+
+    def split(self, split_ranks):
+        self.calls.append(split_ranks)
+        return next((ranks for ranks in split_ranks if self.rank in ranks), None)
+
+    def new(self, ranks):
+        self.calls.append(ranks)
+        return ranks if self.rank in ranks else object()
+
+    def of(self, world, rank):
+        self.calls, self.rank = [], rank
+        return make_layout(world, rank), self.calls
+
+
+def handles(made):
+    names = ("tensor", "context", "data", "pipeline", "copies", "model", "ends")
+    found = {name: getattr(made, name) for name in names}
+    return {name: group.handle for name, group in found.items() if group.size > 1}, found
+
+
+WORLDS = [
+    grid(tp=2, dp=2, pp=2),
+    grid(tp=2, cp=2, dp=2, pp=4),
+    grid("pp-dp-cp-tp-ep", cp=2, pp=4),
+]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(("backend", "divides"), [("nccl", True), ("nccl", False), ("gloo", False)])
+def test_all_ranks_make_the_same_calls_and_keep_their_own_groups(
+    monkeypatch, world, backend, divides
+):
+    """Dividing a communicator, and counting groups for their names, is done by all or by none."""
+    talk = Talk(monkeypatch, backend, divides)
+    every = [talk.of(world, rank) for rank in range(world.world_size)]
+    assert all(calls == every[0][1] for _, calls in every)
+    for made, _ in every:
+        kept, groups = handles(made)
+        assert kept == {name: groups[name].ranks for name in kept}
+        assert set(map(tuple, made.directions.values())) == {tuple(made.pipeline.ranks)}
+
+
+def test_nccl_divides_once_for_each_axis_and_direction(monkeypatch):
+    """However many groups that makes: here 16 of tensor, and of the others no fewer."""
+    talk = Talk(monkeypatch, "nccl", True)
+    made, calls = talk.of(grid(tp=8, dp=4, pp=4), 0)
+    assert len(calls) == len(["tp", "dp", "pp", "tp and pp", "ends"]) + len(made.directions)
+    assert calls[-1] == [[n, n + 96] for n in range(32)]
+
+
+def test_the_processors_of_this_machine_have_no_communicator_to_divide(worlds):
+    assert worlds(1).run(layout.divides_at_once) == [False]

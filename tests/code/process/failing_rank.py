@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -35,6 +37,8 @@ def main() -> int:
         raise DataError("here" if rank == 1 else "there")
     if case == "bug" and rank == 1:
         raise RuntimeError("nobody foresaw this")
+    if case == f"killed {rank}":
+        os.kill(os.getpid(), signal.SIGKILL)
     if case == "slow end" and rank == 1:
         time.sleep(6)  # rank 0 leaves with its store: no reason to end what is still at work
         return 0

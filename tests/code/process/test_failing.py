@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -77,6 +78,41 @@ def test_every_cause_is_told_once_and_all_ranks_end_without_a_launcher(case):
     assert expected in codes
     assert 0 not in codes
     assert "Traceback" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_rank_that_was_killed_is_named_by_those_that_waited_for_it(rank):
+    """With rank 0 goes the store in which ranks agree on who speaks: the others may all speak."""
+    codes, text = plain_ranks(f"killed {rank}")
+    assert codes == [-signal.SIGKILL if n == rank else 1 for n in range(3)], text
+    told = LINE.findall(text)
+    assert all(cause.startswith(f"lost rank {rank}") for _, cause, _ in told), text
+    assert len(told) == 1 if rank else 1 <= len(told) <= 2
+    assert "Traceback" not in text
+
+
+@pytest.mark.slow
+def test_torchrun_names_a_rank_that_was_killed():
+    code, text = torchrun("killed 1")
+    assert code != 0
+    assert re.search(r"rank +: 1 .*\n.*exitcode +: -9|Signal 9 \(SIGKILL\)", text), text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[../gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.2]:4321",
+        "[../gloo/transport/tcp/buffer.cc:100] Connection reset by peer",
+        "NCCL error: remote process exited or there was a network error, ncclRemoteError",
+        "NCCL communicator was aborted on rank 1.",
+        "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE)",
+    ],
+)
+def test_the_libraries_words_for_a_lost_peer_are_known(said):
+    from process.failing import PEER_GONE
+
+    assert PEER_GONE.search(said)
 
 
 @pytest.mark.slow

@@ -69,6 +69,38 @@ def test_a_dynamic_scale_looks_for_its_value_undisturbed(worlds):
     assert "number of skipped iterations:   1" in text
 
 
+STUCK = "--fp16 --initial-loss-scale 1e15 --min-loss-scale 2.5e14 --hysteresis 1 --lr 1e-3"
+
+
+def test_a_scale_that_cannot_fall_any_further_ends_the_run(worlds):
+    """Two steps halve the scale, and ten more find that it is no use."""
+    flags = [*PLAIN, *STUCK.split(), "--train-iters", "20"]
+    [(told, text)] = worlds(1).run(attempt, flags)
+    assert told.startswith("DivergedError: iteration 12: loss scale already at minimum (2.5e+14)")
+    assert "the last 10 steps were skipped" in told
+    assert " iteration       12/      20 |" in text
+
+
+def test_a_run_does_not_end_well_in_a_step_that_no_scale_would_have_saved(worlds, tmp_path):
+    flags = [*PLAIN, *STUCK.split(), "--train-iters", "4", "--save", str(tmp_path)]
+    for told, _ in worlds(2).run(attempt, flags):
+        assert "the last 2 steps were skipped" in told
+    assert [path.name for path in tmp_path.glob("iter_*")] == ["iter_0000003"], "as it was before"
+    [(told, _)] = worlds(1).run(attempt, [*flags[:-2], "--no-check-for-nan-in-loss-and-grad"])
+    assert told == ""
+
+
+def test_the_reader_of_failures_knows_a_scale_at_its_end(tmp_path):
+    from course_lib.read import failure
+
+    log = tmp_path / "out.log"
+    log.write_text(
+        "[rank1]: pretrain_gpt.py: error: iteration 12: loss scale already at minimum (1), and the "
+        "last 10 steps were skipped because gradients overflowed all the same. (rank 1 on node1)\n"
+    )
+    assert failure(log).cause == "loss_scale"
+
+
 @pytest.mark.parametrize("value", ["nan", "inf"])
 def test_the_reader_of_failures_knows_the_sentence(tmp_path, value):
     import torch

@@ -1,0 +1,105 @@
+"""Every layout that fits the machine computes what the plain model computes.
+
+The layouts, the plain model and the comparison are those of tests/code/test_equality.py; here ranks
+sit on GPUs and talk through NCCL, also where several share one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import tempfile
+import time
+from typing import Any
+
+import code_on_path  # noqa: F401
+import torch
+import torch.distributed as dist
+
+from acceptance.notes import Notes
+
+ALWAYS = 4
+"""Ranks that a machine has to bear, however few GPUs they share."""
+ALLOWED = 1e-10
+ENOUGH_S = 370
+"""Then what was found is told, before the part is ended for want of time."""
+REHEARSED = 5
+"""Of the layouts on one and two ranks, every so many."""
+
+
+def join(rank: int, size: int, store: str) -> None:
+    """As the program does: so the ranks agree on the GPUs that they share."""
+    from process.device import start
+
+    shared = dist.FileStore(store, size)
+    if rank == 0:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            shared.set("port", str(free.getsockname()[1]))
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=shared.get("port").decode())
+    start(argparse.Namespace(distributed_backend="nccl", distributed_timeout_minutes=3))
+
+
+def layouts(rehearse: bool) -> list[tuple[int, str]]:
+    from test_equality import LAYOUTS, SHAPES
+
+    every = [*LAYOUTS, *SHAPES]
+    if rehearse:
+        return [layout for layout in every if layout[0] <= 2][::REHEARSED]
+    most = max(ALWAYS, torch.cuda.device_count())
+    return [layout for layout in every if layout[0] <= most]
+
+
+def compare(notes: Notes) -> None:
+    from worlds import Worlds
+
+    chosen = layouts(notes.rehearse)
+    notes.fact("layouts", len(chosen))
+    equal, began_s = 0, time.perf_counter()
+    with Worlds(join=join) as worlds:
+        for ranks, flags in chosen:
+            if time.perf_counter() - began_s > ENOUGH_S:
+                break
+            began, problem = time.perf_counter(), difference(worlds, ranks, flags)
+            equal += not problem
+            took = f"{time.perf_counter() - began:.1f} s"
+            notes.check(f"{ranks} ranks, {flags or 'plain'}", not problem, problem or took)
+        reached, (backend,) = len(notes.checks), worlds(1).run(dist.get_backend)
+    notes.check("all layouts were reached in time", reached == len(chosen), reached)
+    notes.check("ranks talked through NCCL", backend == "nccl" or notes.rehearse, backend)
+    notes.fact("equal", f"{equal} of {len(chosen)}")
+
+
+def difference(worlds: Any, ranks: int, flags: str) -> str:
+    """Empty where all is equal; one layout that fails does not keep the others from running."""
+    import one_run
+    from test_equality import FSDP, STEPS, check
+
+    argv = [*one_run.MODEL, *flags.split(), "--fp64"]
+    try:
+        if FSDP in flags:
+            worlds.renew(ranks)
+        with tempfile.TemporaryDirectory() as checkpoints:
+            answers = worlds(ranks).run(one_run.run, argv, STEPS, checkpoints)
+        check(answers, plain(argv), ALLOWED)
+    except AssertionError as error:
+        return str(error).strip()[-400:] or "a loss, a norm or an evaluation differs"
+    return ""
+
+
+KEPT: dict[tuple[Any, ...], Any] = {}
+
+
+def plain(argv: list[str]) -> Any:
+    import one_run
+    from test_equality import OF_THE_MODEL, plain_run
+
+    from flags.arguments import parse_arguments
+
+    asked = vars(parse_arguments(argv))
+    values = {name: asked[name] for name in OF_THE_MODEL}
+    key = tuple(values.values())
+    if key not in KEPT:
+        KEPT[key] = plain_run(one_run.MODEL, values)
+    return KEPT[key]

@@ -1,0 +1,70 @@
+"""What a part found, in a form that a report and another program can read."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+PASSED, FAILED, REHEARSED, OUT_OF_TIME = "passed", "failed", "rehearsed", "out of time"
+
+
+@dataclass
+class Notes:
+    """`folder` is where the part leaves what lessons may show."""
+
+    rehearse: bool
+    folder: Path
+    facts: dict[str, Any] = field(default_factory=dict)
+    checks: list[dict[str, Any]] = field(default_factory=list)
+
+    def fact(self, name: str, value: Any) -> None:
+        self.facts[name] = value
+        print(f"{name}: {value}", flush=True)
+
+    def check(self, what: str, ok: Any, found: Any = "") -> None:
+        self.checks.append({"what": what, "ok": bool(ok), "found": str(found)})
+        print(f"{'ok' if ok else 'NOT SO'}: {what} ({found})", flush=True)
+
+
+@dataclass(frozen=True)
+class Result:
+    part: str
+    status: str
+    elapsed_s: float
+    facts: dict[str, Any] = field(default_factory=dict)
+    checks: list[dict[str, Any]] = field(default_factory=list)
+    error: str = ""
+
+    @property
+    def good(self) -> bool:
+        return self.status in (PASSED, REHEARSED)
+
+
+def write(notes: Notes, work: Callable[[Notes], None], path: Path) -> bool:
+    """Runs a part. A part that checks nothing has not passed. Facts survive an error."""
+    error = ""
+    try:
+        work(notes)
+    except Exception:
+        error = traceback.format_exc()
+        print(error, flush=True)
+    good = not error and bool(notes.checks) and all(check["ok"] for check in notes.checks)
+    status = (REHEARSED if notes.rehearse else PASSED) if good else FAILED
+    found = {"status": status, "facts": notes.facts, "checks": notes.checks, "error": error}
+    path.write_text(json.dumps(found, indent=1, default=str) + "\n", encoding="utf-8")
+    return good
+
+
+def read(part: str, path: Path, elapsed_s: float, otherwise: str, output: str) -> Result:
+    """`otherwise`: the status of a part that left no result, of which only its output tells."""
+    if path.is_file() and otherwise != OUT_OF_TIME:
+        return Result(part, elapsed_s=elapsed_s, **json.loads(path.read_text(encoding="utf-8")))
+    return Result(part, otherwise, elapsed_s, error=output)
+
+
+def as_json(results: list[Result], about: dict[str, Any]) -> str:
+    return json.dumps({**about, "parts": [asdict(result) for result in results]}, indent=1) + "\n"

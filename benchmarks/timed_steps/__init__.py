@@ -1,0 +1,1 @@
+"""What the ranks of engine.py and peers.py run, timed."""

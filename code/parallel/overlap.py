@@ -1,0 +1,95 @@
+"""Sums gradients while backward still computes the others (--overlap-grad-reduce).
+
+Backward goes from the last layer to the first. What it has left behind is final, if this is the
+last micro-batch, and can travel while the layers before it compute:
+
+    computing      | layer 3 | layer 2 | layer 1 | layer 0 | embeddings |
+    communicating            | bucket 3 | bucket 2 | bucket 1 | ...      | what is left |
+
+A bucket holds --ddp-bucket-size numbers: layers are collected until there are so many, and what is
+more is cut. Large buckets leave late; small ones pay the latency of each message.
+Only matrices travel early: vectors are small, and embeddings come last anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch.distributed as dist
+from torch import Tensor
+
+from parallel.layout import Group
+from process.pace import catch_up
+
+
+class GradientBuckets:
+    """Of one rank. `shard` is how many numbers each data rank keeps (ZeRO-1), 0 if it keeps all."""
+
+    def __init__(self, gradients: Tensor, copies: Group, least: int, shard: int) -> None:
+        self.gradients, self.copies, self.least, self.shard = gradients, copies, least, shard
+        self.open = False  # this backward is the last of the step
+        self.collected = slice(0, 0)  # finished layers that still wait for more
+        self.sent: list[slice] = []
+        self.under_way: list[Any] = []
+
+    def layer_done(self, stretch: slice) -> None:
+        """The gradients at `stretch` of the buffer are final, if the last backward is running.
+
+        All ranks of the group send in the same order: that of the layers, which is the same on all.
+        """
+        if not self.open:
+            return
+        if stretch.stop != self.collected.start:  # no neighbour of what was collected
+            self.flush()
+            self.collected = slice(stretch.stop, stretch.stop)
+        self.collected = slice(stretch.start, self.collected.stop)
+        if self.collected.stop - self.collected.start >= self.least:
+            self.flush()
+
+    def flush(self) -> None:
+        begin, end = self.collected.start, self.collected.stop
+        if begin < end:
+            self.send(slice(begin, end))
+            self.sent.append(slice(begin, end))
+        self.collected = slice(begin, begin)
+
+    def send(self, stretch: slice) -> None:
+        catch_up()  # a slot that is no GPU: its message may not leave before its rate allows it
+        for at in range(stretch.start, stretch.stop, self.least):
+            piece = slice(at, min(at + self.least, stretch.stop))
+            for part, owner in self.by_owner(piece):
+                values, group = self.gradients[part], self.copies.handle
+                if owner is None:
+                    work = dist.all_reduce(values, group=group, async_op=True)
+                else:
+                    work = dist.reduce(values, owner, group=group, async_op=True)
+                self.under_way.append(work)
+
+    def by_owner(self, stretch: slice) -> Iterable[tuple[slice, int | None]]:
+        """With ZeRO-1 a sum is needed on one rank alone, and a shard may end within a bucket."""
+        if not self.shard:
+            yield stretch, None
+            return
+        begin = stretch.start
+        while begin < stretch.stop:
+            number = begin // self.shard
+            end = min(stretch.stop, (number + 1) * self.shard)
+            yield slice(begin, end), self.copies.ranks[number]
+            begin = end
+
+    def finish(self) -> None:
+        """Sends what is left of the buffer, and waits for everything."""
+        self.flush()
+        at = 0
+        for done in [
+            *sorted(self.sent, key=lambda s: s.start),
+            slice(self.gradients.numel(), None),
+        ]:
+            if at < done.start:
+                self.send(slice(at, done.start))
+            at = done.stop
+        for work in self.under_way:
+            work.wait()
+        self.open, self.sent, self.under_way = False, [], []
+        self.collected = slice(0, 0)

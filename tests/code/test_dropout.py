@@ -1,0 +1,183 @@
+"""Dropout: what it does to numbers, and on which ranks, steps and passes the masks are the same."""
+
+from __future__ import annotations
+
+import one_run
+import pytest
+import torch
+
+from parallel.dropout import Masks
+
+STEPS = 3
+BOTH = ["--hidden-dropout", "0.2", "--attention-dropout", "0.3"]
+HIDDEN = ["--hidden-dropout", "0.2"]
+SERIAL = [*one_run.MODEL, "--fp64", *BOTH]
+
+
+def sizes(tensor=1, pipeline=1, context=1):
+    return (
+        f"--tensor-model-parallel-size {tensor} --pipeline-model-parallel-size {pipeline} "
+        f"--context-parallel-size {context}"
+    )
+
+
+FULL = "--recompute-granularity full --recompute-method"
+SAME = [
+    (1, f"{FULL} uniform --recompute-num-layers 3"),
+    (1, f"{FULL} block --recompute-num-layers 2"),
+    (1, "--recompute-granularity selective"),
+    (1, "--use-torch-fsdp2"),
+    (2, ""),
+    (2, "--use-distributed-optimizer"),
+    (2, f"--use-torch-fsdp2 {FULL} uniform --recompute-num-layers 2"),
+    (2, sizes(pipeline=2)),
+    (2, f"{sizes(pipeline=2)} --pipeline-schedule gpipe --recompute-granularity selective"),
+    (2, f"{sizes(pipeline=2)} --pipeline-schedule zero-bubble"),
+    (2, f"{sizes(pipeline=2)} --num-layers-per-virtual-pipeline-stage 1 {FULL} uniform"),
+    (4, f"{sizes(pipeline=2)} --use-distributed-optimizer"),
+]
+"""They draw the same masks as one rank. Tensor ranks draw other ones for their heads."""
+OTHERS = [
+    f"{sizes(tensor=2)}",
+    f"{sizes(tensor=2)} --sequence-parallel",
+    f"{sizes(tensor=2)} --sequence-parallel --use-torch-fsdp2",
+    f"{sizes(context=2)}",
+]
+"""With masks of their own; what is recomputed in them has the same."""
+
+
+def masks(**changes):
+    usual = {"hidden": 0.25, "attention": 0.5, "seed": 1, "sample": 0, "context": 0, "rows": 0,
+             "heads": 0}  # fmt: skip
+    return Masks(**usual | changes)
+
+
+def mask_of(of, place="layer 0/mlp"):
+    return of.of_hidden(torch.ones(64, 64), place) > 0
+
+
+def test_a_share_of_the_numbers_is_dropped_and_the_mean_stays():
+    x = torch.ones(1000, 1000, dtype=torch.float64)
+    y = masks().of_hidden(x, "embedding")
+    assert set(y.unique().tolist()) == {0.0, 1 / 0.75}
+    assert (y == 0).double().mean().item() == pytest.approx(0.25, abs=0.003)
+    assert y.mean().item() == pytest.approx(1, abs=0.004)
+    columns = (y == 0).double().mean(0)
+    assert columns.std().item() == pytest.approx((0.25 * 0.75 / 1000) ** 0.5, rel=0.15)
+
+
+def test_a_mask_follows_from_what_it_is_for_alone():
+    assert torch.equal(mask_of(masks()), mask_of(masks()))
+    assert torch.equal(mask_of(masks()), mask_of(masks(heads=1))), "rows are whole on tensor ranks"
+    others = [masks(seed=2), masks(sample=1), masks(context=1), masks(rows=1)]
+    for other in others:
+        assert not torch.equal(mask_of(masks()), mask_of(other))
+    assert not torch.equal(mask_of(masks()), mask_of(masks(), "layer 1/mlp"))
+
+
+@pytest.fixture(scope="module")
+def alone(worlds):
+    """Losses, norms and gradients of one rank, by flags."""
+    made = {}
+
+    def run(argv, folder):
+        key = tuple(argv)
+        if key not in made:
+            [made[key]] = worlds(1).run(one_run.run, argv, STEPS, str(folder))
+        return made[key]
+
+    return run
+
+
+def equal(answers, wanted, allowed=1e-12):
+    for answer in answers:
+        for name in ("losses", "norms", "evaluations"):
+            assert answer[name] == pytest.approx(wanted[name], rel=allowed), name
+        for name, gradient in answer["gradients"].items():
+            whole = torch.tensor(wanted["gradients"][name])[answer["place"][name]]
+            torch.testing.assert_close(torch.tensor(gradient), whole, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("ranks", "flags"), SAME, ids=[f"{n} {f}" for n, f in SAME])
+def test_layouts_and_recomputation_train_the_same_model(worlds, alone, ranks, flags, tmp_path):
+    if "fsdp2" in flags:
+        worlds.renew(ranks)
+    wanted = alone(SERIAL, tmp_path / "alone")
+    argv = [*SERIAL, *flags.split()]
+    equal(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), wanted)
+
+
+def test_tensor_ranks_drop_the_same_of_the_rows_that_all_of_them_hold(worlds, alone, tmp_path):
+    argv = [*one_run.MODEL, "--fp64", *HIDDEN]
+    wanted = alone(argv, tmp_path / "alone")
+    cut = [*argv, *sizes(tensor=2).split()]
+    equal(worlds(2).run(one_run.run, cut, STEPS, str(tmp_path)), wanted)
+
+
+@pytest.mark.parametrize("flags", OTHERS)
+def test_what_is_recomputed_has_the_same_masks(worlds, flags, tmp_path):
+    if "fsdp2" in flags:
+        worlds.renew(2)
+    argv = [*SERIAL, *flags.split()]
+    kept = worlds(2).run(one_run.run, argv, STEPS, str(tmp_path))
+    for more in (f"{FULL} uniform", "--recompute-granularity selective"):
+        again = worlds(2).run(one_run.run, [*argv, *more.split()], STEPS, str(tmp_path))
+        for before, after in zip(kept, again, strict=True):
+            assert before["losses"] == pytest.approx(after["losses"], rel=1e-12)
+            assert before["norms"] == pytest.approx(after["norms"], rel=1e-12)
+
+
+def drawn(argv):
+    """What a rank drops of rows and of heads, by micro-batch."""
+    made = one_run.make(argv).pipeline.dropout
+    found = []
+    for number in range(2):
+        of = made.masks(16, number)
+        share = of.begin_attention(torch.empty(0), "layer 0")
+        heads = torch.nn.functional.dropout(torch.ones(64, 64), share) > 0
+        found.append((mask_of(of).numpy(), heads.numpy()))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("flags", "rows_alike", "heads_alike"),
+    [
+        ("--micro-batch-size 2", False, False),
+        (sizes(tensor=2), True, False),
+        (f"{sizes(tensor=2)} --sequence-parallel", False, False),
+        (sizes(context=2), False, False),
+        (sizes(pipeline=2), True, True),
+    ],
+)
+def test_ranks_draw_alike_what_they_hold_alike(worlds, flags, rows_alike, heads_alike):
+    first, second = worlds(2).run(drawn, [*SERIAL, *flags.split()])
+    for number in range(2):
+        (rows, heads), (other_rows, other_heads) = first[number], second[number]
+        assert (rows == other_rows).all() == rows_alike
+        assert (heads == other_heads).all() == heads_alike
+    assert not (first[0][0] == first[1][0]).all(), "another mask for each micro-batch"
+
+
+def test_evaluation_drops_nothing_and_other_seeds_drop_others(alone, tmp_path):
+    few = ["--lr", "1e-9", "--min-lr", "0"]  # the weights of all runs stay those of the start
+    plain = alone([*one_run.MODEL, "--fp64", *few], tmp_path / "plain")
+    dropped = alone([*SERIAL, *few], tmp_path / "dropped")
+    assert dropped["evaluations"] == pytest.approx(plain["evaluations"], rel=1e-6)
+    assert dropped["losses"] != pytest.approx(plain["losses"], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "flags"), [(1, ""), (2, f"{sizes(tensor=2)} --sequence-parallel"),
+                         (2, f"{sizes(pipeline=2)} {FULL} uniform"), (2, "--use-torch-fsdp2")]
+)  # fmt: skip
+def test_a_resumed_run_drops_what_an_uninterrupted_one_does(worlds, ranks, flags, tmp_path):
+    if "fsdp2" in flags:
+        worlds.renew(ranks)
+    argv = [*one_run.MODEL, *BOTH, *flags.split(), "--lr-decay-iters", "12", "--save",
+            str(tmp_path), "--load", str(tmp_path), "--save-interval", "2"]  # fmt: skip
+    whole = [*argv, "--train-iters", "4"]
+    [first, *_] = worlds(ranks).run(one_run.resumed, [*whole, "--save", str(tmp_path / "whole")])
+    worlds(ranks).run(one_run.resumed, [*argv, "--train-iters", "2"])
+    [again, *_] = worlds(ranks).run(one_run.resumed, whole)
+    assert again["losses"] == first["losses"][2:]
+    assert again["norms"] == first["norms"][2:]
