@@ -7,9 +7,10 @@ run.table()                            # time and memory by part
 plan.search(run.model, where, global_batch=1024).table()
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING
 
+from course_lib.late_names import late_names
 from course_lib.plan.checks import PlanError
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model, Patches
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from course_lib.plan.time.calibration import Observation, calibrate
 
 # Resolved on first use: whoever only names a layout need not load the whole room.
-LATE: dict[str, str] = {
+_LATE = {
     "time.calibration": "Observation calibrate",
     "estimate": "Estimate largest_micro_batch predict",
     "shapes.flops": "of_iteration of_sequence training_days",
@@ -44,7 +45,6 @@ LATE: dict[str, str] = {
     "scale": "Failures campaign checkpoint_s scale_out",
     "code_bases": "STACKS Stack",
 }
-_MODULE_OF = {name: module for module, names in LATE.items() for name in names.split()}
 
 __all__ = [
     "CLUSTERS",
@@ -86,13 +86,6 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"course_lib.plan has no {name!r}; it offers: {', '.join(__all__)}")
-    value = getattr(import_module(f"course_lib.plan.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = late_names(
+    sys.modules[__name__], _LATE, __all__, only_failures=True, whatever=True
+)

@@ -3,9 +3,12 @@ programs; its numbers are counts of what the program keeps or sends, and a few m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from course_lib.plan.checks import PlanError
+from course_lib.plan.checks import expect, keep_flags, keep_numbers, named, one_of
+from course_lib.plan.shapes.stages import RULES
+
+FLASH_KERNELS = ("flash1", "flash2")
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,14 @@ class Stack:
     workspace_gib: float = 0.1
     # Reserved by the caching allocator beyond what is allocated, as a share.
     reserve_share: float = 0.05
+
+    def __post_init__(self) -> None:
+        expect(str, "name", self.name, '"megatron-core"')
+        kinds = {entry.name: type(entry.default) for entry in fields(self)}
+        keep_flags(self, *(name for name, kind in kinds.items() if kind is bool))
+        keep_numbers(self, *(name for name, kind in kinds.items() if kind in (int, float)))
+        one_of("stage_rule", self.stage_rule, RULES)
+        one_of("flash_kernel", self.flash_kernel, FLASH_KERNELS)
 
 
 STACKS: dict[str, Stack] = {
@@ -162,11 +173,9 @@ STACKS: dict[str, Stack] = {
 }
 
 
-def stack_named(name: str) -> Stack:
-    """A code base of the table; "unknown" is in it too."""
-    if name not in STACKS:
-        raise PlanError(f"no code base {name!r} is known; use one of {', '.join(STACKS)}")
-    return STACKS[name]
+def stack_named(name: Stack | str) -> Stack:
+    """A code base of the table ("unknown" is in it too), or one of one's own."""
+    return name if isinstance(name, Stack) else named("code base", name, STACKS)
 
 
 # Part of a program's name, without case and punctuation → its entry; the first that fits counts.

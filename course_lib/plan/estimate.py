@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from course_lib.plan.checks import PlanError, number
-from course_lib.plan.code_bases import STACKS, Stack, stack_named
+from course_lib.mistakes.names import answers_misspelt
+from course_lib.plan.checks import PlanError, expect, number
+from course_lib.plan.code_bases import Stack, stack_named
 from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.hardware.efficiency import CONTEXT_GIB, USABLE_MEMORY_SHARE
 from course_lib.plan.memory.stage_memory import StageMemory, memory_of_stages, peak_stage
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 
 GIB = 2**30
 DAY_S = 86_400
+# Of the memory that can be used: who fills more of it is one buffer away from its end.
+TIGHT_SHARE = 0.95
 
 
+@answers_misspelt
 @dataclass(frozen=True)
 class Estimate:
     """What `predict` says of one run. Times are of one iteration unless the name says otherwise."""
@@ -32,6 +36,12 @@ class Estimate:
     layout: Layout
     cluster: Cluster
     stack: Stack
+
+    def __post_init__(self) -> None:
+        expect(Model, "model", self.model, 'plan.preset("13b")')
+        expect(Layout, "layout", self.layout, "plan.Layout(data=4)")
+        expect(Cluster, "cluster", self.cluster, 'plan.cluster("juwels-booster", 32)')
+        expect(Stack, "stack", self.stack, 'plan.STACKS["megatron-core"]')
 
     @cached_property
     def parts(self) -> dict[str, float]:
@@ -87,11 +97,13 @@ class Estimate:
     @property
     def verdict(self) -> str:
         """ "fits", "tight" or "overflows". Tight: the interval reaches past the device, or what is
-        free holds no second block as large as the logits, which fragments can make necessary."""
+        free is next to nothing, or holds no second block as large as the logits, which fragments
+        can make necessary."""
         if not self.fits:
             return "overflows"
         spare = self.device_gib + self.fullest.logits / 2 / GIB
-        tight = max(self.memory_interval_gib.high, spare) > self.capacity_gib
+        full = self.device_gib / TIGHT_SHARE
+        tight = max(self.memory_interval_gib.high, spare, full) > self.capacity_gib
         return "tight" if tight else "fits"
 
     @property
@@ -124,7 +136,7 @@ class Estimate:
 
     def seconds_for(self, tokens: float) -> float:
         """Time to train on so many tokens (the benchmark's "time to report" is that of 20 M)."""
-        return number("tokens", tokens) / self.tokens_per_s
+        return number("tokens", tokens, 0) / self.tokens_per_s
 
     def days(self, tokens: float) -> float:
         return self.seconds_for(tokens) / DAY_S
@@ -165,7 +177,7 @@ def predict(
     model: Model, layout: Layout, cluster: Cluster, stack: Stack | str = "megatron-core"
 ) -> Estimate:
     """A run of this model, laid out so, on this cluster, by this code base."""
-    chosen = stack_named(stack) if isinstance(stack, str) else stack
+    estimate = Estimate(model, layout, cluster, stack_named(stack))
     if layout.devices > cluster.devices:
         raise PlanError(
             f"the layout needs {layout.devices} devices and {cluster.name} has "
@@ -173,14 +185,14 @@ def predict(
             f"cluster.but(nodes={-(-layout.devices // cluster.devices_per_node)})"
         )
     layout.check(model)
-    return Estimate(model, layout, cluster, chosen)
+    return estimate
 
 
 def largest_micro_batch(
     model: Model, layout: Layout, cluster: Cluster, stack: Stack | str = "megatron-core"
 ) -> int:
     """The largest micro-batch that fits (0: not even one), micro-batches per step unchanged."""
-    chosen = STACKS[stack] if isinstance(stack, str) else stack
+    chosen = Estimate(model, layout, cluster, stack_named(stack)).stack
     best, step = 0, 1
     while step:
         tried = best + step

@@ -8,11 +8,18 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from course_lib.plan.checks import PlanError, whole_number
+from course_lib.plan.checks import (
+    PlanError,
+    expect,
+    expect_each,
+    keep_flags,
+    one_of,
+    whole_number,
+)
 from course_lib.plan.code_bases import Stack, stack_named
 from course_lib.plan.estimate import Estimate
 from course_lib.plan.hardware.cluster import Cluster
-from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.layout import RECOMPUTE, Layout
 from course_lib.plan.shapes.model import Model
 
 if TYPE_CHECKING:
@@ -38,6 +45,16 @@ class Choice:
     recompute: tuple[str, ...] = ("none", "selective", "full")
     precision: str = "bf16"
     flash: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("tensor", "context", "micro_batch", "virtual", "zero"):
+            values = expect_each(object, name, getattr(self, name), "1")
+            least = 0 if name == "zero" else 1
+            kept = tuple(whole_number(name, value, least) for value in values)
+            object.__setattr__(self, name, kept)
+        for value in expect_each(str, "recompute", self.recompute, '"none"'):
+            one_of("recompute", value, RECOMPUTE)
+        keep_flags(self, "flash")
 
 
 @dataclass(frozen=True)
@@ -136,7 +153,10 @@ def search(
     stack: Stack | str = "megatron-core",
 ) -> Found:
     """Every layout of the choice that uses all devices of the cluster."""
-    code = stack_named(stack) if isinstance(stack, str) else stack
+    code = stack_named(stack)
+    expect(Model, "model", model, 'plan.preset("13b")')
+    expect(Cluster, "cluster", cluster, 'plan.cluster("juwels-booster", 32)')
+    expect(Choice, "choice", choice, "plan.Choice(tensor=(1, 2))")
     global_batch = whole_number("global_batch", global_batch)
     refused: dict[str, int] = {}
     fitting: list[Estimate] = []

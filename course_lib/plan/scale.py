@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from math import exp, sqrt
 from typing import TYPE_CHECKING
 
-from course_lib.plan.checks import PlanError, keep_numbers
+from course_lib.plan.checks import (
+    PlanError,
+    expect,
+    expect_each,
+    flag,
+    keep_numbers,
+    number,
+    positive,
+    whole_number,
+)
 from course_lib.plan.estimate import DAY_S, Estimate
 from course_lib.plan.shapes.parameter_counts import parameters
 
@@ -30,16 +39,22 @@ class Failures:
     restart_s: float = 900.0
 
     def __post_init__(self) -> None:
-        keep_numbers(self, "node_mtbf_hours", "checkpoint_s", "restart_s")
+        keep_numbers(self, "node_mtbf_hours", "checkpoint_s", above=True)
+        keep_numbers(self, "restart_s")
 
     def mtbf_s(self, nodes: int) -> float:
         """Of the whole job: any node ends it."""
         return self.node_mtbf_hours * 3600 / nodes
 
 
+def _an_estimate(value: Estimate) -> Estimate:
+    return expect(Estimate, "estimate", value, "plan.predict(model, layout, cluster)")
+
+
 def checkpoint_s(estimate: Estimate, storage_gb_per_s: float) -> float:
     """Writing one checkpoint, all ranks together, through storage of this bandwidth."""
-    size = parameters(estimate.model).total * CHECKPOINT_BYTES_PER_PARAMETER
+    storage_gb_per_s = positive("storage_gb_per_s", storage_gb_per_s)
+    size = parameters(_an_estimate(estimate).model).total * CHECKPOINT_BYTES_PER_PARAMETER
     return size / (storage_gb_per_s * 1e9)
 
 
@@ -87,6 +102,10 @@ def campaign(
     price_per_device_hour: float | None = None,
 ) -> Campaign:
     """Training on so many tokens. Energy and price are None where power or price is unknown."""
+    if price_per_device_hour is not None:
+        price_per_device_hour = number("price_per_device_hour", price_per_device_hour, 0)
+    expect(Failures, "failures", failures, "plan.Failures()")
+    estimate = _an_estimate(estimate)
     nodes = -(-estimate.layout.devices // estimate.cluster.devices_per_node)
     interval = daly_interval_s(failures.checkpoint_s, failures.mtbf_s(nodes))
     share = useful_share(interval, failures, nodes)
@@ -159,9 +178,11 @@ class Scaling:
 def scale_out(estimate: Estimate, times: Iterable[int], weak: bool = False) -> Scaling:
     """The same layout with so many times the data ranks: the same batch (strong scaling), or as
     many times the batch (weak)."""
-    layout, cluster = estimate.layout, estimate.cluster
+    layout, cluster = _an_estimate(estimate).layout, estimate.cluster
+    weak = flag("weak", weak)
     found = []
-    for factor in times:
+    for asked in expect_each(object, "times", times, "1"):
+        factor = whole_number("times", asked)
         batch = layout.global_batch * (factor if weak else 1)
         wider = layout.but(data=layout.data * factor, global_batch=batch)
         nodes = -(-wider.devices // cluster.devices_per_node)

@@ -5,8 +5,10 @@ Entry points are resolved on first use, so that nobody pays for pandas who only 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING
+
+from course_lib.late_names import late_names
 
 if TYPE_CHECKING:
     from course_lib.read.first_causes.reader import failure, failures
@@ -26,31 +28,23 @@ if TYPE_CHECKING:
     from course_lib.read.training_logs.reader import TrainingReader, training_log
     from course_lib.read.training_logs.result import TrainingLog, World
 
-_WHERE = {
-    "Failure": "first_causes.result",
-    "failure": "first_causes.reader",
-    "failures": "first_causes.reader",
-    "NcclLog": "nccl_logs.result",
-    "NcclReader": "nccl_logs.reader",
-    "nccl": "nccl_logs.reader",
-    "Memory": "memory_traces.timeline",
-    "MemoryTimeline": "memory_traces.timeline",
-    "memory": "memory_traces.reader",
-    "Profile": "profiler_traces.result",
-    "Recommendation": "profiler_traces.recommendations",
-    "profile": "profiler_traces.reader",
-    "Links": "measurements.link_times",
-    "links": "measurements.link_times",
-    "Monitor": "measurements.node_load",
-    "monitor": "measurements.node_load",
-    "SlurmTable": "slurm_output.result",
-    "SlurmText": "slurm_output.result",
-    "slurm": "slurm_output.reader",
-    "expand_hosts": "slurm_output.hostlist",
-    "training_log": "training_logs.reader",
-    "TrainingReader": "training_logs.reader",
-    "TrainingLog": "training_logs.result",
-    "World": "training_logs.result",
+_LATE = {
+    "first_causes.result": "Failure",
+    "first_causes.reader": "failure failures",
+    "nccl_logs.result": "NcclLog",
+    "nccl_logs.reader": "NcclReader nccl",
+    "memory_traces.timeline": "Memory MemoryTimeline",
+    "memory_traces.reader": "memory",
+    "profiler_traces.result": "Profile",
+    "profiler_traces.recommendations": "Recommendation",
+    "profiler_traces.reader": "profile",
+    "measurements.link_times": "Links links",
+    "measurements.node_load": "Monitor monitor",
+    "slurm_output.result": "SlurmTable SlurmText",
+    "slurm_output.reader": "slurm",
+    "slurm_output.hostlist": "expand_hosts",
+    "training_logs.reader": "TrainingReader training_log",
+    "training_logs.result": "TrainingLog World",
 }
 
 __all__ = [
@@ -81,9 +75,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"course_lib.read has no {name!r}; it offers: {', '.join(__all__)}")
-    value = getattr(import_module(f"course_lib.read.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = late_names(sys.modules[__name__], _LATE, whatever=True)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.mistakes.errors import NoSuchFileError
+
 PathLike = str | Path
 _LOG_SUFFIXES = {".log", ".out", ".err", ".txt", ".stdout", ".stderr", ".o", ".e", ""}
 _RANK_OF_NAME = (
@@ -43,7 +45,7 @@ def sources(paths: PathLike | Iterable[PathLike]) -> list[Source]:
         elif item.exists():
             found.append(Source(item, _rank_of(item, item.parent) if len(given) > 1 else None))
         else:
-            raise FileNotFoundError(f"no log at {item}; give a log file, a folder of them or a run")
+            raise NoSuchFileError(f"no log at {item}; give a log file, a folder of them or a run")
     return found
 
 
@@ -102,5 +104,5 @@ def found_files(
         elif item.exists():
             found.append(item)
         else:
-            raise FileNotFoundError(missing.format(item))
+            raise NoSuchFileError(missing.format(item))
     return found

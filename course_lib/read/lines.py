@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ BLOCK_BYTES = 1 << 20
 LONGEST_LINE_BYTES = 4 << 20
 """A longer line is cut here: a file without any newline must not fill the memory."""
 
+MOST_UNPACKED_BYTES = 8 << 30
 GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -22,7 +25,39 @@ def is_gzip(path: Path) -> bool:
 
 def open_any(path: Path) -> BinaryIO:
     """Opens plain or gzip by its first bytes, whatever its name says."""
-    return cast(BinaryIO, gzip.open(path, "rb")) if is_gzip(path) else path.open("rb")
+    if not is_gzip(path):
+        return path.open("rb")
+    return cast(BinaryIO, io.BufferedReader(Unpacked(path), BLOCK_BYTES))
+
+
+class Unpacked(io.RawIOBase):
+    """A gzip file up to a bound: a few megabytes may hold gigabytes of nothing. What lies beyond it
+    is told by a warning."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = gzip.open(path, "rb")  # noqa: SIM115  closed with this
+        self._left = MOST_UNPACKED_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(max(0, min(len(buffer), self._left)))
+        self._left -= len(data)
+        buffer[: len(data)] = data
+        if not data and len(buffer) and not self._left and self._file.read(1):
+            warnings.warn(
+                f"{self.path}: read up to {MOST_UNPACKED_BYTES / 2**30:g} GiB of what it unpacks "
+                "to, and no further",
+                stacklevel=2,
+            )
+            self._left = -1
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 class LineBuffer:

@@ -74,11 +74,22 @@ def test_a_device_stands_for_its_usual_nodes_and_unknown_software_is_planned(tmp
         ({"hardware": "abacus"}, "line 3: no cluster 'abacus' in the table; there are: dgx-2"),
         ({"layers": "many"}, "line 3: .*many"),
         ({"global_batch": 3}, "line 3: global_batch 3 is not a multiple"),
+        ({"layers": ""}, "line 3: layers is empty"),
+        ({"iteration_s": -1}, "line 3: iteration_s -1 is too small; use one above 0"),
+        ({"iteration_s": "fast"}, "line 3: iteration_s = 'fast' is not a number"),
+        (
+            {"hardware": "V100-32GB", "precision": "bf16"},
+            "line 3: no bf16 peak of V100-32GB is known; use fp32 or fp16",
+        ),
+        ({"positions": "sandwich"}, "line 3: positions 'sandwich' is unknown"),
     ],
 )
-def test_a_bad_line_is_refused_by_its_number(tmp_path, changes, text):
-    with pytest.raises(PlanError, match=text):
-        read_runs(write(tmp_path / "runs.csv", RUN, RUN | changes))
+def test_a_bad_line_is_named_and_the_others_are_read(tmp_path, changes, text):
+    with pytest.warns(UserWarning, match="1 of 3 runs are left out\n  " + text):
+        found = read_runs(write(tmp_path / "runs.csv", RUN, RUN | changes, RUN))
+    assert found == read_runs(write(tmp_path / "good.csv", RUN, RUN))
+    with pytest.raises(PlanError, match="no run that can be planned; " + text.replace("3:", "2:")):
+        read_runs(write(tmp_path / "bad.csv", RUN | changes))
 
 
 def test_a_missing_column_is_named(tmp_path):

@@ -5,10 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_lib.plan.checks import PlanError, keep_numbers, keep_whole
+from course_lib.mistakes.arguments import explained_methods
+from course_lib.mistakes.kinds import shown
+from course_lib.mistakes.names import answers_misspelt
+from course_lib.plan.checks import (
+    PlanError,
+    expect,
+    expect_each,
+    keep_flags,
+    keep_numbers,
+    keep_whole,
+    positive,
+)
 from course_lib.plan.hardware import efficiency as c
 
+_MAY_BE_UNKNOWN = (
+    *("memory_gib", "memory_gb_per_s", "fp32_tflops", "tf32_tflops", "fp16_tflops", "bf16_tflops"),
+    *("achievable_tflops", "units", "power_watt", "lasting_share"),
+)
 
+
+@answers_misspelt
+@explained_methods("device", "__init__", only_failures=True)
 @dataclass(frozen=True)
 class Device:
     """One rank's device. Peaks are dense (no sparsity) and from data sheets.
@@ -37,9 +55,13 @@ class Device:
     matmul_ramp_length: float = c.MATMUL_RAMP_LENGTH
 
     def __post_init__(self) -> None:
-        keep_numbers(self, "memory_gib", "memory_gb_per_s", "fp32_tflops", "tf32_tflops")
-        keep_numbers(self, "fp16_tflops", "bf16_tflops", "achievable_tflops", "units")
-        keep_numbers(self, "power_watt", "lasting_share", "matmul_ramp_length")
+        expect(str, "name", self.name, '"A100-40GB"')
+        keep_numbers(self, *_MAY_BE_UNKNOWN, above=True, unknown=True)
+        keep_numbers(self, "matmul_ramp_length")
+        for share in expect_each(tuple, "flash_shares", self.flash_shares, '("bf16", 0.4)'):
+            if len(share) != 2:
+                raise PlanError(f"flash_shares {shown(share)} is no pair; use (precision, share)")
+            positive(f"flash share of {share[0]}", share[1])
 
     def peaks(self) -> dict[str, float]:
         """Known peaks by precision of the layout; fp32 runs on TF32 units where there are any."""
@@ -77,7 +99,8 @@ class Link:
     source: str = ""
 
     def __post_init__(self) -> None:
-        keep_numbers(self, "latency_us", "gb_per_s")
+        keep_numbers(self, "latency_us")
+        keep_numbers(self, "gb_per_s", above=True)
 
 
 @dataclass(frozen=True)
@@ -90,9 +113,11 @@ class Tier:
 
     def __post_init__(self) -> None:
         keep_whole(self, "nodes")
-        keep_numbers(self, "share")
+        keep_numbers(self, "share", above=True)
 
 
+@answers_misspelt
+@explained_methods("cluster", "__init__", only_failures=True)
 @dataclass(frozen=True)
 class Cluster:
     """Equal nodes of equal devices. `across.gb_per_s` is one device's share of its node's
@@ -125,7 +150,15 @@ class Cluster:
     def __post_init__(self) -> None:
         keep_whole(self, "devices_per_node", "nodes")
         keep_whole(self, "processors", least=0)
-        keep_numbers(self, "reduce_gain", "stall_ms", "turn_us")
+        keep_numbers(self, "reduce_gain", above=True)
+        keep_numbers(self, "stall_ms", "turn_us")
+        keep_flags(self, "switched", "shared_link")
+        expect(Device, "device", self.device, 'plan.device("A100-40GB")')
+        for name in ("within", "across"):
+            expect(Link, name, getattr(self, name), "plan.Link(latency_us=5, gb_per_s=240)")
+        object.__setattr__(
+            self, "tiers", expect_each(Tier, "tiers", self.tiers, "plan.Tier(32, 0.5)")
+        )
 
     def share_over(self, nodes: int) -> float:
         """Of the bandwidth between nodes, for a group that reaches over so many."""

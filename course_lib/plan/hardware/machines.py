@@ -6,7 +6,7 @@ products found by the "maximum achievable matmul" measurements of the ml-enginee
 
 from __future__ import annotations
 
-from course_lib.plan.checks import PlanError, whole_number
+from course_lib.plan.checks import named, positive, whole_number
 from course_lib.plan.hardware import cpu_rates
 from course_lib.plan.hardware.cluster import Cluster, Device, Link
 
@@ -66,9 +66,7 @@ DEVICES: dict[str, Device] = {
 
 
 def device(name: str) -> Device:
-    if name not in DEVICES:
-        raise PlanError(f"no device {name!r} in the table; there are: {', '.join(DEVICES)}")
-    return DEVICES[name]
+    return named("device", name, DEVICES)
 
 
 def _cluster(
@@ -143,7 +141,7 @@ def box(
         rank,
         devices_per_node,
         Link(100, 1.0, "loopback, uncalibrated"),
-        Link(200, link_gbit_per_s / 8, "the shaped link of a node"),
+        Link(200, positive("link_gbit_per_s", link_gbit_per_s) / 8, "the shaped link of a node"),
         nodes=nodes,
         shared_link=True,
         processors=processors,
@@ -173,9 +171,7 @@ USUAL: dict[str, str] = {
 def cluster(name: str, devices: int = 0) -> Cluster:
     """A cluster of the table, with as many nodes as `devices` need. A device's name stands for
     the nodes in which it usually sits."""
-    if name not in CLUSTERS and name not in USUAL:
-        known = ", ".join((*CLUSTERS, *USUAL))
-        raise PlanError(f"no cluster {name!r} in the table; there are: {known}")
+    usual = {key: CLUSTERS[where].but(device=DEVICES[key]) for key, where in USUAL.items()}
+    found = named("cluster", name, CLUSTERS | usual)
     devices = whole_number("devices", devices, least=0)
-    found = CLUSTERS[name] if name in CLUSTERS else CLUSTERS[USUAL[name]].but(device=DEVICES[name])
     return found.but(nodes=max(1, -(-devices // found.devices_per_node)))

@@ -7,6 +7,7 @@ percentile over published runs; `benchmarks/planner.py --write-residuals` makes 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -29,13 +30,18 @@ def time_keys(layout: Layout, cluster: Cluster, stack: Stack) -> list[str]:
     an unknown one is how far code bases lie apart, whatever the size of the run."""
     if stack.name == UNKNOWN:
         return [f"time/{UNKNOWN}"]
+    family = cluster.device.family
+    general = [f"time/{stack.name}", f"time/any/{family}", "time"]
+    return [*_own_keys(layout, cluster, stack), *general]
+
+
+def _own_keys(layout: Layout, cluster: Cluster, stack: Stack) -> list[str]:
+    """Of this code base on this hardware."""
     nodes = -(-layout.devices // cluster.devices_per_node)
     size = "1" if nodes == 1 else "2-8" if nodes <= 8 else "9-31" if nodes <= 31 else "32+"
     kind = "piped" if layout.pipeline > 1 else "flat"
-    family = cluster.device.family
-    own = f"time/{stack.name}/{family}"
-    narrower = [f"{own}/{size} nodes/{kind}", f"{own}/{size} nodes", own]
-    return [*narrower, f"time/{stack.name}", f"time/any/{family}", "time"]
+    own = f"time/{stack.name}/{cluster.device.family}"
+    return [f"{own}/{size} nodes/{kind}", f"{own}/{size} nodes", own]
 
 
 def memory_keys(layout: Layout, stack: Stack) -> list[str]:
@@ -51,18 +57,34 @@ def _residuals() -> dict[str, tuple[float, float]]:
     return {key: (float(row["low"]), float(row["high"])) for key, row in table.items()}
 
 
-def _around(value: float, keys: list[str]) -> Interval:
+def _first(keys: list[str]) -> tuple[float, float] | None:
     table = _residuals()
-    for key in keys:
-        if key in table:
-            low, high = table[key]
-            return Interval(value * low, value * high)
-    return Interval(value / 2, value * 2)
+    return next((table[key] for key in keys if key in table), None)
+
+
+def _around(value: float, share: tuple[float, float] | None) -> Interval:
+    low, high = share or (1 / 2, 2)
+    return Interval(value * low, value * high)
+
+
+def _never_measured(layout: Layout, cluster: Cluster, stack: Stack) -> tuple[float, float] | None:
+    """From the least to the most that this code base shows on any hardware, and any code base on
+    this one (on all, where nobody measured it): what is unknown is no surer than what is known."""
+    table = _residuals()
+    names = {key.split("/")[2] for key in table if key.startswith("time/any/")}
+    machines = [replace(cluster, device=replace(cluster.device, family=name)) for name in names]
+    own = [_first(_own_keys(layout, machine, stack)) for machine in machines]
+    here = f"time/any/{cluster.device.family}"
+    general = [here] if here in table else ["time", *(f"time/any/{name}" for name in names)]
+    found = [*own, *(table.get(key) for key in (f"time/{stack.name}", *general))]
+    known = [share for share in found if share]
+    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
 
 
 def time_interval(seconds: float, layout: Layout, cluster: Cluster, stack: Stack) -> Interval:
-    return _around(seconds, time_keys(layout, cluster, stack))
+    keys = [f"time/{UNKNOWN}"] if stack.name == UNKNOWN else _own_keys(layout, cluster, stack)
+    return _around(seconds, _first(keys) or _never_measured(layout, cluster, stack))
 
 
 def memory_interval(gib: float, layout: Layout, stack: Stack) -> Interval:
-    return _around(gib, memory_keys(layout, stack))
+    return _around(gib, _first(memory_keys(layout, stack)))

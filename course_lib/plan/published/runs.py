@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from pathlib import Path
+from warnings import warn
 
-from course_lib.plan.checks import PlanError
+from course_lib.plan.checks import PlanError, positive
 from course_lib.plan.code_bases import Stack, stack_of_software
 from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.hardware.machines import cluster
@@ -51,7 +52,8 @@ class MeasuredRun:
 
 
 def read_runs(path: Path) -> list[MeasuredRun]:
-    """Runs of a CSV file in the columns of `COLUMNS`, of which only `REQUIRED` must be there.
+    """Runs of a CSV file in the columns of `COLUMNS`, of which only `REQUIRED` must be there. Runs
+    that cannot be planned are left out, and a warning names their lines and why.
     Software that is kin to none that the planner knows is planned as "unknown"."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -63,23 +65,32 @@ def read_runs(path: Path) -> list[MeasuredRun]:
             f"{path} has no column {', '.join(missing)}; a measured run needs at least "
             f"{', '.join(REQUIRED)} and iteration_s, tokens_per_s or peak_gib"
         )
-    found = []
+    found: list[MeasuredRun] = []
+    skipped: list[str] = []
     for number, row in enumerate(rows, start=2):
         try:
-            found.append(from_row({name: text for name, text in row.items() if text}))
+            found.append(from_row({name: text for name, text in row.items() if name and text}))
         except (PlanError, ValueError) as error:
-            raise PlanError(f"{path}, line {number}: {error}") from error
+            skipped.append(f"line {number}: {error}")
+    if skipped and not found:
+        raise PlanError(f"{path} has no run that can be planned; {skipped[0]}")
+    if skipped:
+        left = "\n  ".join(skipped)
+        warn(f"{path}: {len(skipped)} of {len(rows)} runs are left out\n  {left}", stacklevel=2)
     return found
 
 
 def from_row(row: dict[str, str]) -> MeasuredRun:
+    if missing := [name for name in REQUIRED if name not in row]:
+        raise PlanError(f"{', '.join(missing)} is empty; use a value in every required column")
     model, layout = _model(row), _layout(row)
     machine = cluster(row["hardware"], layout.devices)
+    machine.device.peak_tflops(layout.precision)  # refuses what the device cannot compute
     if "devices_per_node" in row:
-        machine = machine.but(devices_per_node=int(row["devices_per_node"]))
-    seconds = float(row["iteration_s"]) if "iteration_s" in row else None
-    if seconds is None and "tokens_per_s" in row:
-        seconds = layout.global_batch * model.sequence / float(row["tokens_per_s"])
+        machine = machine.but(devices_per_node=_number(row, "devices_per_node"))
+    seconds = _positive(row, "iteration_s")
+    if seconds is None and (rate := _positive(row, "tokens_per_s")):
+        seconds = layout.global_batch * model.sequence / rate
     return MeasuredRun(
         source=row.get("source", "unnamed"),
         model=model,
@@ -87,7 +98,7 @@ def from_row(row: dict[str, str]) -> MeasuredRun:
         cluster=machine,
         stack=stack_of_software(row["software"], layout.flash),
         iteration_s=seconds,
-        peak_gib=float(row["peak_gib"]) if "peak_gib" in row else None,
+        peak_gib=_positive(row, "peak_gib"),
         memory_of=row.get("memory_of", "max"),
         memory_kind=row.get("memory_kind", "reserved"),
         overflowed=_truth(row["overflowed"]) if "overflowed" in row else False,
@@ -98,8 +109,21 @@ def _truth(text: str) -> bool:
     return text.strip().lower() in ("1", "true", "yes")
 
 
-def _whole(row: dict[str, str], names: str) -> dict[str, int]:
-    return {name: int(float(row[name])) for name in names.split() if name in row}
+def _positive(row: dict[str, str], name: str) -> float | None:
+    return positive(name, _number(row, name)) if name in row else None
+
+
+def _number(row: dict[str, str], name: str) -> float:
+    """A table of numbers may hold 8.0 for 8; what is no number is refused where it is used."""
+    try:
+        value = float(row[name])
+    except ValueError:
+        raise PlanError(f"{name} = {row[name]!r} is not a number; use one such as 8") from None
+    return int(value) if value.is_integer() else value
+
+
+def _whole(row: dict[str, str], names: str) -> dict[str, float]:
+    return {name: _number(row, name) for name in names.split() if name in row}
 
 
 def _flags(row: dict[str, str], names: str) -> dict[str, bool]:

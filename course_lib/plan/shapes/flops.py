@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.plan.checks import number
+from course_lib.plan.checks import expect, flag, positive
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
 
@@ -51,7 +51,10 @@ def of_sequence(
     model: Model, layout: Layout | None = None, causal: bool = False, padded: bool = False
 ) -> Flops:
     """One sequence (of a ViT: one image), as `layout` recomputes it."""
-    tokens = model.sequence
+    tokens = expect(Model, "model", model, 'plan.preset("13b")').sequence
+    causal, padded = flag("causal", causal), flag("padded", padded)
+    if layout is not None:
+        expect(Layout, "layout", layout, "plan.Layout(data=4)")
     query, hidden = model.query_width, model.hidden
     matrices = 3 if model.activation == "swiglu" else 2
     projections = 2.0 * tokens * hidden * (2 * query + 2 * model.kv_width) * model.layers
@@ -96,6 +99,7 @@ def recomputed_layers(model: Model, layout: Layout) -> int:
 
 def of_iteration(model: Model, layout: Layout, causal: bool = False, padded: bool = False) -> Flops:
     """One iteration: the whole global batch, all devices together."""
+    expect(Layout, "layout", layout, "plan.Layout(data=4)")
     return of_sequence(model, layout, causal, padded).times(layout.global_batch)
 
 
@@ -104,5 +108,6 @@ def training_days(
 ) -> float:
     """The rule of thumb: `factor` FLOPs per parameter and token, 6 as model FLOPs and 8 where
     the rate counts full recomputation too. `tflops_per_device` is achieved, not the peak."""
-    work = factor * number("tokens", tokens) * number("parameters", parameters)
-    return work / (number("devices", devices) * tflops_per_device * 1e12) / 86_400
+    work = positive("tokens", tokens) * positive("parameters", parameters)
+    rate = positive("devices", devices) * positive("tflops_per_device", tflops_per_device) * 1e12
+    return positive("factor", factor) * work / rate / 86_400

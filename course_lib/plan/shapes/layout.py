@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_lib.plan.checks import PlanError, divides, keep_whole, multiple_of, one_of
+from course_lib.mistakes.arguments import explained_methods
+from course_lib.mistakes.kinds import shown
+from course_lib.mistakes.names import answers_misspelt
+from course_lib.plan.checks import (
+    PlanError,
+    divides,
+    expect,
+    keep_flags,
+    keep_whole,
+    multiple_of,
+    one_of,
+)
 from course_lib.plan.numbers import whole
 from course_lib.plan.shapes.model import Model
 
@@ -16,6 +27,8 @@ PRECISIONS = ("fp32", "fp16", "bf16")
 DIMENSIONS = ("tp", "cp", "ep", "dp", "pp")
 
 
+@answers_misspelt
+@explained_methods("layout", "__init__", "check", only_failures=True)
 @dataclass(frozen=True)
 class Layout:
     """`global_batch` 0 means one micro-batch per data rank; `schedule` "" means 1f1b, or
@@ -44,8 +57,9 @@ class Layout:
         keep_whole(self, "recompute_layers")
         keep_whole(self, "global_batch", least=0)
         if whole(self.zero) not in (0, 1, 2, 3):
-            raise PlanError(f"zero stage {self.zero!r} is unknown; use 0, 1, 2 or 3")
+            raise PlanError(f"zero stage {shown(self.zero)} is unknown; use 0, 1, 2 or 3")
         keep_whole(self, "zero", least=0)
+        keep_flags(self, "sequence_parallel", "flash")
         one_of("recompute", self.recompute, RECOMPUTE)
         one_of("recompute_method", self.recompute_method, RECOMPUTE_METHODS)
         one_of("precision", self.precision, PRECISIONS)
@@ -66,7 +80,7 @@ class Layout:
         multiple_of("global_batch", self.global_batch, text, per_step)
 
     def _settle_schedule(self) -> None:
-        if self.schedule == "":
+        if expect(str, "schedule", self.schedule, '"1f1b"') == "":
             usual = "interleaved" if self.virtual > 1 else "1f1b"
             object.__setattr__(self, "schedule", usual)
         one_of("schedule", self.schedule, SCHEDULES)
@@ -86,7 +100,7 @@ class Layout:
         multiple_of("number of micro-batches", self.micro_batches, text, self.pipeline)
 
     def _check_order(self) -> None:
-        words = self.order.split("-")
+        words = expect(str, "order", self.order, '"tp-cp-ep-dp-pp"').split("-")
         sizes = {"tp": self.tensor, "cp": self.context, "dp": self.data, "pp": self.pipeline}
         for word in words:
             one_of("dimension in order", word, DIMENSIONS)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_lib.plan.checks import divides, keep_whole, one_of, whole_number
+from course_lib.mistakes.arguments import explained_methods
+from course_lib.mistakes.names import answers_misspelt
+from course_lib.plan.checks import divides, expect, keep_flags, keep_whole, one_of, whole_number
 
 POSITIONS = ("learned", "rotary", "alibi", "none")
 ACTIVATIONS = ("gelu", "swiglu")
@@ -32,6 +34,8 @@ class Patches:
         return (self.height // self.size) * (self.width // self.size)
 
 
+@answers_misspelt
+@explained_methods("model", "__init__", only_failures=True)
 @dataclass(frozen=True)
 class Model:
     """A decoder (GPT, Llama) or, with `patches`, a ViT. Zero for `kv_groups`, `ffn` and
@@ -58,6 +62,10 @@ class Model:
     def __post_init__(self) -> None:
         keep_whole(self, "layers", "hidden", "heads", "sequence", "pad_vocabulary_to")
         keep_whole(self, "kv_groups", "ffn", "head_size", "vocabulary", least=0)
+        expect(str, "name", self.name, '"13b"')
+        keep_flags(self, "tied", "bias")
+        if self.patches is not None:
+            expect(Patches, "patches", self.patches, "plan.Patches(720, 1440, 8, 20, 20)")
         one_of("positions", self.positions, POSITIONS)
         one_of("activation", self.activation, ACTIVATIONS)
         one_of("norm", self.norm, NORMS)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from course_lib.plan.checks import PlanError, expect, flag, one_of, whole_number
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
-from course_lib.plan.shapes.stages import head_rank, layers_of_stages
+from course_lib.plan.shapes.stages import RULES, head_rank, layers_of_stages
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ def _vocabulary_rows(model: Model, tensor: int, padded: bool) -> int:
 def parameters(model: Model, padded: bool = False, tensor: int = 1) -> Parameters:
     """The whole model. Published counts are of the true vocabulary; a built model has rows of
     padding, whose number depends on `tensor`."""
+    expect(Model, "model", model, 'plan.preset("13b")')
+    tensor, padded = whole_number("tensor", tensor), flag("padded", padded)
     rows = model.padded_vocabulary(tensor) if padded else model.vocabulary
     whole = model.but(vocabulary=rows, pad_vocabulary_to=1) if model.causal else model
     one = layer(model)
@@ -85,6 +88,13 @@ def parameters(model: Model, padded: bool = False, tensor: int = 1) -> Parameter
 def on_rank(model: Model, layout: Layout, stage: int, rule: str = "even") -> Parameters:
     """What one rank of a pipeline stage holds before any sharding over data ranks. With a
     pipeline, the last stage has a copy of a tied embedding."""
+    expect(Model, "model", model, 'plan.preset("13b")')
+    stages = expect(Layout, "layout", layout, "plan.Layout(data=4)").pipeline
+    if whole_number("stage", stage, 0) >= stages:
+        raise PlanError(
+            f"stage {stage} is too large for pipeline {stages}; use {stages - 1} or less"
+        )
+    one_of("rule", rule, RULES)
     last = head_rank(model, layout.pipeline, rule)
     layers = layers_of_stages(model, layout.pipeline, rule)[stage]
     one = layer(model, layout.tensor)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from course_lib.plan.checks import PlanError
+from course_lib.mistakes.arguments import explained
+from course_lib.plan.checks import named
 from course_lib.plan.shapes.model import Model, Patches
 
 
@@ -61,7 +62,6 @@ PRESETS: dict[str, Model] = {
 }
 
 
+@explained("plan.preset", only_failures=True, whatever=True)
 def preset(name: str) -> Model:
-    if name not in PRESETS:
-        raise PlanError(f"no model preset {name!r}; there are: {', '.join(PRESETS)}")
-    return PRESETS[name]
+    return named("model preset", name, PRESETS)

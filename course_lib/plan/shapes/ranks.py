@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.checks import expect, one_of
+from course_lib.plan.shapes.layout import DIMENSIONS, Layout
 
 SIZE_NAMES = {"tp": "tensor", "cp": "context", "dp": "data", "pp": "pipeline"}
 
@@ -21,6 +22,9 @@ def coordinates(layout: Layout, rank: int) -> dict[str, int]:
 
 def groups(layout: Layout, *dimensions: str) -> list[list[int]]:
     """Ranks that differ only in the named dimensions, each list in rank order."""
+    expect(Layout, "layout", layout, "plan.Layout(data=4)")
+    for dimension in dimensions:
+        one_of("dimension", dimension, DIMENSIONS)
     found: dict[tuple[int, ...], list[int]] = {}
     for rank in range(layout.devices):
         place = coordinates(layout, rank)

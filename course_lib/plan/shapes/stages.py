@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from course_lib.mistakes.kinds import shown
 from course_lib.plan.checks import PlanError
 from course_lib.plan.shapes.model import Model
 
@@ -31,7 +32,7 @@ def layers_of_stages(model: Model, pipeline: int, rule: str = "even") -> tuple[i
         return tuple(max(0, layers) for layers in whole)
     if rule == "by-cost":
         return _by_cost(model, pipeline)[0]
-    raise PlanError(f"stage rule {rule!r} is unknown; use one of {', '.join(RULES)}")
+    raise PlanError(f"stage rule {shown(rule)} is unknown; use one of {', '.join(RULES)}")
 
 
 def _even(layers: int, pipeline: int) -> tuple[int, ...]:

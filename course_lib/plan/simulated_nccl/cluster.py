@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from course_lib.plan.checks import PlanError, keep_whole, one_of
+from course_lib.plan.checks import PlanError, keep_flags, keep_whole, one_of
 
 INSIDE = {"nvlink": "NVLink", "pcie": "PCIe", "memory": "the node's memory"}
 BETWEEN = {"sockets": "sockets", "infiniband": "InfiniBand"}
@@ -49,6 +49,7 @@ class NcclCluster:
 
     def __post_init__(self) -> None:
         keep_whole(self, "nodes", "devices_per_node", "adapters")
+        keep_flags(self, "gpu_direct")
         one_of("inside", self.inside, INSIDE)
         one_of("between", self.between, BETWEEN)
         self._check_sizes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from course_lib.plan.checks import PlanError
+from course_lib.plan.checks import PlanError, flag
 from course_lib.plan.simulated_nccl.cluster import BETWEEN, INSIDE, NcclCluster, TreeNode
 from course_lib.plan.simulated_nccl.lines import Writer
 from course_lib.plan.simulated_nccl.wording import wording
@@ -34,7 +34,7 @@ def nccl_log(
     cluster = NcclCluster(nodes, devices_per_node, inside, between, gpu_direct, adapters)
     if cluster.ranks == 1:
         raise PlanError("nodes 1 × devices_per_node 1 has nobody to talk to; use two devices")
-    words = wording(version)
+    words, graph = wording(version), flag("graph", graph)
     if graph and words.is_oldest:
         raise PlanError(f'version "{version}" printed no graph; use "2.7" or newer, or graph=False')
     lines = [_mark(cluster, words.version), *_lines(Writer(cluster, words), graph)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from course_lib.mistakes.kinds import shown
 from course_lib.plan.checks import one_of
 
 _OLD_MEMORY, _NEW_MEMORY = "direct shared memory", "SHM/direct/direct"
@@ -69,6 +70,7 @@ WORDINGS: dict[str, Wording] = {
 
 def wording(version: str) -> Wording:
     """The nearest version of the table that a name such as "2.18" or "2.18.6" stands for."""
-    short = ".".join(str(version).split(".")[:2])
+    said = version if isinstance(version, str) else shown(version)
+    short = ".".join(said.split(".")[:2])
     one_of("version", short, WORDINGS)
     return WORDINGS[short]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import exp, inf, log
 
-from course_lib.plan.checks import PlanError, keep_numbers
+from course_lib.plan.checks import PlanError, expect, expect_each, keep_numbers
 from course_lib.plan.code_bases import Stack
 from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.shapes.layout import Layout
@@ -33,7 +33,9 @@ class Observation:
     seconds: float
 
     def __post_init__(self) -> None:
-        keep_numbers(self, "seconds")
+        keep_numbers(self, "seconds", above=True)
+        expect(Model, "model", self.model, 'plan.preset("tiny")')
+        expect(Layout, "layout", self.layout, "plan.Layout(data=4)")
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,9 @@ ON_PROCESSORS: dict[str, Callable[[Site, float, str], Site]] = {
 def calibrate(cluster: Cluster, stack: Stack, runs: Sequence[Observation]) -> Calibration:
     """Moves as many constants as there are runs: on devices those to which the runs are most
     sensitive, on shared processors their speed first. The rest stay as they were."""
+    expect(Cluster, "cluster", cluster, "plan.box()")
+    expect(Stack, "stack", stack, 'plan.STACKS["course"]')
+    runs = expect_each(Observation, "runs", runs, "plan.Observation(model, layout, seconds)")
     if not runs:
         raise PlanError("nothing to calibrate on: give at least one Observation of a short run")
     site: Site = (cluster, stack)

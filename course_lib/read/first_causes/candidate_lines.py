@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -72,6 +73,9 @@ WORDS = tuple(
         "path prefix",
         "inline_container",
         "returned nan",
+        "unbound var",
+        "not set",
+        "ration source",
     ]
 )
 """A line without any of these is not looked at."""
@@ -84,6 +88,15 @@ LONG_WORDS = (
 EDGE_BYTES = 16 << 20
 BACK_BYTES = 64 << 10
 AHEAD_BYTES = 16 << 10
+NEAR_BYTES = 2000
+WARNS = re.compile(
+    rb"(?<!NCCL )\b(?:WARN(?:ING)?|[A-Z]\w*Warning)\b|warnings\.warn|\[W[\d ]|"
+    rb"(?:^|[\]:] ?)(?:W\d{4} |[Ww]arning\b)"
+)
+_GOES_ON = re.compile(
+    rb"(?i)Exception ignored in|--- Logging error ---|ignoring|skipping|continuing|carrying on|"
+    rb"falls? back|falling back|(?:not|non)[ -]fatal|will (?:be )?retr|retrying"
+)
 _TRACEBACK = b"Traceback (most"
 _LONGEST_TRACEBACK_LINES = 300
 
@@ -119,11 +132,12 @@ def _then_nothing(blocks: Iterator[bytes]) -> Iterator[bytes]:
     yield b""
 
 
-def candidates(window: Window) -> tuple[list[tuple[int, int]], set[int]]:
-    """(start, end) of lines with a word of interest; the starts of those that end a traceback."""
+def candidates(window: Window) -> tuple[list[tuple[int, int]], dict[int, bool]]:
+    """(start, end) of lines with a word of interest; the starts of those that end a traceback, and
+    whether it only went with a warning."""
     text = window.text
     found: dict[int, int] = {}
-    ends: set[int] = set()
+    ends: dict[int, bool] = {}
     for word in window.words:
         at = text.find(word, window.begin, window.end)
         while at >= 0:
@@ -131,14 +145,35 @@ def candidates(window: Window) -> tuple[list[tuple[int, int]], set[int]]:
             end = text.find(b"\n", at, window.end)
             found[start] = end = window.end if end < 0 else end
             at = text.find(word, end, window.end)
+    warned = False
     at = text.find(_TRACEBACK, max(0, window.begin - AHEAD_BYTES), window.end)
     while at >= 0:
         last = _last_line(text, at)
+        if last:
+            warned = _only_warns(text, at, last[1], warned)
         if last and window.begin <= last[0] < window.end:
             found[last[0]] = last[1]
-            ends.add(last[0])
+            ends[last[0]] = warned
         at = text.find(_TRACEBACK, at + 1, window.end)
     return sorted(found.items()), ends
+
+
+def _only_warns(text: bytes, at: int, end: int, before: bool) -> bool:
+    """Whether what stands around a traceback says that the program went on; one that happened
+    while another was handled shares its fate (`before`)."""
+    start = text.rfind(b"\n", 0, at) + 1
+    printer = prefix.parse(prefix.without_colours(text[start:at])).printer
+    earlier = text[max(0, start - NEAR_BYTES) : start].splitlines()[::-1]
+    said = next((line for line in earlier if _is_of(printer, line)), b"")
+    if said.endswith((b"another exception occurred:", b"cause of the following exception:")):
+        return before
+    later = text[end + 1 : end + NEAR_BYTES].splitlines()
+    then = next((line for line in later if _is_of(printer, line)), b"")
+    return bool(WARNS.search(text[start:at]) or WARNS.search(said) or _GOES_ON.search(said + then))
+
+
+def _is_of(printer: tuple[object, ...], line: bytes) -> bool:
+    return bool(line.strip()) and prefix.parse(prefix.without_colours(line)).printer == printer
 
 
 def _last_line(text: bytes, at: int) -> tuple[int, int] | None:

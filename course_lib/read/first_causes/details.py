@@ -19,6 +19,9 @@ _INTEGER = re.compile(r"-?\d{1,18}")
 _RENAMED = {
     "module2": "module",
     "script": "path",
+    "variable2": "variable",
+    "variable3": "variable",
+    "variable4": "variable",
     "pid2": "pid",
     "pid3": "pid",
     "pid4": "pid",
@@ -116,9 +119,11 @@ def _interface(_: FailureLine, __: list[FailureLine], scanner: Scanner) -> dict[
 
 _SPECIAL = {
     "cuda_oom": _memory,
+    "device_shared": _memory,
     "cpu_oom": _memory,
     "device_limit": _memory,
     "port_in_use": _port,
+    "port_forbidden": _port,
     "collective_mismatch": _mismatch,
     "collective_timeout": _waiting,
     "network_interface": _interface,

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_lib.read import lines
 from course_lib.read.files import Source
 from course_lib.read.first_causes.result import Failure
 
 if TYPE_CHECKING:
     from course_lib.read.training_logs.result import TrainingLog
 
+LEAST_WITHOUT_LOSS = 3
+_LOST = re.compile(
+    rb"(?i)(?:loss|grad[ _]norm)[\"']?\s{0,4}[:=]?\s{0,4}[-+]?(?:nan|inf(?:inity)?)\b"
+)
 HOPELESS_SCALE = 8.0
 """Scales start at 2^16 and above, and settle above 2^8 in a healthy run."""
 
 
-def diverged(sources: Sequence[Source]) -> Failure | None:
+def logged(sources: Sequence[Source]) -> TrainingLog:
     from course_lib.read.training_logs.reader import TrainingReader
 
     reader = TrainingReader()
     for source in sources:
         reader.read(source)
-    log = reader.result()
-    return _nan(log) or _scale(log)
+    return reader.result()
 
 
-def _nan(log: TrainingLog) -> Failure | None:
+def diverged(log: TrainingLog) -> Failure | None:
+    return _counted(log) or _lost(log) or _scale(log)
+
+
+def _counted(log: TrainingLog) -> Failure | None:
     table = log.iterations
     if table.empty or "nan_iterations" not in table:
         return None
@@ -36,6 +46,42 @@ def _nan(log: TrainingLog) -> Failure | None:
     text = f"iteration {int(first.iteration)}: number of nan iterations {int(first.nan_iterations)}"
     details = {"iteration": int(first.iteration), "nan_iterations": log.nan}
     return _build("nan_loss", first, text, details)
+
+
+def _lost(log: TrainingLog) -> Failure | None:
+    """Without a loss scale Megatron-LM counts no NaN, and leaves out a loss that is none: from some
+    iteration on to the end, the loss is no finite number although no step was skipped."""
+    import numpy as np
+    import pandas as pd
+
+    table = log.iterations
+    if table.empty:
+        return None
+    loss = pd.to_numeric(table["lm_loss"], errors="coerce").to_numpy(float)
+    finite = np.flatnonzero(np.isfinite(loss))
+    begin = int(finite[-1]) + 1 if len(finite) else 0
+    rest = table.iloc[begin:]
+    bad = rest[(rest["skipped_iterations"].fillna(0) == 0).to_numpy()]
+    if bad.empty:
+        return None
+    first = bad.iloc[0]
+    printed = _LOST.search(_text_of(str(first["file"]), int(first["line"])))
+    if not printed and (not len(finite) or len(bad) < LEAST_WITHOUT_LOSS):
+        return None
+    said = printed[0].decode("utf-8", "replace") if printed else "no loss is printed any more"
+    text = f"iteration {int(first.iteration)}: {said}, and so to the end of the log"
+    return _build("nan_loss", first, text, {"iteration": int(first.iteration)})
+
+
+def _text_of(file: str, wanted: int) -> bytes:
+    """One line of a file, by its number."""
+    before = 0
+    for block in lines.blocks(Path(file)):
+        count = block.count(b"\n")
+        if before + count >= wanted:
+            return block.split(b"\n", wanted - before)[wanted - before - 1]
+        before += count
+    return b""
 
 
 def _scale(log: TrainingLog) -> Failure | None:

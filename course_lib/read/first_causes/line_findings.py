@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 
 from course_lib.read import prefix
+from course_lib.read.first_causes.candidate_lines import WARNS
 from course_lib.read.first_causes.rules.all_rules import ANY_EXCEPTION, EXCEPTION, RULES
-from course_lib.read.first_causes.rules.rule import REPORT, ROOT, SECONDARY, Rule
+from course_lib.read.first_causes.rules.rule import REPORT, ROOT, SECONDARY, WARNING, Rule
 
 _CONSEQUENCES = {
     "ChildFailedError": REPORT,
@@ -32,6 +33,8 @@ _STAMPS = (
     re.compile(rb"\d{4}-(\d\d)-(\d\d)[ T_](\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)"),
     re.compile(rb"\b[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d(?:\.\d{1,9})?)"),
 )
+_CONTEXT_BYTES = 1 << 30
+"""What driver and libraries take of a device beside the allocator, at most."""
 _SIZE = re.compile(rb"\d[\d.]{0,20} [KMGT]?i?B")
 
 
@@ -55,8 +58,29 @@ def classify(body: bytes, ahead: bytes, ends_traceback: bool = False) -> Finding
                 return joined
         named = {name: value for name, value in match.groupdict().items() if value is not None}
         details = {name: value.decode("utf-8", "replace") for name, value in named.items()}
-        return Finding(rule.cause, rule.tier, details | memory_details(rule.cause, body), body)
+        details |= memory_details(rule.cause, body)
+        cause = "device_shared" if _held_by_others(rule.cause, details) else rule.cause
+        return Finding(cause, _tier(rule, body), details, body)
     return _exception(body, ANY_EXCEPTION if ends_traceback else EXCEPTION)
+
+
+def _tier(rule: Rule, body: bytes) -> int:
+    """What a logger marks as a warning did not end the run, whatever words it is in."""
+    return WARNING if rule.tier == ROOT and WARNS.search(body) else rule.tier
+
+
+def _held_by_others(cause: str, details: dict[str, str]) -> bool:
+    """More than this process has itself, where the message tells."""
+    sizes = {name: int(text) for name, text in details.items() if name.endswith("_bytes")}
+    if cause != "cuda_oom" or not {"total_bytes", "free_bytes"} <= sizes.keys():
+        return False
+    allocated, reserved = sizes.get("allocated_bytes", 0), sizes.get("reserved_bytes", 0)
+    # The first versions told what was cached beside the allocated, later ones both together.
+    taken = reserved if reserved > allocated else reserved + allocated
+    own = sizes.get("in_use_bytes", taken + _CONTEXT_BYTES)
+    others = max(0, sizes["total_bytes"] - sizes["free_bytes"] - own)
+    details["others_bytes"] = str(others)
+    return others > own and bool(taken or "in_use_bytes" in sizes)
 
 
 def _is_cut(rule: Rule, body: bytes) -> bool:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from course_lib.read.first_causes.rules.rule import REPORT
+from course_lib.read.first_causes.rules.rule import REPORT, ROOT, WARNING
 from course_lib.read.first_causes.scanner import FailureLine, Scanner
+
+if TYPE_CHECKING:
+    from course_lib.read.training_logs.result import TrainingLog
 
 SURVIVED_AFTER = 3
 """So many more iterations in the same log mean that an error was not the end."""
 BY_SCHEDULER = {"time_limit", "cancelled", "preempted", "node_failure"}
+_ENDED_BADLY = {"process_failed", "task_failure", "killed", "crashed", "aborted"}
 _NEVER = (99.0,)
 """A month that is later than all others."""
 
@@ -19,10 +24,11 @@ def causes_first(scanner: Scanner) -> list[FailureLine]:
 
     What the run survived is left out.
     """
+    after = 1 if scanner.finished else SURVIVED_AFTER
     lasting = [
         event
         for event in scanner.events
-        if scanner.iterations[event.source.name] - event.iterations < SURVIVED_AFTER
+        if scanner.iterations[event.source.name] - event.iterations < after
     ]
     timed = len({event.source.name for event in lasting}) > 1
     waited = next((event for event in lasting if event.cause == "collective_timeout"), None)
@@ -35,6 +41,36 @@ def causes_first(scanner: Scanner) -> list[FailureLine]:
         for number, event in enumerate(lasting)
     ]
     return [replace(event, tier=tier) for tier, _, _, event in sorted(keyed, key=lambda k: k[:3])]
+
+
+def after_the_end(ordered: list[FailureLine]) -> list[FailureLine]:
+    """Of a run that has made its last iteration: what Slurm did to it, and what went wrong with
+    what was left to do, such as saving. Words without a traceback count only where a launcher
+    saw a process fail; what ranks say that find their peers gone is the usual end."""
+    failed = any(event.cause in _ENDED_BADLY for event in ordered)
+    return [
+        event
+        for event in ordered
+        if event.cause in BY_SCHEDULER
+        or (event.tier == ROOT and (event.ends_traceback or failed))
+        or event.tier == WARNING
+    ]
+
+
+def without_survived(ordered: list[FailureLine], log: TrainingLog) -> list[FailureLine]:
+    """Of a run that Slurm ended: without what came before its last iterations, of any trainer
+    (one more may be on its way when another rank breaks)."""
+    logged: dict[str, list[int]] = {}
+    if not log.iterations.empty:
+        for file, rows in log.iterations.groupby("file", observed=True):
+            logged[str(file)] = sorted(rows["line"].tolist())[-2:]
+    return [
+        event
+        for event in ordered
+        if event.cause in BY_SCHEDULER
+        or len(last := logged.get(event.source.name, [])) < 2
+        or event.line > last[0]
+    ]
 
 
 def _without_bare_cancels(events: list[FailureLine]) -> list[FailureLine]:

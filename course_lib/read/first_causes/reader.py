@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,15 @@ from course_lib.read import files
 from course_lib.read.files import PathLike
 from course_lib.read.first_causes.advice import TEXTS
 from course_lib.read.first_causes.details import complete
-from course_lib.read.first_causes.divergence import diverged
-from course_lib.read.first_causes.ordering import BY_SCHEDULER, causes_first
+from course_lib.read.first_causes.divergence import diverged, logged
+from course_lib.read.first_causes.ordering import (
+    BY_SCHEDULER,
+    after_the_end,
+    causes_first,
+    without_survived,
+)
 from course_lib.read.first_causes.result import Failure
-from course_lib.read.first_causes.rules.rule import REPORT, ROOT
+from course_lib.read.first_causes.rules.rule import REPORT, ROOT, WARNING
 from course_lib.read.first_causes.scanner import FailureLine, Scanner, node_of, rank_of
 
 if TYPE_CHECKING:
@@ -45,13 +51,18 @@ def failure(paths: PathLike | Iterable[PathLike]) -> Failure | None:
     """
     scanner = scan(paths)
     ordered = causes_first(scanner)
-    if ordered and ordered[0].tier == ROOT:
-        return _build(ordered, scanner)
     if scanner.finished:
-        ordered = [event for event in ordered if event.cause in BY_SCHEDULER]
-    if ordered and ordered[0].tier < REPORT:
-        return _build(ordered, scanner)
-    return diverged(_sources(paths)) or (_build(ordered, scanner) if ordered else None)
+        ordered = after_the_end(ordered)
+    stopped = any(event.cause in BY_SCHEDULER and event.tier == ROOT for event in ordered)
+    if stopped or not ordered or ordered[0].tier >= REPORT:
+        log = logged(_sources(paths))
+        ordered = without_survived(ordered, log) if stopped else ordered
+        nothing_broke = not ordered or ordered[0].tier >= REPORT or ordered[0].cause in BY_SCHEDULER
+        if nothing_broke and (found := diverged(log)):
+            return replace(found, consequences=_consequences(ordered, scanner))
+    if not ordered or ordered[0].tier == WARNING:
+        return None
+    return _build(ordered, scanner)
 
 
 def failures(paths: PathLike | Iterable[PathLike]) -> pd.DataFrame:
@@ -100,7 +111,7 @@ def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
         line=first.line,
         evidence=first.text,
         details=complete(first, same, scanner),
-        consequences=tuple(_consequence(event, scanner) for event in rest[:MOST_CONSEQUENCES]),
+        consequences=_consequences(rest, scanner),
     )
 
 
@@ -110,7 +121,10 @@ def _by_srun(first: FailureLine, scanner: Scanner) -> tuple[int, ...]:
     return () if scanner.launcher or follows else scanner.failed_tasks
 
 
-def _consequence(event: FailureLine, scanner: Scanner) -> str:
-    rank = rank_of(event, scanner)
-    who = f"rank {rank}: " if rank is not None else ""
-    return f"line {event.line}: {who}{TEXTS[event.cause][0]}: {event.text[:200]}"
+def _consequences(events: list[FailureLine], scanner: Scanner) -> tuple[str, ...]:
+    found = []
+    for event in events[:MOST_CONSEQUENCES]:
+        rank = rank_of(event, scanner)
+        who = f"rank {rank}: " if rank is not None else ""
+        found.append(f"line {event.line}: {who}{TEXTS[event.cause][0]}: {event.text[:200]}")
+    return tuple(found)

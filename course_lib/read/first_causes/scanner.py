@@ -11,7 +11,7 @@ from course_lib.read import prefix
 from course_lib.read.files import Source
 from course_lib.read.first_causes.candidate_lines import BACK_BYTES, Window, candidates, windows
 from course_lib.read.first_causes.line_findings import classify, following, frame_before, moment
-from course_lib.read.first_causes.rules.rule import REPORT
+from course_lib.read.first_causes.rules.rule import REPORT, WARNING
 from course_lib.read.prefix import Prefix
 from course_lib.read.training_logs.iteration_lines.names_and_values import HEAD
 
@@ -44,6 +44,7 @@ class FailureLine:
     details: dict[str, str]
     moment: tuple[float, ...] | None = None
     iterations: int = 0
+    ends_traceback: bool = False
 
 
 @dataclass
@@ -77,7 +78,7 @@ class Scanner:
             self.iterations[source.name] += text.count(ITERATION, at, start)
             number += text.count(b"\n", at, start)
             at = start
-            self._line(source, window, (start, end), number, start in ends)
+            self._line(source, window, (start, end), number, ends.get(start))
         self.iterations[source.name] += text.count(ITERATION, at, window.end)
         last = text.rfind(ITERATION, window.begin, window.end)
         heads = list(HEAD.finditer(text, max(window.begin, last - 300), last)) if last >= 0 else []
@@ -85,13 +86,19 @@ class Scanner:
             self.finished = int(heads[-1][1]) >= int(heads[-1][2])
 
     def _line(
-        self, source: Source, window: Window, span: tuple[int, int], number: int, ends: bool
+        self,
+        source: Source,
+        window: Window,
+        span: tuple[int, int],
+        number: int,
+        warned: bool | None,
     ) -> None:
+        """`warned`: of the traceback that the line ends, if it ends one."""
         cut = min(span[1], span[0] + _LONGEST_LINE_BYTES)
         text = prefix.without_colours(window.text[span[0] : cut]).rstrip()
         who = prefix.parse(text)
         self._remember(text, window, span[1])
-        found = classify(text[who.length :], following(window.text, span[1]), ends)
+        found = classify(text[who.length :], following(window.text, span[1]), warned is not None)
         if found is None or self._seen[found.cause] >= MOST_EVENTS:
             return
         self._seen[found.cause] += 1
@@ -101,7 +108,7 @@ class Scanner:
         self.events.append(
             FailureLine(
                 cause=found.cause,
-                tier=found.tier,
+                tier=WARNING if warned else found.tier,
                 who=who,
                 source=source,
                 line=number,
@@ -109,6 +116,7 @@ class Scanner:
                 details=details,
                 moment=moment(window.text, span),
                 iterations=self.iterations[source.name],
+                ends_traceback=warned is not None,
             )
         )
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from course_lib.mistakes.errors import NoSuchFileError
+from course_lib.mistakes.names import answers_misspelt
 from course_lib.read.files import PathLike
 from course_lib.read.rows import as_numbers
 
@@ -39,6 +41,7 @@ PART_OF_LONGEST = 1 / 8
 """Messages that take at least this part of the longest time count as large."""
 
 
+@answers_misspelt
 @dataclass(frozen=True)
 class Links:
     """`samples` has one row for each size and pair; an all-reduce of everyone has no source.
@@ -150,7 +153,7 @@ def links(path: PathLike) -> Links:
     file = Path(path)
     file = file / "links.json" if file.is_dir() else file
     if not file.exists():
-        raise FileNotFoundError(f"no {file}; run measure_links.py as a job, it writes this file")
+        raise NoSuchFileError(f"no {file}; run measure_links.py as a job, it writes this file")
     try:
         data = json.loads(file.read_bytes()[:LARGEST_FILE_BYTES])
     except (ValueError, RecursionError):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_lib.mistakes.names import answers_misspelt
 from course_lib.read import lines
 from course_lib.read.files import PathLike, found_files
 from course_lib.read.rows import as_integers
@@ -38,6 +39,7 @@ MOST_LOOKS = 2_000_000
 _COUNTERS = ("network_in_bytes", "network_out_bytes")
 
 
+@answers_misspelt
 @dataclass(frozen=True)
 class Monitor:
     """`time_s` counts from the first look of any node; rates are since the look before."""

@@ -21,6 +21,7 @@ from course_lib.read.memory_traces.timeline import (
 FORMAT = "course-memory-1"
 MOST_CATEGORIES = 64
 MOST_EVENTS = 20_000_000
+"""Of one file, some 4 GB of memory; what is left out is said in the note of the timeline."""
 LARGEST = 2**60
 
 
@@ -38,6 +39,7 @@ class _Events:
         self.phases: list[PhaseRow] = []
         self.levels: list[tuple[float, int]] = []
         self.last = 0.0
+        self.said = ""
 
     def add(self, row: list[Any]) -> None:
         """Rows of the wrong form are passed over."""
@@ -55,7 +57,7 @@ class _Events:
             self.levels.append((float(time), rest[0]))
 
     def _allocate(self, time: float, block: int, size_bytes: int, category: int) -> None:
-        if category < self.categories and len(self.time) < MOST_EVENTS:
+        if category < self.categories:
             self._free(time, block)
             self.alive[block] = time, size_bytes, category
             self._change(time, category, size_bytes)
@@ -118,7 +120,10 @@ def read_course_trace(path: Path) -> MemoryTimeline | None:
     )
     names = tuple(dict.fromkeys(names)) or ("allocated",)
     events = _Events(len(names))
-    for row in rows:
+    for number, row in enumerate(rows):
+        if number == MOST_EVENTS:
+            events.said = f"only the first {MOST_EVENTS:,} events are read"
+            break
         if isinstance(row, list) and len(row) >= 3:
             events.add(row)
     events.close()
@@ -152,6 +157,6 @@ def _timeline(
         blocks=alive_at(peak, blocks),
         limit_bytes=_maybe(header.get("limit_bytes")),
         layout={str(name): size for name, size in sizes if type(size) is int},
-        note=str(header.get("note") or ""),
+        note="; ".join(filter(None, (str(header.get("note") or ""), events.said))),
         start_unix_ns=_maybe(header.get("start_unix_ns")),
     )

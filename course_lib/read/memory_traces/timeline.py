@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.mistakes.errors import NoSuchEntryError
+from course_lib.mistakes.names import answers_misspelt
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -34,6 +37,7 @@ def empty_table(columns: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(columns=list(columns))
 
 
+@answers_misspelt
 @dataclass(frozen=True)
 class MemoryTimeline:
     """A step function: from `time_us[i]` on, `bytes_by_category[i]` are in use.
@@ -115,6 +119,7 @@ class MemoryTimeline:
         return self.time_us[chosen], self.bytes_by_category[chosen]
 
 
+@answers_misspelt
 @dataclass(frozen=True)
 class Memory:
     """Timelines of all ranks and devices; `notes` says what could not be read, and why."""
@@ -133,7 +138,7 @@ class Memory:
             if timeline.rank == rank:
                 return timeline
         known = [timeline.rank for timeline in self.ranks]
-        raise KeyError(f"no memory trace of rank {rank}; there are traces of ranks {known}")
+        raise NoSuchEntryError(f"no memory trace of rank {rank}; there are traces of ranks {known}")
 
     @property
     def peaks(self) -> pd.DataFrame:

@@ -34,6 +34,10 @@ RAW_CATEGORIES = (
 LARGEST_RAW_BYTES = 128 << 20
 
 
+class TooLargeError(Exception):
+    """More than is read of a file that can only be read as a whole."""
+
+
 def from_trace(trace: Trace) -> list[MemoryTimeline]:
     """One timeline for each device that the trace records."""
     by_device: dict[tuple[int, int], list[tuple[float, Arguments]]] = defaultdict(list)
@@ -135,7 +139,13 @@ def read_raw(path: Path) -> MemoryTimeline | None:
 def _loaded(path: Path) -> Any:
     try:
         with lines.open_any(path) as file:
-            return msgspec.json.decode(file.read(LARGEST_RAW_BYTES))
+            content = file.read(LARGEST_RAW_BYTES)
+            if file.read(1):
+                raise TooLargeError(
+                    f"it has more than {LARGEST_RAW_BYTES >> 20} MiB, and a raw timeline is read "
+                    "as a whole or not at all; record fewer steps"
+                )
+        return msgspec.json.decode(content)
     except (msgspec.DecodeError, ValueError, EOFError, OSError, zlib.error, RecursionError):
         return None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from course_lib.mistakes.names import answers_misspelt
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -57,6 +59,7 @@ TEST_COLUMNS = (
 )
 
 
+@answers_misspelt
 @dataclass(frozen=True)
 class NcclLog:
     """Communicators, who is in them, and over what they talk.
@@ -83,6 +86,19 @@ class NcclLog:
     simulated: str = ""
     lines: int = 0
     files: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        tables = (self.communicators, self.ranks, self.channels, self.warnings, self.tests)
+        if not self.versions and not self.network and all(table.empty for table in tables):
+            return (
+                f"nothing in these {self.lines} lines was understood: no line that NCCL or RCCL "
+                "prints; set NCCL_DEBUG=INFO for the job"
+            )
+        return (
+            f"{self.library} {', '.join(self.versions) or 'of unknown version'}: "
+            f"{len(self.communicators)} communicators, the largest of {self.world_size} ranks; "
+            f"{len(self.channels)} channel lines, {len(self.warnings)} warnings"
+        )
 
     @property
     def transports(self) -> dict[str, int]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_lib.mistakes.errors import NoSuchEntryError
+from course_lib.mistakes.names import answers_misspelt
 from course_lib.read.memory_traces.timeline import Memory
 from course_lib.read.memory_traces.torch_profiler import from_trace
 from course_lib.read.profiler_traces import operators, step_times
@@ -40,6 +42,7 @@ COMMUNICATION_COLUMNS = (
 )
 
 
+@answers_misspelt
 @dataclass(frozen=True)
 class Profile:
     """Tables are worked out when they are asked for. Times are microseconds.
@@ -206,7 +209,7 @@ class Profile:
     def share(self, name: str) -> float:
         """Part of the step time that goes into one of torch-tb-profiler's categories."""
         if f"{name}_us" not in self.step_time:
-            raise KeyError(f"no category {name!r}; there are {', '.join(step_times.ROLES)}")
+            raise NoSuchEntryError(f"no category {name!r}; there are {', '.join(step_times.ROLES)}")
         total = float(self.step_time["total_us"].sum())
         return float(self.step_time[f"{name}_us"].sum()) / total if total else 0.0
 

@@ -1,8 +1,9 @@
 """Where the time of a step goes, in the categories of torch-tb-profiler, and what overlaps.
 
-`breakdown` follows that tool to the microsecond, with its habits: where the trace names steps on
-the device too they are counted as well, launch calls count as CPU time (their category was renamed
-after the tool was written), and data loading is seen only where it is recorded as an operator.
+`breakdown` follows that tool to the microsecond, with two of its habits: launch calls count as CPU
+time (their category was renamed after the tool was written), and data loading is seen only where it
+is recorded as an operator. Not with a third: where a trace names steps on the device too, the tool
+counts them twice, and here each counts once, as the host has it.
 `overlap` is ours: kernels of communication are known by their names, data loading by any record.
 """
 
@@ -39,8 +40,10 @@ class Kinds:
 def kinds_of(trace: Trace) -> Kinds:
     annotation = trace.of_category("user_annotation", "gpu_user_annotation")
     operator = trace.of_category("cpu_op", "operator", "python")
-    step = trace.of_name(lambda name: step_number(name) is not None)
-    step &= annotation | trace.of_category("cpu_op", "operator")
+    numbered = trace.of_name(lambda name: step_number(name) is not None)
+    step = numbered & trace.of_category("user_annotation", "cpu_op", "operator")
+    if not step.any():
+        step = numbered & annotation
     collective = trace.of_name(lambda name: name in COLLECTIVE_NAMES) & (annotation | operator)
     return Kinds(
         step=step,

@@ -14,7 +14,14 @@ from typing import Any
 
 from course_lib.read import lines
 from course_lib.read.slurm_output.result import Record, SlurmTable, SlurmText
-from course_lib.read.slurm_output.table_cells import aligned, is_ruler, split_at, table_of_delimited
+from course_lib.read.slurm_output.sacct_fields import SACCT_FIELDS
+from course_lib.read.slurm_output.table_cells import (
+    aligned,
+    delimiter_of,
+    is_ruler,
+    table_of_delimited,
+    under_ruler,
+)
 
 LARGEST_TEXT_BYTES = 64 << 20
 MOST_ROWS = 1_000_000
@@ -23,11 +30,14 @@ _SUBMITTED = re.compile(r"Submitted batch job (\d{1,18})")
 _RECORD_KEYS = ("NodeName", "JobId", "PartitionName", "ReservationName", "Slurmctld", "StepId")
 _PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/]{0,60})=")
 _STATISTIC = re.compile(r"\s*([A-Za-z][\w ()/,.-]{2,80}?):\s+(\S.{0,200})")
-_HEADERS = {
+_NAMES = re.compile(r"[A-Za-z]\w*(?:\([\w/]+\))?")
+_OPTION = re.compile(r"=| -[A-Za-z-]")
+_ALONE = re.compile(r"\s*[A-Za-z]\w*(?:\([\w/]+\))?[^\w\s]*\s*")
+_LONGEST_HEADER = 20_000
+_HEADERS = SACCT_FIELDS | {
     "JOBID", "PARTITION", "NAME", "USER", "ST", "STATE", "TIME", "NODES", "NODELIST", "AVAIL",
     "NODELIST(REASON)", "TIMELIMIT", "TIME_LIMIT", "TIME_LIMI", "REASON", "TIMESTAMP", "ACCOUNT",
-    "JobID", "JobName", "State", "ExitCode", "Partition", "Account", "AllocCPUS", "Elapsed",
-    "HOSTNAMES", "CPUS", "MEMORY", "GRES", "PRIORITY", "QOS", "START_TIME", "NodeList", "MaxRSS",
+    "HOSTNAMES", "CPUS", "MEMORY", "GRES", "PRIORITY", "QOS", "START_TIME",
 }  # fmt: skip
 
 
@@ -95,10 +105,19 @@ def _object(line: str) -> Any:
 
 
 def _flat(item: dict[str, Any]) -> Record:
-    return {
-        str(name): value if isinstance(value, str) else json.dumps(value)
-        for name, value in item.items()
-    }
+    return {str(name): _cell(str(name), value) for name, value in item.items()}
+
+
+def _cell(name: str, value: Any) -> str:
+    """What newer versions wrap: a number that may be unset, a state with its reason, several
+    states in a list."""
+    if isinstance(value, dict) and {"set", "infinite", "number"} <= value.keys():
+        return "UNLIMITED" if value["infinite"] else str(value["number"]) if value["set"] else ""
+    if name.endswith("state") and isinstance(value, dict) and "current" in value:
+        value = value["current"]
+    if name.endswith("state") and isinstance(value, list):
+        return "+".join(map(str, value))
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _pairs(text: str) -> SlurmText | None:
@@ -128,14 +147,15 @@ def _blocks(text: str) -> Iterator[list[str]]:
     """A new table begins with its header; prompts, blank lines and dates stand between tables."""
     block: list[str] = []
     delimited = False
-    for line in _lines(text):
-        begins = _is_header(line)
+    lines = _lines(text)
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        begins = _is_header(line) or (is_ruler(following) and not is_ruler(line))
         ends = not delimited and (not line.strip() or _is_between(line))
         if (begins or ends) and block:
             yield block
             block, delimited = [], False
         if not ends:
-            delimited = delimited if block else _delimiter(line) is not None
+            delimited = delimited if block else begins and bool(delimiter_of(line, _HEADERS))
             block.append(line)
     if block:
         yield block
@@ -155,46 +175,45 @@ def _lines(text: str) -> list[str]:
     return re.split(r"\r?\n|\x1e\n?", text.removesuffix("\n"))
 
 
-def _delimiter(header: str) -> str | None:
-    """Of a header: the mark between its columns."""
-    if not _is_header(header):
-        return None
-    return next((mark for mark in ("\x1f", "|", "^^^") if mark in header), None)
-
-
 def _is_header(line: str) -> bool:
-    words = re.split(r"[|\x1f,\s^]+", line.strip())
-    return sum(word in _HEADERS for word in words) >= 2
+    """Two known names, or the only one; not a row (some values are names too), nor a command line
+    that asks for them."""
+    if line.lstrip()[:1].isdigit():
+        return False
+    words = set(_NAMES.findall(line[:_LONGEST_HEADER]))
+    known = len(words & _HEADERS)
+    alone = known == len(words) == 1 and _ALONE.fullmatch(line)
+    return bool((known >= 2 or alone) and not _OPTION.search(line))
 
 
 def _block(block: list[str]) -> SlurmTable | None:
-    header = block[0]
+    header, *rest = block
+    if rest and is_ruler(rest[0]):
+        return SlurmTable(_kind(header), under_ruler(header, rest[0], rest[1:]))
     if _is_header(header):
-        if delimiter := _delimiter(header):
+        if delimiter := delimiter_of(header, _HEADERS):
             return SlurmTable(_kind(header), table_of_delimited(block, delimiter))
-        if len(block) > 1 and is_ruler(block[1]):
-            return SlurmTable(
-                _kind(header), [split_at(block[1], header, line) for line in block[2:]]
-            )
-        return SlurmTable(_kind(header), [aligned(header, line) for line in block[1:]])
+        return SlurmTable(_kind(header), [aligned(header, line) for line in rest])
     return _headless(block)
 
 
 def _kind(header: str) -> str:
-    words = set(re.split(r"[|\x1f\s^]+", header))
+    words = set(_NAMES.findall(header))
     if {"REASON", "TIMESTAMP"} <= words:
         return "sinfo -R"
     if words & {"AVAIL", "HOSTNAMES"} or ("TIMELIMIT" in words and "JOBID" not in words):
         return "sinfo"
-    return "sacct" if words & {"JobID", "JobIDRaw", "JobName"} else "squeue"
+    return "squeue" if "JOBID" in words or not words & SACCT_FIELDS else "sacct"
 
 
 def _headless(block: list[str]) -> SlurmTable | None:
     """Columns without names are numbered; a list of `name: value` is one record."""
-    for mark in ("\x1f", "|", "^^^", ","):
+    for mark in ("\x1f", "|", "^^^", ";", "\t", ","):
         counts = {line.count(mark) for line in block}
         if min(counts) and not (mark == "," and (len(counts) > 1 or any("  " in x for x in block))):
             rows = [line.split(mark) for line in block[:MOST_ROWS]]
+            if len(counts) == 1 and not any(row[-1] for row in rows):  # of `sacct -n -p`
+                rows = [row[:-1] for row in rows]
             return SlurmTable("delimited", [_numbered(row) for row in rows])
     statistics = [match for line in block if (match := _STATISTIC.fullmatch(line.rstrip()))]
     if statistics and 2 * len(statistics) >= len(block):

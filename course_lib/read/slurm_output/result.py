@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Record = dict[str, str]
+_STATES = ("st", "state", "jobstate", "job_state", "statecompact")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,15 @@ class SlurmText:
     submitted: tuple[int, ...] = ()
     other: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        if not self.tables and not self.submitted:
+            return (
+                f"nothing in these {len(self.other)} lines was understood: no table or record of "
+                "squeue, sinfo, sacct or scontrol"
+            )
+        tables = [f"{table.kind}: {len(table.rows)} rows" for table in self.tables]
+        return "; ".join([*tables, *(f"submitted job {number}" for number in self.submitted)])
+
     @property
     def kind(self) -> str:
         return self.tables[0].kind if self.tables else "submitted" if self.submitted else "text"
@@ -65,9 +75,7 @@ class SlurmText:
 def _derived(kind: str, row: Record, most_letters: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     lower = {name.lower(): value for name, value in row.items()}
-    state = next(
-        (lower[key] for key in ("st", "state", "jobstate", "statecompact") if key in lower), None
-    )
+    state = next((lower[key] for key in _STATES if key in lower), None)
     if state is not None and ("node" in kind or kind.startswith("sinfo")):
         found["state_name"], found["state_marks"] = node_state(state)
     elif state is not None:

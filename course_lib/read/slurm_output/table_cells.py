@@ -6,21 +6,49 @@ import re
 from bisect import bisect_left, bisect_right
 from itertools import islice
 
+from course_lib.read.slurm_output.sacct_fields import SACCT_FIELDS
+
 Record = dict[str, str]
 Span = tuple[int, int]
 MOST_ROWS = 1_000_000
 MOST_COLUMNS = 300  # Slurm has some hundred; a broken header of thousands would fill every row
 _WORD = re.compile(r"\S+")
+_FIRST_MARK = re.compile(r" *[A-Za-z]\w*(?:\([\w/]+\))?([^\w(]+)")
 
 
 def is_ruler(line: str) -> bool:
     return bool(line.strip()) and set(line.strip()) <= {"-", " "}
 
 
-def split_at(ruler: str, header: str, line: str) -> Record:
-    """Cells as wide as the dashes under the header."""
+def under_ruler(header: str, ruler: str, lines: list[str]) -> list[Record]:
+    """Cells as wide as the dashes under the header. A name that fills its column may be cut: it
+    stands for the only field that begins so."""
     spans = [match.span() for match in islice(_WORD.finditer(ruler), MOST_COLUMNS)]
-    return {header[a:b].strip(): line[a:b].strip() for a, b in spans if header[a:b].strip()}
+    names = {span: _whole(header[slice(*span)].strip(), span[1] - span[0]) for span in spans}
+    return [
+        {name: line[slice(*span)].strip() for span, name in names.items() if name} for line in lines
+    ]
+
+
+def _whole(name: str, width: int) -> str:
+    if name in SACCT_FIELDS or len(name) < width:
+        return name
+    meant = [field for field in SACCT_FIELDS if name and field.startswith(name)]
+    return meant[0] if len(meant) == 1 else name
+
+
+def delimiter_of(header: str, known: frozenset[str]) -> str | None:
+    """The mark between the columns of a header, whatever was given as `--delimiter`: what stands
+    between two names that are known, or follows the only one. Blanks only where sacct printed
+    one after each name: it aligns no table without a ruler."""
+    match = _FIRST_MARK.match(header)
+    if match is None:
+        return None
+    if not match[1].strip(" "):
+        return " " if {*header.removesuffix(" ").split(" ")} <= SACCT_FIELDS else None
+    words = [word.strip() for word in header.split(match[1])]
+    few = 1 if not words[-1] and len(words) == 2 else 2
+    return match[1] if sum(word in known for word in words) >= few else None
 
 
 def aligned(header: str, line: str) -> Record:
@@ -67,9 +95,9 @@ def _overlap(column: Span, word: Span) -> int:
 
 
 def table_of_delimited(block: list[str], delimiter: str) -> list[Record]:
-    """Names, constraints and command lines may hold the delimiter, and newlines too."""
+    """Names, constraints and command lines may hold the delimiter, and newlines too. `sacct -p`
+    ends each line with one more: a last column without name, in which nothing stands."""
     names = [name.strip() for name in block[0].split(delimiter)[:MOST_COLUMNS]]
-    names = names[:-1] if names and not names[-1] else names
     rows: list[Record] = []
     cells: list[str] = []
     for line in block[1 : MOST_ROWS + 1]:
@@ -91,12 +119,19 @@ _MOST_EXTRA = 40
 _FREE = {
     "JobName", "NAME", "Name", "Constraints", "FEATURES", "SubmitLine", "Comment", "COMMENT",
     "AdminComment", "SystemComment", "WorkDir", "WORK_DIR", "COMMAND", "Command", "REASON",
-    "Reason",
+    "Reason", "State", "NodeList", "NODELIST", "NODELIST(REASON)", "AllocTRES", "ReqTRES",
+    "TRESUsageInTot",
 }  # fmt: skip
+_TRES = re.compile(r"[\w/]+=[^=,]+(?:,[\w/]+=[^=,]+)*")
+_HOST = r"[\w.-]+(?:\[[\d,-]+\][\w.-]*)*"
+_HOSTS = re.compile(rf"{_HOST}(?:,{_HOST})*|None assigned|\(.*\)")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT[\d:]{8}|Unknown|None|N/A|NULL")
 _DURATION = re.compile(r"(?:\d+-)?\d+:[\d:.]+|UNLIMITED|INVALID|Partition_Limit|NOT_SET|N/A")
 _NUMBER = re.compile(r"\d+")
 _TYPES = {
+    "": re.compile(""),  # what follows the last mark of `sacct -p`
+    **dict.fromkeys(("AllocTRES", "ReqTRES", "TRESUsageInTot"), _TRES),
+    **dict.fromkeys(("NodeList", "NODELIST", "NODELIST(REASON)"), _HOSTS),
     **dict.fromkeys(("Start", "End", "Submit", "Eligible", "START_TIME", "END_TIME"), _TIMESTAMP),
     **dict.fromkeys(("ExitCode", "DerivedExitCode"), re.compile(r"\d+:\d+")),
     **dict.fromkeys(("State", "STATE"), re.compile(r"[A-Z_]{4,}(?: by \S+)?\+?")),
@@ -145,7 +180,8 @@ def _best(names: list[str], cells: list[str], delimiter: str, extra: int) -> lis
         following: dict[int, tuple[int, tuple[int, ...]]] = {}
         for shift, (score, widths) in best.items():
             for more in range(extra - shift + 1) if name in _FREE else (0,):
-                gain = 0 if more else _likely(name, cells[place + shift])
+                taken = cells[place + shift : place + shift + more + 1]
+                gain = _likely(name, delimiter.join(taken))
                 found = (score + gain, (*widths, more))
                 if shift + more not in following or found[0] > following[shift + more][0]:
                     following[shift + more] = found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from course_lib.mistakes.names import answers_misspelt
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -76,6 +78,7 @@ OVERFLOW_COLUMNS = (
 NOTE_COLUMNS = ("kind", "text", "rank", "node", "line", "file")
 
 
+@answers_misspelt
 @dataclass(frozen=True)
 class World:
     """Sizes of the run as the log states them; None where it does not."""
@@ -100,6 +103,7 @@ class World:
         return ", ".join(known) or "the log does not state the sizes of the run"
 
 
+@answers_misspelt
 @dataclass(frozen=True)
 class TrainingLog:
     """Tables of one run. Where a log holds several attempts (a restart, or the job run again),
@@ -119,6 +123,13 @@ class TrainingLog:
     total_parameters: int | None = None
     lines: int = 0
     files: tuple[str, ...] = ()
+
+    @property
+    def _understood_nothing(self) -> bool:
+        tables = (self.iterations, self.evaluations, self.memory, self.parameters, self.epochs)
+        more = (self.timers, self.overflows, self.notes)
+        known = self.world != World() or self.arguments or self.total_parameters is not None
+        return not known and all(table.empty for table in (*tables, *more))
 
     @property
     def last_iteration(self) -> int | None:
@@ -174,6 +185,11 @@ class TrainingLog:
         return f"the losses differ by up to {apart:.2g}: these runs did NOT do the same work"
 
     def __str__(self) -> str:
+        if self._understood_nothing:
+            return (
+                f"nothing in these {self.lines} lines was understood: neither Megatron-LM nor its "
+                f"relatives nor a program of the course prints such lines"
+            )
         if self.iterations.empty:
             return f"{self.world}; no iteration line in {self.lines} lines"
         last = self.iterations.iloc[-1]

@@ -2,7 +2,7 @@
 
 A rule has a tier. Tier 0 may be a first cause; tier 1 is what the other ranks see when one of them
 is gone or late, so it is a cause only if nothing else is found; tier 2 is what launchers report at
-the end. The first rule that matches a line decides.
+the end; tier 3 is what only warned. The first rule that matches a line decides.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course_lib.read.first_causes.rules.rule import REPORT, ROOT, rule
+from course_lib.read.first_causes.rules.rule import REPORT, ROOT, SECONDARY, rule
 
 MEMORY = (
     rule(
@@ -56,6 +56,15 @@ _STEP = (
     rb"\*\*\* (?:JOB|STEP) (?P<step>[\w.+]{1,60}) ON (?P<node>\S{1,100})"
     rb"(?: CANCELLED)?(?: AT (?P<at>\S{0,30}))?"
 )
+_NO_ANSWER = (
+    rb"Unable to contact (?:the )?(?:slurm controller|slurmctld)|"
+    rb"Socket timed out on send/recv|Zero Bytes were transmitted or received|"
+    rb"Transport endpoint is not connected|[Ss]lurm backup controller in standby mode|"
+    rb"resolve_ctls_from_dns_srv|DNS SRV lookup failed|"
+    rb"(?:establish|find) a configuration source|"
+    rb"persistent connection to (?:host:)?\S{1,100}: (?:Connection refused|Connection timed out)|"
+    rb"Munge encode failed: Failed to (?:access|connect)"
+)
 SCHEDULER = (
     rule("time_limit", ROOT, _STEP + rb".{0,60}DUE TO (?:TIME LIMIT|TIMELIMIT)"),
     rule("time_limit", ROOT, rb"PBS: job killed: walltime|DUE TO TIME LIMIT|TERM_RUNLIMIT"),
@@ -72,6 +81,14 @@ SCHEDULER = (
     rule(
         "cancelled", ROOT, rb"(?:JOB|STEP) \S{1,60} CANCELLED|Cancelled by (?:user|uid)|scancel: "
     ),
+    rule(
+        "controller_unreachable",
+        ROOT,
+        rb"(?:submission failed|Unable to (?:allocate|create|confirm).{0,60}): (?:"
+        + _NO_ANSWER
+        + rb")",
+    ),
+    rule("controller_unreachable", SECONDARY, _NO_ANSWER),
     rule(
         "bad_account",
         ROOT,

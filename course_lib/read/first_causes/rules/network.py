@@ -10,7 +10,30 @@ _MISMATCH = (
     rb"(?:, but Rank (?P<other_rank>\d{1,7}) is running (?:inconsistent )?"
     rb"collective: CollectiveFingerPrint\((?P<theirs>.{0,1500})|$)"
 )
+_MEETING = rb"(?:MASTER_ADDR|MASTER_PORT|WORLD_SIZE|LOCAL_RANK|RANK)"
 NETWORK = (
+    rule(
+        "missing_master",
+        ROOT,
+        rb"environment variable (?P<variable>[A-Z_]{4,20}) expected, but not set|"
+        rb"KeyError: '(?P<variable2>" + _MEETING + rb")'|"
+        rb"\b(?P<variable3>"
+        + _MEETING
+        + rb"): (?:unbound variable|parameter (?:null or )?not set)|"
+        rb"(?P<variable4>" + _MEETING + rb") (?:is|was|must be|should be|has to be|environment)"
+        rb".{0,40}(?:not set|not defined|unset|set\b|missing|empty)",
+        unless=rb"Warning|WARNING",
+    ),
+    rule(
+        "port_forbidden",
+        ROOT,
+        rb"(?:bind|listen).{0,200}(?:errno: 13\b|Permission denied|EACCES)",
+    ),
+    rule(
+        "rendezvous_timeout",
+        ROOT,
+        rb"(?:bind|listen).{0,200}(?:errno: 99\b|Cannot assign requested address|EADDRNOTAVAIL)",
+    ),
     rule(
         "port_in_use",
         ROOT,

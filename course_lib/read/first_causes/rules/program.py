@@ -80,7 +80,21 @@ PROGRAM = (
         rb"(?:world size|[Ll]ayout) .{0,80}(?:does not fit|do not fit|not equal)",
         unless=rb"Warning|WARNING",
     ),
+    rule(
+        "old_device",
+        ROOT,
+        rb"(?i)(?:bfloat16|\bbf16\b|CUDA_R_16BF)[^\n]{0,200}"
+        rb"(?:not support|unsupported|only supported|n't support|NOT_SUPPORTED|requires? \.target)|"
+        rb"(?:not support|unsupported|n't support|NOT_SUPPORTED)[^\n]{0,200}"
+        rb"(?:bfloat16|\bbf16\b|CUDA_R_16BF)|"
+        rb"only supports Ampere GPUs or newer|"
+        rb"compute capability \(?(?:of at least )?8\.[0x]?\)? ?(?:or higher|or above|required)|"
+        rb"requires \.target sm_[89]\d",
+    ),
     rule("bad_argument", ROOT, rb"\.py: error: (?P<reason>.{1,300})"),
+    rule(
+        "device_shared", ROOT, rb"CUDA-capable devices?(?:\(s\))? (?:is/)?are busy or unavailable"
+    ),
     rule(
         "cuda_error",
         ROOT,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-ROOT, SECONDARY, REPORT = 0, 1, 2
+ROOT, SECONDARY, REPORT, WARNING = 0, 1, 2, 3
+"""A warning is shown among the consequences and never taken for a cause."""
 
 
 @dataclass(frozen=True)

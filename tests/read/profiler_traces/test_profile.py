@@ -101,6 +101,31 @@ def test_gpu_trace_worked_out_by_hand(write):
     assert profile.share("communication") == 0.25
 
 
+@pytest.mark.parametrize("steps", [1, 2, 5])
+@pytest.mark.parametrize("process", [0, 7, "stream 7"])
+def test_steps_named_on_the_device_too_count_once(write, steps, process):
+    """As CUDA traces of PyTorch 2 have them: the same steps again, later and on a stream."""
+    host = [event("user_annotation", f"ProfilerStep#{n}", 100 * n, 100) for n in range(steps)]
+    work = [event("cpu_op", "aten::mm", 100 * n, 40) for n in range(steps)]
+    work += [event("kernel", "gemm", 100 * n + 20, 60, 7, 0) for n in range(steps)]
+    device = [
+        event("gpu_user_annotation", f"ProfilerStep#{n}", 100 * n + 20, 60, 7, process)
+        for n in range(steps)
+    ]
+    alone = read.profile(write("rank0.json", trace(*host, *work)))
+    named = read.profile(write("rank1.json", trace(*host, *work, *device)))
+    for table in ("step_time", "overlap", "spans"):
+        mine = getattr(named, table).drop(columns=["rank", "worker"], errors="ignore")
+        theirs = getattr(alone, table).drop(columns=["rank", "worker"], errors="ignore")
+        if table == "spans":
+            mine, theirs = (t[t["category"] == "step"] for t in (mine, theirs))
+        assert mine.values.tolist() == theirs.values.tolist()
+        assert len(mine) == steps
+    assert named.step_time["total_us"].sum() == 100 * steps
+    only = read.profile(write("rank2.json", trace(*work, *device)))
+    assert only.step_time["step"].tolist() == list(range(steps))
+
+
 def test_cpu_trace_worked_out_by_hand(write):
     """One thread computes 0-40 (with an inner operator 10-20) and 70-100; the collective runs on
     another thread 30-60; a data loader 60-70 is known by its annotation only."""
@@ -218,8 +243,24 @@ def assert_same(path: Path) -> None:
 @pytest.mark.parametrize("name", REAL)
 def test_numbers_agree_with_torch_tb_profiler(logs, tmp_path, name):
     copy = tmp_path / name
-    copy.write_bytes((logs / "traces" / name).read_bytes())
-    assert_same(copy)
+    text = gzip.decompress((logs / "traces" / name).read_bytes())
+    copy.write_bytes(gzip.compress(text))
+    if b"gpu_user_annotation" not in text:
+        assert_same(copy)
+        return
+    found = json.loads(text)  # of which the tool would count the steps of the device as well
+    found["traceEvents"] = [item for item in found["traceEvents"] if not is_step_of_device(item)]
+    once = tmp_path / f"once-{name}"
+    once.write_bytes(gzip.compress(json.dumps(found).encode()))
+    assert_same(once)
+    assert read.profile(copy).step_time.equals(
+        read.profile(once).step_time.assign(worker=read.profile(copy).workers[0])
+    )
+
+
+def is_step_of_device(item: dict) -> bool:
+    named = str(item.get("name")).startswith("ProfilerStep#")
+    return named and item.get("cat") == "gpu_user_annotation"
 
 
 def test_a_trace_recorded_here_agrees_too(tmp_path):

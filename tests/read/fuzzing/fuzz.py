@@ -1,8 +1,8 @@
 """Feeds damaged files to the readers until something raises, hangs or takes too much memory.
 
-    python tests/read/fuzz.py --minutes 10                  # every reader in turn
-    python tests/read/fuzz.py --minutes 3 nccl snapshot     # these only
-    python tests/read/fuzz.py snapshot --only 1234          # one case again, by its number
+    python tests/read/fuzzing/fuzz.py --minutes 10                  # every reader in turn
+    python tests/read/fuzzing/fuzz.py --minutes 3 nccl snapshot     # these only
+    python tests/read/fuzzing/fuzz.py snapshot --only 1234          # one case again, by its number
 
 A case is told by reader and number alone, so that it can be had again. Files that break a reader
 are kept in `--keep`.
@@ -29,7 +29,7 @@ from fuzz_seeds import Seeds, seeds_of
 
 from course_lib import read
 
-LOGS = Path(__file__).resolve().parents[3] / "shared" / "logs"
+LOGS = Path(__file__).resolve().parents[4] / "shared" / "logs"
 MOST_MIB = 1200
 """More data of the process than this raises MemoryError; it holds pandas and torch-free readers."""
 MOST_S = 30

@@ -178,7 +178,7 @@ def test_missing_interface_is_named(logs):
 
 
 WORDINGS = [
-    (line[21:], line[:20].strip())
+    (line.split(maxsplit=1)[1], line.split()[0])
     for line in (Path(__file__).parent / "wordings.txt").read_text().splitlines()
 ]
 """Lines as PyTorch, NCCL, gloo, Slurm and this course print them, with the cause they tell of."""

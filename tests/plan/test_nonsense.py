@@ -1,0 +1,224 @@
+"""Whatever is asked of the planner in nonsense: a sentence with the value and what would work.
+
+Every argument of every public function and dataclass is replaced by each kind of nonsense in turn,
+the others staying as they are in a call that works.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from course_lib import plan
+
+MODEL, LAYOUT, WHERE = plan.preset("tiny"), plan.Layout(), plan.cluster("selene", 8)
+ESTIMATE = plan.predict(MODEL, LAYOUT, WHERE)
+BATCH_OF_8 = plan.predict(MODEL, plan.Layout(global_batch=8), WHERE)
+LINK = plan.Link(5, 25)
+RUN = plan.Observation(MODEL, LAYOUT, 0.1)
+CALLS: list[tuple[Any, dict[str, Any]]] = [
+    (plan.Model, {"name": "m", "layers": 2, "hidden": 64, "heads": 4, "sequence": 64}),
+    (plan.Patches, dict.fromkeys(("height", "width", "size", "in_channels", "out_channels"), 8)),
+    (plan.Layout, {}),
+    (plan.Device, {"name": "d", "memory_gib": 40, "memory_gb_per_s": 1555}),
+    (plan.Link, {"latency_us": 5, "gb_per_s": 25}),
+    (plan.Tier, {"nodes": 32, "share": 0.5}),
+    (
+        plan.Cluster,
+        {"name": "c", "device": plan.device("H100"), "devices_per_node": 8}
+        | {"within": LINK, "across": LINK},
+    ),
+    (plan.Stack, {"name": "mine"}),
+    (plan.Failures, {}),
+    (plan.Choice, {}),
+    (plan.Observation, {"model": MODEL, "layout": LAYOUT, "seconds": 1.0}),
+    (plan.Estimate, {"model": MODEL, "layout": LAYOUT, "cluster": WHERE, "stack": ESTIMATE.stack}),
+    (plan.preset, {"name": "tiny"}),
+    (plan.device, {"name": "H100"}),
+    (plan.cluster, {"name": "selene"}),
+    (plan.box, {}),
+    (plan.predict, {"model": MODEL, "layout": LAYOUT, "cluster": WHERE}),
+    (plan.largest_micro_batch, {"model": MODEL, "layout": LAYOUT, "cluster": WHERE}),
+    (plan.search, {"model": MODEL, "cluster": WHERE, "global_batch": 8}),
+    (plan.of_sequence, {"model": MODEL}),
+    (plan.of_iteration, {"model": MODEL, "layout": LAYOUT}),
+    (plan.parameters, {"model": MODEL}),
+    (plan.on_rank, {"model": MODEL, "layout": LAYOUT, "stage": 0}),
+    (plan.groups, {"layout": LAYOUT}),
+    (
+        plan.training_days,
+        {"parameters": 1e9, "tokens": 1e9, "devices": 8, "tflops_per_device": 100},
+    ),
+    (plan.campaign, {"estimate": ESTIMATE, "tokens": 1e9}),
+    (plan.checkpoint_s, {"estimate": ESTIMATE, "storage_gb_per_s": 10}),
+    (plan.scale_out, {"estimate": BATCH_OF_8, "times": (1, 2)}),
+    (plan.calibrate, {"cluster": plan.box(), "stack": plan.STACKS["course"], "runs": [RUN]}),
+    (plan.nccl_log, {}),
+]
+NONSENSE = [
+    *(-1, -8, 0, -0.5, 0.5, 1e400, float("nan"), 10**400, "x", "", "8", b"8", True, None),
+    *([], [1], {}, {1: 2}, (1, 2, 3), object(), np.array([1, 2]), np.float32("nan"), 1j, ...),
+]
+NEGATIVE = (-1, -8, -0.5, -(10**400), np.int64(-3), np.float32(-2))
+NOT_NUMBERS = ("x", "8", b"8", None, [], [1], {}, object(), np.array([1, 2]), float("nan"), 1j)
+LATER = {"with_links"}  # takes tables of measurements, which have tests of their own
+
+
+def arguments() -> list[Any]:
+    return [
+        pytest.param(call, works, name, id=f"{call.__name__}-{name}")
+        for call, works in CALLS
+        for name, what in inspect.signature(call).parameters.items()
+        if what.kind not in (what.VAR_POSITIONAL, what.VAR_KEYWORD)
+    ]
+
+
+def test_every_public_name_is_asked():
+    callables = {name for name in plan.__all__ if callable(getattr(plan, name))}
+    assert callables - {call.__name__ for call, _ in CALLS} == {"PlanError"} | LATER
+
+
+@pytest.mark.parametrize(("call", "works", "name"), arguments())
+def test_nonsense_is_answered_or_refused_in_words(call, works, name):
+    call(**works)
+    for value in NONSENSE:
+        refusal = refusal_of(call, works | {name: value})
+        assert refusal is None or WORKS.search(refusal)
+
+
+WORKS = re.compile("use |there are|give |of its own")
+
+
+def refusal_of(call, asked) -> str | None:
+    try:
+        made = call(**asked)
+        if isinstance(made, plan.Estimate):
+            str(made)
+    except plan.PlanError as refused:
+        return str(refused)
+    return None
+
+
+def numbers_of(call, works) -> list[str]:
+    """Arguments whose value, given or usual, is a number."""
+    usual = {name: what.default for name, what in inspect.signature(call).parameters.items()}
+    if dataclasses.is_dataclass(call):
+        usual |= {field.name: field.default for field in dataclasses.fields(call)}
+    return [
+        name
+        for name, value in (usual | works).items()
+        if type(value) in (int, float) or name in MAY_BE_UNKNOWN
+    ]
+
+
+MAY_BE_UNKNOWN = {
+    *("memory_gib", "memory_gb_per_s", "device_memory_gib", "bf16_tflops", "units", "power_watt"),
+    *("lasting_share", "price_per_device_hour"),
+}
+
+
+@pytest.mark.parametrize(
+    ("call", "works", "name"),
+    [
+        pytest.param(call, works, name, id=f"{call.__name__}-{name}")
+        for call, works in CALLS
+        for name in numbers_of(call, works)
+    ],
+)
+def test_no_number_may_be_negative_or_none_at_all(call, works, name):
+    for value in (*NEGATIVE, *NOT_NUMBERS):
+        if value is None and name in MAY_BE_UNKNOWN:
+            continue
+        with pytest.raises(plan.PlanError) as refused:
+            call(**works | {name: value})
+        assert "use " in str(refused.value)
+        shown = str(refused.value)
+        assert repr(value) in shown or str(value) in shown or type(value).__name__ in shown
+
+
+@pytest.mark.parametrize(
+    "zero",
+    [
+        lambda: plan.Link(5, 0),
+        lambda: plan.Tier(32, 0),
+        lambda: plan.Failures(node_mtbf_hours=0),
+        lambda: plan.Failures(checkpoint_s=0),
+        lambda: plan.Observation(MODEL, LAYOUT, 0),
+        lambda: dataclasses.replace(plan.device("H100"), memory_gib=0),
+        lambda: dataclasses.replace(plan.device("H100"), bf16_tflops=0.0),
+        lambda: WHERE.but(devices_per_node=0),
+        lambda: WHERE.but(reduce_gain=0),
+        lambda: plan.box(link_gbit_per_s=0),
+        lambda: plan.box(device_memory_gib=0),
+        lambda: plan.checkpoint_s(ESTIMATE, 0),
+        lambda: plan.training_days(1e9, 1e9, 0, 100),
+        lambda: plan.training_days(1e9, 1e9, 8, 0),
+        lambda: plan.search(MODEL, WHERE, 0),
+        lambda: plan.scale_out(BATCH_OF_8, [0]),
+    ],
+)
+def test_what_is_divided_by_is_not_zero(zero):
+    with pytest.raises(plan.PlanError, match=r"0.* is too small; use"):
+        zero()
+
+
+@pytest.mark.parametrize("written", ["h100", "H100", " h100 ", "a100-40gb", "A100-40GB", "mi300x"])
+def test_hardware_is_found_in_any_case(written):
+    device = plan.device(written)
+    assert device.name == written.strip().upper()
+    assert plan.cluster(written, 16).device == device
+
+
+def test_other_names_are_found_in_any_case_too():
+    assert plan.cluster("Selene") == plan.cluster("selene")
+    assert plan.preset("GPT2") == plan.preset("gpt2")
+    assert plan.predict(MODEL, LAYOUT, WHERE, "Megatron-Core") == ESTIMATE
+    with pytest.raises(plan.PlanError, match="no device 'h1000' in the table; there are: V100"):
+        plan.device("h1000")
+
+
+@pytest.mark.parametrize("share", [0.951, 0.97, 0.99, 0.999, 1.0])
+@pytest.mark.parametrize("stack", list(plan.STACKS))
+@pytest.mark.parametrize("model", ["tiny", "gpt2", "13b"])
+def test_nearly_full_is_tight(model, stack, share):
+    """Whatever the interval of the code base says."""
+    layout = plan.Layout()
+    needed = plan.predict(plan.preset(model), layout, WHERE, stack).device_gib
+    usable = ESTIMATE.capacity_gib / WHERE.device.need("memory_gib")
+    device = dataclasses.replace(WHERE.device, memory_gib=needed / usable / share * (1 + 1e-9))
+    full = plan.predict(plan.preset(model), layout, WHERE.but(device=device), stack)
+    assert full.verdict == "tight"
+    roomy = dataclasses.replace(device, memory_gib=needed * 3)
+    assert (
+        plan.predict(plan.preset(model), layout, WHERE.but(device=roomy), stack).verdict == "fits"
+    )
+
+
+FAMILIES = {device.family for device in plan.DEVICES.values()}
+LAYOUTS = [plan.Layout(data=8), plan.Layout(pipeline=2, data=16), plan.Layout(data=512)]
+
+
+@pytest.mark.parametrize("stack", list(plan.STACKS))
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: f"{layout.devices} devices")
+def test_unmeasured_hardware_is_never_surer_than_measured(stack, layout):
+    from course_lib.plan.published.intervals import _residuals
+
+    measured = {key.split("/")[2] for key in _residuals() if key.startswith("time/any/")}
+    assert 0 < len(measured) < len(FAMILIES)
+
+    def width(family: str) -> float:
+        device = dataclasses.replace(WHERE.device, family=family)
+        where = WHERE.but(device=device, nodes=64)
+        found = plan.predict(plan.preset("llama-8b"), layout, where, stack)
+        low, high = (edge / found.seconds for edge in found.interval)
+        assert low <= 1.05
+        return high - low
+
+    widest = max(map(width, measured))
+    for family in FAMILIES - measured | {"box", "something new"}:
+        assert width(family) >= widest - 1e-9
