@@ -6,6 +6,7 @@ every `squeue`, and must not pay for pandas or matplotlib.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 TYPE_CHECKING = False
@@ -18,6 +19,7 @@ EXPORTS: dict[str, str] = {
     "Lab": "lab.lab:Lab",
     "bench": "lab.bench",
     "check": "teach.check",
+    "claim": "teach.claims:claim",
     "gpt": "lab.job.recipes.gpt",
     "links": "lab.job.recipes.links",
     "plan": "plan",
@@ -34,7 +36,9 @@ __all__ = list(EXPORTS)
 
 def __getattr__(name: str) -> Any:
     if name not in EXPORTS:
-        raise AttributeError(f"course_lib has no {name!r}; it offers: {', '.join(sorted(EXPORTS))}")
+        from course_lib.mistakes.names import no_such_name
+
+        no_such_name("course_lib", name, EXPORTS)
     module_name, _, attribute = EXPORTS[name].partition(":")
     module = import_module(f"course_lib.{module_name}")
     value = getattr(module, attribute) if attribute else module
@@ -43,4 +47,10 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *EXPORTS})
+    return sorted(EXPORTS)
+
+
+if "IPython" in sys.modules:  # elsewhere nobody is shown a cell
+    from course_lib.mistakes.display import install
+
+    install()

@@ -30,12 +30,26 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "progress": ("teach.progress", "shows which exercises are solved"),
     "bench": ("lab.bench.command", "runs or plans the benchmark of lesson 15"),
 }
-USAGE_ERROR, INTERRUPTED = 2, 130
+USAGE_ERROR = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: done, 1: done, and the answer is no (a run failed, a check found faults), 2: refused."""
     words = list(sys.argv[1:] if argv is None else argv)
+    from course_lib.lab.commands import mishaps
+
+    mishaps.any_text_can_be_written()
+    try:
+        try:
+            code = answer(words)
+        finally:
+            mishaps.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        return mishaps.tell(words[0] if words else "", error)
+    return code
+
+
+def answer(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help"):
         print(overview())
         return 0 if words else USAGE_ERROR
@@ -45,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"course {__version__}")
         return 0
     if words[0] not in COMMANDS:
-        print(f"course: no command {words[0]!r}\n\n{overview()}", file=sys.stderr)
+        print(f"course: no command {words[0]!r}{suggestion(words[0])}", file=sys.stderr)
         return USAGE_ERROR
     return call(words[0], words[1:])
 
@@ -53,18 +67,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def call(command: str, argv: list[str]) -> int:
     module_name, _, function = COMMANDS[command][0].partition(":")
     run = getattr(import_module(f"course_lib.{module_name}"), function or "main")
-    from course_lib.lab.errors import LabError
+    return int(run(argv) or 0)
 
-    try:
-        return int(run(argv) or 0)
-    except LabError as error:
-        print(f"course {command}: {error}", file=sys.stderr)
-        return USAGE_ERROR
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:  # `course log dp4 | head`
-        sys.stderr.close()
-        return 0
+
+def suggestion(word: str) -> str:
+    """The command that was probably meant; all of them where none is near."""
+    from difflib import get_close_matches
+
+    begun = [name for name in COMMANDS if word and name.startswith(word)]
+    near = begun or get_close_matches(word.lower()[:40], COMMANDS, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean {' or '.join(f'`course {name}`' for name in near)}?"
+    return f"\n\n{overview()}"
 
 
 def overview() -> str:

@@ -14,7 +14,7 @@
 # | Before | lesson 00 |
 
 # %% id="begin"
-from course_lib import Lab, check, gpt, show
+from course_lib import Lab, check, claim, gpt, show
 
 lab = Lab()
 
@@ -74,7 +74,7 @@ lab.script(dp4)
 # | `scontrol show hostnames "$SLURM_JOB_NODELIST"` | Slurm writes `node[1-2]`; the processes need names one by one. The first becomes the meeting point. |
 # | `MASTER_PORT` from the job's number | two jobs on one node must not wait at the same door. |
 # | `srun … torchrun` | `srun` carries the launcher to both nodes. Without it, the second node would be reserved, paid for, and idle. |
-# | `--rdzv-backend=c10d --rdzv-endpoint` | the *rendezvous*: launchers meet there, count themselves, and agree on who is which rank. |
+# | `--rdzv-backend=c10d --rdzv-endpoint` | the *rendezvous*: launchers meet there, count themselves, and agree on who is which rank. It asks nobody for a password and runs what it is sent: on a real cluster the site must see to it that no other user reaches the ports of a job's nodes (nodes lent whole, or a firewall between users). The box's nodes have a network of their own. |
 # | the rest | arguments of the program, with the names that Megatron-LM uses, a widely used program for training large models. |
 #
 # A **rank** is the number of a training process, from 0 to the *world size* minus one. Ranks 0 and 1 live on one
@@ -167,6 +167,9 @@ show.loss(run1, run)
 difference = (run.log.iterations["lm_loss"] - run1.log.iterations["lm_loss"]).abs()
 print(f"you guessed: {guess_same}; largest difference of the two losses: {difference.max():.1e}")
 
+# %% id="same-claim" tags=["claim"]
+claim("one device and four devices train the same model", difference.max(), most=1e-3)
+
 # %% [markdown] id="same-explain"
 # **Explain.** The curves lie on top of each other, and the numbers agree in all digits but the last ones. If
 # you guessed "different", you may have thought of four devices that each learn something else. But the mean
@@ -229,6 +232,14 @@ weak = samples_per_second(run) / samples_per_second(weak2)
 print(f"strong scaling: you guessed {guess_strong}, measured {strong:.2f}")
 print(f"weak scaling:   you guessed {guess_weak}, measured {weak:.2f}")
 
+# %% id="nodes-claim" tags=["claim"]
+claim(
+    "four devices give more samples per second than two, each with its own batch",
+    weak,
+    least=1.0,
+    unit="times",
+)
+
 # %% [markdown] id="nodes-explain"
 # *The figure: samples per second in each logged interval. The first interval has what happens only once.*
 #
@@ -279,6 +290,9 @@ show.step_time(traced.profile.overlap)
 total = traced.profile.overlap[["exposed_communication_us", "total_us"]].sum()
 share = 100 * total["exposed_communication_us"] / total["total_us"]
 print(f"you guessed {guess_percent} % of a step, measured {share:.0f} %, mean over the four ranks")
+
+# %% id="time-claim" tags=["claim"]
+claim("some of a step is communication that nothing hides", share, least=1, most=99, unit="%")
 
 # %% [markdown] id="time-explain"
 # **Explain.** The figure has one bar for each rank, in parts of a step. *Exposed* communication is the part during which

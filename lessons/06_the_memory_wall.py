@@ -16,7 +16,7 @@
 # %% id="begin"
 import pandas as pd
 
-from course_lib import Lab, check, gpt, plan, show
+from course_lib import Lab, check, claim, gpt, plan, show
 
 lab = Lab()
 MIB = 2**20
@@ -63,6 +63,9 @@ fixed = parts[["parameters", "gradients", "optimizer"]].sum()
 print(parts.round(1).to_string(), "\n")
 print(f"together {parts.sum():.1f} MiB, of which {fixed:.1f} MiB stay for the whole run")
 print(f"you guessed {guess_percent} % for the rest, it is {100 * (1 - fixed / parts.sum()):.0f} %")
+
+# %% id="parts-claim" tags=["claim"]
+claim("activations are the largest part of the peak", parts["activations"] == parts.max())
 
 # %% [markdown] id="parts-explain"
 # **Explain.** The likely wrong thought is that the *model* fills the memory: "it has 7 MiB of parameters, so
@@ -338,6 +341,15 @@ planned = line_through([4, 8], [planned_mib(4), planned_mib(8)])
 print(f"planned: floor {planned[0]:.1f} MiB, and {planned[1]:.2f} MiB for each sample")
 show.batches(table, MEMORY_MIB, {"line through two runs": measured, "planned": planned})
 
+# %% id="plan-claim" tags=["claim"]
+claim(
+    "planned memory for a sample, over measured",
+    planned[1] / measured[1],
+    least=0.7,
+    most=1.3,
+    unit="times",
+)
+
 # %% [markdown] id="plan-explain"
 # *Left: what a device had reserved at most, against the micro-batch, with the memory that it has. Right: how
 # fast the same runs were.*
@@ -355,6 +367,9 @@ show.batches(table, MEMORY_MIB, {"line through two runs": measured, "planned": p
 # %% id="check-run"
 at_the_wall = lab.submit(wall(f"wall-{largest}", largest))
 print(f"\nmicro-batch {largest}: {at_the_wall.wait()}")
+
+# %% id="check-claim" tags=["claim"]
+claim("the batch that the line promises fits", at_the_wall.ok)
 
 # %% [markdown] id="check-explain"
 # If it completed (and larger ones were refused above), two cheap runs have told you how far you can go. If it did not, fragmentation took more than

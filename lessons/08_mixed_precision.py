@@ -17,7 +17,7 @@
 import pandas as pd
 import torch
 
-from course_lib import Lab, check, gpt, show
+from course_lib import Lab, check, claim, gpt, show
 
 lab = Lab()
 
@@ -136,6 +136,9 @@ steps = half.log.iterations
 print(f"you guessed {guess_skipped} skipped steps, there were {half.log.skipped}")
 print(f"the scale went from {2**32:,} to {steps['loss_scale'].iloc[-1]:,.0f}")
 
+# %% id="scaling-claim" tags=["claim"]
+claim("the first steps are skipped, then none", half.log.skipped, least=10, most=23, unit="steps")
+
 # %% [markdown] id="scaling-explain"
 # *The scale over the iterations. Crosses mark those that were thrown away.*
 #
@@ -168,6 +171,9 @@ for run in (wide, brain, half):
         f"{run.name:6} loss {last['lm_loss']:.4f}   scale {last['loss_scale']:,.0f}"
         f"   skipped {run.log.skipped}"
     )
+
+# %% id="bf16-claim" tags=["claim"]
+claim("bf16 needs no loss scale and skips nothing", brain.log.skipped, most=0, unit="steps")
 
 # %% [markdown] id="bf16-explain"
 # *Loss of the three runs over the iterations. Where the fp16 run threw steps away it has no loss.*
@@ -261,6 +267,10 @@ print(
     f"peak of bf16: {100 * total['bf16'] / total['fp32']:.0f} % of that of fp32, "
     f"you guessed {guess_percent} %"
 )
+
+# %% id="memory-claim" tags=["claim"]
+half_of = 100 * total["bf16"] / total["fp32"]
+claim("bf16 does not halve the memory: its peak, of that of fp32", half_of, least=75, unit="%")
 
 # %% [markdown] id="memory-explain"
 # *(Above: what the fullest moment of each of the three runs consists of.)*

@@ -19,7 +19,7 @@
 # %% id="begin"
 import pandas as pd
 
-from course_lib import Lab, check, gpt, plan, show
+from course_lib import Lab, check, claim, gpt, plan, show
 
 lab = Lab()
 
@@ -68,6 +68,9 @@ logits_bytes = tokens * deep.vocabulary * 4
 kept_bytes = keep.memory[0].peak_composition["activations"]
 widths = (kept_bytes - logits_bytes) / deep.layers / width_bytes
 show.guess(guess_widths, widths, prediction=16, unit="widths", what="kept by one layer")
+
+# %% id="hump-claim" tags=["claim"]
+claim("a layer keeps sixteen times its input", widths, least=15.5, most=17.5, unit="widths")
 
 # %% [markdown] id="hump-explain"
 # **Explain.** If you guessed one or two, you thought of what a layer hands on. But to find the gradient of a
@@ -145,6 +148,10 @@ share = 100 * peak_mib(forget) / peak_mib(keep)
 by_plan = 100 * peak_mib(forget_recipe) / peak_mib(keep.recipe)
 show.guess(guess_percent, share, prediction=by_plan, unit="%", what="peak, of that of keep")
 
+# %% id="forget-claim" tags=["claim"]
+claim("recomputation brings the peak below two thirds", share, most=67, unit="%")
+claim("the planner knew it, planned over measured", by_plan / share, least=0.95, most=1.05)
+
 # %% [markdown] id="forget-explain"
 # **Explain.** The figure lays the two traces on top of each other, each from its own beginning. Where `keep`
 # climbs a mountain, `forget` rises a little: one width per layer instead of sixteen. Then, in the backward
@@ -177,6 +184,9 @@ for recompute in ("none", "full"):
 # %% id="same-see"
 difference = (keep.log.iterations["lm_loss"] - forget.log.iterations["lm_loss"]).abs().max()
 print(f"largest difference of the losses in {len(keep.log.iterations)} iterations: {difference:g}")
+
+# %% id="same-claim" tags=["claim"]
+claim("it is the same model", difference, most=1e-4)
 
 # %% [markdown] id="same-explain"
 # The same operations on the same numbers give the same result, usually to the last digit; if your device adds
@@ -214,6 +224,9 @@ print(f"forget {milliseconds(forget):7.1f} ms per iteration")
 show.guess(
     guess_factor, price, prediction=flops_factor(forget_recipe), unit="times", what="time of a step"
 )
+
+# %% id="price-claim" tags=["claim"]
+claim("the price of recomputation", price, least=1.0, most=1.6, unit="times")
 
 # %% [markdown] id="price-explain"
 # **Explain.** If your guess was 1.33, you counted as above; the formula's answer is lower, since not
@@ -287,6 +300,10 @@ show.predicted(planned_mib, measured_mib, unit="MiB", what="peak")
 # %% id="groups-see"
 show.memory_compare({"keep": keep.memory, "1": forget.memory, "16": groups16.memory})
 
+# %% id="groups-claim" tags=["claim"]
+worst = measured_mib["groups of 16"] / measured_mib["groups of 1"]
+claim("one group of all layers peaks higher than groups of one", worst, least=1.2, unit="times")
+
 # %% [markdown] id="groups-explain"
 # *The figure lays the traces of three runs on top of each other: all kept, groups of 1, one group of 16.*
 #
@@ -349,6 +366,10 @@ pd.DataFrame(
         for name, run in ways.items()
     }
 ).T.round(2)
+
+# %% id="half-claim" tags=["claim"]
+given_back = 100 * (peak_mib(keep) - peak_mib(half)) / saved_by_all
+claim("half of the layers give back half of the memory", given_back, least=45, most=65, unit="%")
 
 # %% [markdown] id="half-explain"
 # **Explain.** *Block* is a dial: each layer that is recomputed gives back fifteen widths and costs one

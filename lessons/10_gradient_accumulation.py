@@ -17,7 +17,7 @@
 import numpy as np
 import pandas as pd
 
-from course_lib import Lab, check, gpt, program, show
+from course_lib import Lab, check, claim, gpt, program, show
 
 lab = Lab()
 
@@ -93,6 +93,16 @@ for name, guess in (("activations", guess_activations), ("gradients", guess_grad
     print(f"{name}: you guessed {guess} times smaller, measured {ratio:.1f}")
 parts.round(1)
 
+# %% id="humps-claim" tags=["claim"]
+fewer = parts.loc["activations", "at once (MB)"] / parts.loc["activations", "in four (MB)"]
+claim(
+    "a quarter of the samples keeps a quarter of the activations",
+    fewer,
+    least=3.5,
+    most=4.5,
+    unit="times",
+)
+
 # %% [markdown] id="humps-explain"
 # **Explain.** Four humps in each step, each about a quarter as high. What does *not* change is the flat part
 # below: parameters, optimizer state, and gradients. Gradients are as many as parameters, whether they come
@@ -120,6 +130,9 @@ losses = [run.log.iterations["lm_loss"] for run in (at_once, in_four)]
 print(
     f"you guessed {guess_difference}; the largest difference is {(losses[0] - losses[1]).abs().max():.0e}"
 )
+
+# %% id="same-claim" tags=["claim"]
+claim("both train the same model", (losses[0] - losses[1]).abs().max(), most=1e-3)
 
 # %% [markdown] id="same-explain"
 # *Two curves, of which the second covers the first.*
@@ -232,6 +245,10 @@ pd.DataFrame(rows)
 # %% id="link-figure"
 show.throughput(*runs.values())
 
+# %% id="link-claim" tags=["claim"]
+slow = rows[-1]["factor"]
+claim("four micro-batches per step pay the slow link once", slow, least=1.2, most=4, unit="times")
+
 # %% [markdown] id="link-explain"
 # *Samples per second in every step; m4 are the runs with four micro-batches.*
 #
@@ -312,6 +329,13 @@ pd.DataFrame(
         "copies differ by": {s: t["copies_differ_by"].iloc[-1] for s, t in steps.items()},
     }
 )
+
+# %% id="sync-claim" tags=["claim"]
+sent = steps["every"]["all_reduced_mb"].median() / once_mb
+claim(
+    "without no_sync every micro-batch sends the gradients", sent, least=3.9, most=4.1, unit="times"
+)
+claim("who never sums trains other models", steps["never"]["copies_differ_by"].iloc[-1], least=1e-9)
 
 # %% [markdown] id="sync-explain"
 # *Gradients sent: how many times all gradients, in each step. Copies differ by: the largest difference

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+# A machine that others use too draws examples slowly: no test fails for its speed.
+settings.register_profile("course", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("course")
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 ORDER = (
@@ -115,3 +120,19 @@ def browser(need):
         )
         yield started
         started.close()
+
+
+@pytest.fixture(scope="session")
+def private_mounts() -> list[str]:
+    """Words before a command that may then mount small disks which nobody else sees."""
+    maps = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
+    words = ["unshare", *maps, "--mount"]
+    try:
+        tried = subprocess.run(
+            [*words, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
+        )
+    except OSError as error:
+        pytest.skip(f"no mounts of its own for a test: {error}")
+    if tried.returncode:
+        pytest.skip(f"no mounts of its own for a test: {tried.stderr.decode().strip()}")
+    return words

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from course_lib.mistakes.errors import CourseError
 
-class LabError(Exception):
+
+class LabError(CourseError):
     """Whatever the lab refuses or cannot do."""
 
 
@@ -29,12 +31,20 @@ class DeletedRunError(UnknownRunError):
     """A run whose folder is gone, so that nothing of it can be read any more."""
 
 
+class NotRecordedError(LabError, FileNotFoundError):
+    """The run was not asked to record this, or has not yet done so."""
+
+
 class StillRunningError(LabError, TimeoutError):
     """The run has not ended within the time that the caller was willing to wait."""
 
 
 class RunFailedError(LabError):
     """A run that ended, but not well; the text ends with its cause and the end of its log."""
+
+
+class WorkspaceError(LabError):
+    """A file of the workspace that cannot be written: full disk, somebody else's, no such disk."""
 
 
 class SlurmError(LabError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_lib.lab import clusters
-from course_lib.lab.errors import SiteError, SlurmError, UnknownRunError
+from course_lib.lab.errors import SiteError, SlurmError, UnknownRunError, WorkspaceError
 from course_lib.lab.job import sample_text
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.script import Script, render
@@ -16,6 +16,7 @@ from course_lib.lab.job.site import Site
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import PAUSES_ON_THE_BOX_S, PAUSES_S, Jobs
+from course_lib.lab.queue.nodes import refuse_what_never_runs
 from course_lib.lab.queue.records import Registry, recorded
 from course_lib.lab.queue.submission import Submission, check_writable, repair, submit
 from course_lib.lab.runs import budget as budgets
@@ -23,6 +24,9 @@ from course_lib.lab.runs.budget import Budget
 from course_lib.lab.runs.run import Run
 from course_lib.lab.runs.tables import QUEUE_COLUMNS, RUN_COLUMNS, queue_row, run_row
 from course_lib.lab.workspace import Workspace, find
+from course_lib.mistakes.arguments import explained_methods
+from course_lib.mistakes.kinds import shown
+from course_lib.mistakes.names import answers_misspelt
 from course_lib.plan.numbers import whole
 
 if TYPE_CHECKING:
@@ -32,8 +36,15 @@ if TYPE_CHECKING:
     from course_lib.lab.tensorboard import Link
 
 Which = Run | str | int
+NOT_OFFERED = ("jobs", "queue_rows", "run_rows", "say")
+"""By completion: commands and runs ask for them, no learner does."""
 
 
+@answers_misspelt
+@explained_methods(
+    "lab", "__init__", "but", "script", "submit", "run", "open", "cancel", "clean", "tensorboard",
+    "set_budget",
+)  # fmt: skip
 class Lab:
     """A workspace, a site and the runs made there.
 
@@ -54,6 +65,9 @@ class Lab:
         pauses_s = PAUSES_ON_THE_BOX_S if self.site.box else PAUSES_S
         self.jobs = Jobs(Registry(self.workspace), pauses_s, self.say)
         self._finish_half_submitted()
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in NOT_OFFERED]
 
     def __repr__(self) -> str:
         return f"<Lab at {self.site.name}, workspace {self.workspace.folder}>"
@@ -94,6 +108,7 @@ class Lab:
             if older is not None and not again:
                 self.say(_already(older))
                 return older
+            refuse_what_never_runs(self.jobs.slurm, self.site.name, recipe.name, wanted.script.text)
             self.budget.admit(recipe)
             sample_text.prepare(recipe, self.site, self.say)
             self.say(f"{recipe.name}: {budgets.cost(recipe, self.site)}")
@@ -124,7 +139,7 @@ class Lab:
             return Run(self.jobs, (here or records)[-1])
         names = sorted({record.name for record in kept})
         known = f"there are: {', '.join(names)}" if names else "nothing was submitted yet"
-        raise UnknownRunError(f"no run {which!r} in {self.workspace.runs}; {known}")
+        raise UnknownRunError(f"no run {shown(which)} in {self.workspace.runs}; {known}")
 
     def open(self, folder: str | Path) -> Run:
         """A run that lies somewhere else, such as a recorded one: to be read, never cancelled."""
@@ -168,7 +183,7 @@ class Lab:
 
         records = [record for record in self.jobs.registry.all() if not record.cleaned]
         runs, unknown = select([Run(self.jobs, record) for record in records], which)
-        parts = (only,) if isinstance(only, str) and only else tuple(only)
+        parts = (only,) if isinstance(only, str) else tuple(only)
         cleaning = plan(self.workspace, runs, parts, unknown)
         return clean(self.jobs.registry, cleaning) if yes else cleaning
 
@@ -211,6 +226,8 @@ class Lab:
                         )
         except SlurmError as error:
             self.say(f"Lab: a submission was left half done, and Slurm does not answer: {error}")
+        except WorkspaceError as error:
+            self.say(f"Lab: a submission was left half done, and cannot be finished now: {error}")
 
 
 def _already(run: Run) -> str:

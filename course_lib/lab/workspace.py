@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
+import getpass
 import json
 import os
 import tempfile
@@ -12,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from course_lib.lab.errors import LabError
+from course_lib.lab.errors import LabError, WorkspaceError
 
 PACKAGE = Path(__file__).resolve().parent.parent
 SITE_FILE = "site.toml"
+LEAST_FREE_BYTES = 16 * 1024
+"""What the record of a run and its script need."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,15 @@ class Workspace:
     def site_file(self) -> Path:
         return self.folder / SITE_FILE
 
+    def compiled_code(self) -> Path:
+        """Where torch.compile is to keep what it makes: in `/tmp`, where it would, another account
+        may have made the folder before, and decides what code a compiled model runs."""
+        folder = self.state / "compiled"
+        with writing(folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.chmod(0o700)  # refused where it is not ours
+        return folder
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """One submission at a time in this workspace, over all notebooks and machines."""
@@ -63,12 +76,22 @@ class Workspace:
         path = self.state / "sbatch.lock"
         if not path.exists():
             return False
-        with path.open("a") as file:
+        with writing(path), path.open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return True
         return False
+
+    def full_disk(self) -> str:
+        """A sentence where nothing more can be written here; else empty."""
+        try:
+            disk = os.statvfs(self.folder)
+        except OSError:
+            return ""
+        is_full = disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES
+        no_files = bool(disk.f_files) and disk.f_favail == 0
+        return _full(self.folder) if is_full or no_files else ""
 
 
 def find(start: Path | None = None) -> Workspace:
@@ -94,17 +117,43 @@ def programs_folder() -> Path:
 
 def write_atomically(path: Path, text: str) -> None:
     """Whoever reads finds the old text or the new one, never half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".unfinished.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Whatever the system refuses while this is written, as a sentence."""
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        yield
+    except OSError as error:
+        raise WorkspaceError(_why_not(path, error)) from error
+
+
+def _why_not(path: Path, error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _full(path)
+    return (
+        f"{getpass.getuser()} cannot write to {path} ({error.strerror}); work in a folder of your "
+        "own, or name one with COURSE_WORKSPACE"
+    )
+
+
+def _full(path: Path) -> str:
+    return (
+        f"the disk that holds {path} is full, or your share of it: free some space "
+        "(`course clean` shows which runs could go). Jobs that run go on"
+    )
 
 
 def write_json(path: Path, table: dict[str, Any]) -> None:
@@ -117,8 +166,10 @@ def _is_checkout(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def _lock(path: Path) -> Iterator[IO[str]]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a")
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
         except OSError as error:

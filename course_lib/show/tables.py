@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from course_lib.mistakes.errors import ArgumentError
+from course_lib.mistakes.kinds import what_it_is
+
 Named = dict[str, pd.DataFrame]
 
 
@@ -19,8 +22,8 @@ def table_of(source: Any, attribute: str) -> pd.DataFrame:
         table = getattr(getattr(source, part, None) if part else source, attribute, None)
         if isinstance(table, pd.DataFrame):
             return table
-    raise TypeError(
-        f"a figure was given {type(source).__name__} {str(source)[:60]!r}; it takes a table, "
+    raise ArgumentError(
+        f"a figure was given {what_it_is(source)}; it takes a table, "
         f"or something with a table named .{attribute} (a run, or what read returned)"
     )
 
@@ -41,7 +44,7 @@ def named(sources: Iterable[Any], attribute: str) -> Named:
 def require(table: pd.DataFrame, columns: Iterable[str], figure: str) -> None:
     missing = [column for column in columns if column not in table.columns]
     if missing:
-        raise ValueError(
+        raise ArgumentError(
             f"show.{figure} needs the column{'s' * (len(missing) > 1)} {', '.join(missing)}; "
             f"this table has: {', '.join(map(str, table.columns)) or 'none'}"
         )

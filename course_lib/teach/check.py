@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 NAME = re.compile(r"ex(\d\d)_\w+")
@@ -21,3 +22,11 @@ def __getattr__(name: str) -> Any:
         known = ", ".join(sorted(key for key in vars(lesson) if NAME.fullmatch(key)))
         raise AttributeError(f"no check {name}; lesson {found[1]} has {known}")
     raise AttributeError(f"no check {name!r}; they are called check.ex<lesson>_<exercise>")
+
+
+def __dir__() -> list[str]:
+    """What completion offers: the checks of all lessons that have some."""
+    folder = Path(__file__).parent / "checks"
+    lessons = sorted(path.stem for path in folder.glob("lesson[0-9][0-9].py"))
+    modules = [import_module(f"course_lib.teach.checks.{name}") for name in lessons]
+    return sorted(name for module in modules for name in vars(module) if NAME.fullmatch(name))

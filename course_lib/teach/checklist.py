@@ -148,9 +148,9 @@ class Checklist:
         """What a run left behind under this name: its log, links, profile or memory."""
         try:
             return getattr(run, part)
-        except FileNotFoundError:
+        except FileNotFoundError as error:
             where = f"There is no {part} in {run.folder}. "
-            again = "Was it deleted? Submit the run under another name."
+            again = f"{error}. If it was deleted, submit the run under another name."
             self.refuse(f"{what} left its {part}", where + (how or again))
 
     def __enter__(self) -> Checklist:

@@ -4,6 +4,7 @@ In a learner's notebook the gaps are empty, so the cells tagged `check` must fai
 list of the exercise's requirements rather than with an accident; every other cell must pass.
 Every notebook has a workspace of its own, as a learner has: one cleans up what another still needs.
 Notebooks that run at the same time have a box each. What moves on a learner's screen is plain text.
+At the end stands a table of what the lessons claim, and whether it held.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pytest
 from nbval.plugin import NbCellError
 
 from course_lib.lab.jupyter.kernels import BlockingKernels
+from course_lib.teach import claims
 
 LEARNERS_FOLDER = "notebooks"
 REPORT_BEGINS = "exercise "
@@ -60,6 +62,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _is_learners_check(item):
             item.add_marker(must_fail)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    folder = Path(os.environ.get("COURSE_NBVAL_FOLDER", ""))
+    workspaces = sorted(path.parents[1] for path in folder.glob(f"*/{claims.FILE}"))
+    made = [(workspace.name, claim) for workspace in workspaces for claim in claims.kept(workspace)]
+    if made and "COURSE_NBVAL_FOLDER" in os.environ:
+        terminalreporter.section("claims of the lessons")
+        terminalreporter.write_line(claims.table(made))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,6 +6,7 @@ import argparse
 import getpass
 import json
 import os
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 from course_lib.lab.workspace import find
 
 FILE = Path(".course") / "progress.jsonl"
+CHECKED = re.compile(r'Checklist\(\s*"(\d\d\.\d+)"')
+BAR_WIDTH = 30
 
 
 @dataclass(frozen=True)
@@ -79,16 +82,33 @@ def _entries(path: Path) -> list[dict[str, object]]:
     return entries
 
 
+def exercises() -> list[str]:
+    """The numbers of all exercises that have a check, without importing the checks."""
+    folder = Path(__file__).with_name("checks")
+    texts = [file.read_text(encoding="utf-8") for file in folder.glob("lesson*.py")]
+    return sorted({number for text in texts for number in CHECKED.findall(text)})
+
+
+def bar(rows: list[Standing], known: list[str]) -> str:
+    """How many of the course's exercises are solved, in figures and as a bar."""
+    solved = len({row.exercise for row in rows if row.is_solved} & set(known))
+    filled = BAR_WIDTH * solved // len(known)
+    drawn = "#" * filled + "." * (BAR_WIDTH - filled)
+    return f"[{drawn}] {solved} of {len(known)} exercises solved"
+
+
 def table(rows: list[Standing]) -> str:
+    """Of the exercises tried, and below it how far this is of all."""
+    total = bar(rows, exercises())
     if not rows:
-        return "no exercise checked yet"
+        return f"no exercise checked yet\n{total}"
     lines = [f"{'exercise':10} {'solved':6} {'tries':>5}  what was missing last"]
     for row in rows:
         missing = "" if row.is_solved else row.last_unmet
         lines.append(
             f"{row.exercise:10} {'yes' if row.is_solved else 'no':6} {row.attempts:5d}  {missing}"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, total])
 
 
 def show() -> None:

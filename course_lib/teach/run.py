@@ -13,8 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.lab.errors import LabError
 from course_lib.lab.queue.records import Registry
 from course_lib.lab.workspace import Workspace
+from course_lib.teach import claims
+from course_lib.teach.claims import Claim
 
 CELL_TIMEOUT_S = 900
 ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -27,6 +30,7 @@ class Result:
     """Empty where the lesson ran through; else the cell and the last line of its error."""
     seconds: float
     jobs: int
+    claims: tuple[Claim, ...] = ()
 
 
 def run_lesson(path: Path, workspace: Path) -> Result:
@@ -44,7 +48,7 @@ def run_lesson(path: Path, workspace: Path) -> Result:
         kernel_manager_class=NotebookKernels,
         resources={"metadata": {"path": str(path.parent)}},
     )
-    jobs_before = _jobs(workspace)
+    jobs_before, claims_before = _jobs(workspace), len(claims.kept(workspace))
     started = time.monotonic()
     failure = ""
     with _environment(COURSE_WORKSPACE=str(workspace)):
@@ -55,7 +59,8 @@ def run_lesson(path: Path, workspace: Path) -> Result:
             failure = f"{_where(notebook)}: {last_line}"
     seconds = time.monotonic() - started
     _keep_executed(notebook, path, workspace)
-    return Result(path.stem, failure, seconds, _jobs(workspace) - jobs_before)
+    jobs, made = _jobs(workspace) - jobs_before, claims.kept(workspace, claims_before)
+    return Result(path.stem, failure, seconds, jobs, tuple(made))
 
 
 def _where(notebook: object) -> str:
@@ -108,6 +113,10 @@ def table(results: list[Result]) -> str:
 def chosen(folder: Path, wanted: list[str]) -> list[Path]:
     """The notebooks whose name begins with one of `wanted`; all where none is named."""
     found = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
+    for word in wanted:
+        if not word or not any(path.name.startswith(word) for path in found):
+            known = ", ".join(path.name[:2] for path in found) or "none"
+            raise LabError(f"{word!r} begins no lesson; there are: {known}")
     return [path for path in found if not wanted or path.name.startswith(tuple(wanted))]
 
 
@@ -126,14 +135,18 @@ def main(argv: list[str] | None = None) -> int:
     folder = Path(__file__).resolve().parents[2] / "solutions"
     paths = chosen(folder, options.lessons)
     if not paths:
-        print(f"course run: no notebook in {folder} begins so", file=sys.stderr)
-        return 2
+        raise LabError(f"there are no notebooks in {folder}; `course build` in a clone makes them")
     workspace = options.workspace or Path(tempfile.mkdtemp(prefix="course-run-", dir=Path.cwd()))
-    workspace.mkdir(parents=True, exist_ok=True)
+    try:
+        workspace.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LabError(f"{workspace} cannot be a workspace: {error.strerror}") from error
     results = []
     for path in paths:
         print(f"{path.stem} …", file=sys.stderr, flush=True)
         results.append(run_lesson(path, workspace.resolve()))
     print(table(results))
+    if made := [(result.lesson, claim) for result in results for claim in result.claims]:
+        print(f"\n{claims.table(made)}")
     print(f"\nruns and executed notebooks are in {workspace}")
     return int(any(result.failure for result in results))

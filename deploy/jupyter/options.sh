@@ -8,3 +8,6 @@ course_options=(
     --ServerApp.terminado_settings='{"shell_command": "python -P -m course_lib.lab.jupyter.terminal"}'
     --LabApp.app_settings_dir="$course/deploy/jupyter/settings"
 )
+# Pages exported from a notebook, by menu or by nbconvert, ask the web for nothing.
+export JUPYTER_CONFIG_PATH="$course/deploy/jupyter/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
+export JUPYTER_PATH="$course/deploy/jupyter/data${JUPYTER_PATH:+:$JUPYTER_PATH}"

@@ -102,14 +102,29 @@ def test_the_printed_address_opens_jupyterlab_on_lesson_00(served):
 @pytest.mark.parametrize(
     ("plugin", "name", "wanted"),
     [
-        ("docmanager-extension:plugin", "defaultViewers", {"markdown": "Markdown Preview"}),
-        ("apputils-extension:notification", "fetchNews", "false"),
+        (
+            "@jupyterlab/docmanager-extension:plugin",
+            "defaultViewers",
+            {"markdown": "Markdown Preview"},
+        ),
+        ("@jupyterlab/apputils-extension:notification", "fetchNews", "false"),
+        ("@jupyter-widgets/jupyterlab-manager:plugin", "saveState", True),
     ],
 )
 def test_jupyterlab_shows_texts_as_texts_and_asks_nobody_for_news(served, plugin, name, wanted):
     """Unless the learner has chosen otherwise: these are what a setting has by itself."""
-    settings = json.loads(served.ask(f"/lab/api/settings/@jupyterlab/{plugin}"))
+    settings = json.loads(served.ask(f"/lab/api/settings/{plugin}"))
     assert settings["schema"]["properties"][name]["default"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("lesson", "holds"), [("14_estimating", "<svg"), ("03_data_parallelism", "data:image/png")]
+)
+def test_a_page_exported_by_the_menu_loads_nothing_and_is_whole(served, lesson, holds):
+    page = served.ask(f"/nbconvert/html/my_notebooks/{lesson}.ipynb").decode()
+    loaded = re.findall(r"<(?:script|img|link|iframe)[^>]*(?:src|href)=[\"'](?!data:)[^\"']*", page)
+    assert loaded == []
+    assert holds in page
 
 
 def test_no_other_account_can_listen_to_a_kernel(served, lacking):

@@ -34,8 +34,10 @@ def test_every_exported_name_exists():
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
-    with pytest.raises(AttributeError, match=r"no 'Labb'; it offers:"):
+    with pytest.raises(AttributeError, match=r"no 'Labb'; did you mean Lab\?"):
         course_lib.Labb  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no 'Cluster'; it offers: Lab, bench"):
+        course_lib.Cluster  # noqa: B018
 
 
 def test_every_pinned_package_installs_on_the_oldest_python_that_we_promise(repository):

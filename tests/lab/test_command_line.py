@@ -76,9 +76,14 @@ def test_a_job_from_submission_to_cleaning(course, lab):
     assert "is returned" in course("submit", "shell", "hi", "commands=echo hi")[1]
     assert course("log", "hi")[:2] == (0, "hi\n")
     assert course("log", "hi", "-f")[:2] == (0, "hi\n")
+    code, out, err = course("log")
+    assert (code, out) == (0, "hi\n")
+    assert "the newest run" in err
     assert "COMPLETED" in course("runs")[1]
     assert course("queue")[1] == "no jobs in the queue\n" or lab.site.name == "slurm"
-    assert "would delete hi-" in course("clean", "hi")[1]
+    said = course("clean", "hi")[1]
+    assert "would delete hi-" in said
+    assert "the same command with --yes deletes it" in said
     assert "deleted hi-" in course("clean", "hi", "--yes")[1]
     assert course("log", "hi")[0] == 2
 

@@ -111,7 +111,7 @@ def test_a_cluster_that_does_not_answer_is_told_apart_from_one_that_is_not_there
 
 
 def sinfo_rows(fake, *rows):
-    fake("sinfo", "".join(f"printf '%s\\n' '{row}'\n" for row in rows).replace("|", "\x1f"))
+    fake("sinfo", "".join(f"printf '%s\\n' '{row}|8|16000'\n" for row in rows).replace("|", "\x1f"))
 
 
 def test_nodes_devices_and_partition_are_compared_with_the_site(fake):

@@ -63,7 +63,8 @@ def test_the_panel_shows_a_running_job_and_its_button_ends_it(page, tmp_path, cl
     page.get_by_text("memory of node").first.wait_for()
     if folder := os.environ.get("COURSE_SCREENS"):
         page.screenshot(path=f"{folder}/panel.png")
-    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Cancel").focus()
+    page.keyboard.press("Enter")
     page.get_by_text("the next cell came CANCELLED").wait_for()
     assert page.get_by_text("slow: cancelled", exact=True).count() == 1
     assert page.get_by_role("button", name="Cancel").count() == 0

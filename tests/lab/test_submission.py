@@ -112,7 +112,7 @@ def test_a_whole_script_runs_with_the_lab_s_folder(lab):
 
 def test_what_the_cluster_refuses_leaves_nothing_behind(lab):
     with pytest.raises(SlurmError, match=r"(?s)sbatch exited with 1.*→"):
-        lab.submit(shell.recipe("huge", "true", nodes=77))
+        lab.submit(shell.recipe("lost", "true", directives={"partition": "nowhere"}))
     assert lab.jobs.registry.intents() == []
     assert lab.runs().empty
 

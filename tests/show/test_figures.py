@@ -194,7 +194,7 @@ def test_a_missing_column_is_named_with_those_that_are_there():
 
 
 def test_something_that_is_no_table_is_answered_with_what_would_do():
-    with pytest.raises(TypeError, match=r"given str 'out.log'; it takes a table"):
+    with pytest.raises(TypeError, match=r"given the text 'out.log'; it takes a table"):
         show.loss("out.log")
 
 

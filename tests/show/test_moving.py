@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from html.parser import HTMLParser
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -18,9 +21,12 @@ from course_lib.show.moving import (
     loss_scaler,
     tensor_mlp,
 )
+from course_lib.show.moving.frame_svg import svg
+from course_lib.show.moving.scene import Arrow, Cell, Scene
 from course_lib.show.picture import OUTPUT_LIMIT_BYTES
 
 RANKS = some.integers(2, 9)
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def everybody(ranks: int) -> frozenset[int]:
@@ -245,31 +251,65 @@ def test_frames_can_be_picked_like_items_of_a_list():
         story[7]
 
 
-def test_the_stepper_steps(monkeypatch):
-    from course_lib.show.moving.stepper import stepper
-
-    story = moving.collective("all-gather", 3)
-    box = stepper(story.title, len(story), lambda n: story[n].html(), story.caption)
-    back, on, _, slider = box.children[1].children
-    picture, caption = box.children[2:]
-    assert back.disabled
-    on.click()
-    assert slider.value == 1
-    assert "2 of 3" in caption.value
-    assert story.frames[1].text.split(";")[0] in picture.value
-    on.click()
-    assert on.disabled
-    back.click()
-    assert slider.value == 1
-
-
-def test_in_front_of_a_reader_a_story_carries_its_stepper_and_the_strip(monkeypatch):
+def test_in_front_of_a_reader_a_story_carries_all_frames_and_the_strip(monkeypatch):
     from course_lib.show.moving import story as module
 
     monkeypatch.setattr(module, "interactive", lambda: True)
     data, _ = moving.collective("all-gather", 3)._repr_mimebundle_()
-    assert next(iter(data)) == "application/vnd.jupyter.widget-view+json"
-    assert "image/png" in data
+    assert set(data) == {"text/html", "image/png", "text/plain"}
+    assert data["text/html"].count("<figure") == 3
+    assert "widget" not in " ".join(data)
+
+
+class Page(HTMLParser):
+    """What a browser would find: names of buttons, and pictures with their alternative texts."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.pictures: list[tuple[str, str]] = []
+        self.unnamed: list[str] = []
+        self.outside: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        if tag == "img":
+            self.pictures.append((given["src"], given["alt"]))
+        if tag in ("button", "input") and not given.get("aria-label"):
+            self.unnamed.append(tag)
+        where = given.get("src") or given.get("href") or ""
+        if where and not where.startswith("data:"):
+            self.outside.append(where)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_stepper_is_whole_in_itself_and_small_and_its_controls_have_names(name):
+    story = STORIES[name]()
+    html = story.stepper()
+    page = Page(html)
+    assert len(html) <= OUTPUT_LIMIT_BYTES
+    assert page.unnamed == page.outside == []
+    for frame, (source, alt) in zip(story.frames, page.pictures, strict=True):
+        assert frame.text in alt
+        drawn = ElementTree.fromstring(unquote(source.partition(",")[2]))
+        texts = [element.text for element in drawn.iter(f"{SVG}text")]
+        wanted = [thing.text for thing in frame.scene.things if thing.text]
+        assert sorted(texts) == sorted(wanted)
+
+
+def test_what_is_strong_lies_in_front_and_arrows_over_all():
+    scene = Scene(
+        (
+            Arrow(0.5, 0.5, 2.5, 0.5, "moves"),
+            Cell(1, 0.5, "first", strong=True),
+            Cell(1.5, 0.5, hatch="//"),
+        ),
+        3,
+        1,
+    )
+    drawn = svg(scene)[1]
+    places = [drawn.index(f">{word}<") for word in ("first", "moves")]
+    assert drawn.index("url(#hatch)") < places[0] < drawn.index("<path d='M", places[0]) < places[1]
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass
 
 import pytest
 
 from course_lib.lab.job.recipe import Recipe
 from course_lib.teach.checklist import Checklist, NotYet
-from course_lib.teach.progress import FILE, standings, table
+from course_lib.teach.progress import FILE, Standing, exercises, standings, table
 
 
 @dataclass(frozen=True)
@@ -117,3 +119,22 @@ def test_a_workspace_that_cannot_be_written_does_not_stop_a_check(tmp_path, caps
     with Checklist("00.1", in_the_way) as check:
         check.that(True, "x", hint="")
     assert "could not be kept" in capsys.readouterr().out
+
+
+def test_progress_ends_with_how_much_of_the_course_is_solved():
+    known = exercises()
+    assert len(known) >= 20
+    assert table([]).endswith(f"] 0 of {len(known)} exercises solved")
+    solved = [Standing(name, True, 1, "") for name in known]
+    assert table(solved[:1]).endswith(f"] 1 of {len(known)} exercises solved")
+    assert "." not in table(solved).splitlines()[-1]
+    stranger = Standing("99.9", True, 1, "")
+    assert "] 0 of" in table([stranger])
+
+
+def test_every_check_counts_in_the_total(repository):
+    modules = (repository / "course_lib" / "teach" / "checks").glob("lesson*.py")
+    checks = [
+        name for file in modules for name in re.findall(r"^def ex(\d\d)_", file.read_text(), re.M)
+    ]
+    assert Counter(number[:2] for number in exercises()) == Counter(checks)

@@ -91,7 +91,7 @@ def test_the_right_description_is_solved_and_has_the_links_of_the_lesson(finishe
         ({"between": "sockets"}, "What stands behind `via NET/`"),
         ({"gpu_direct": True}, "one more word at the end"),
         ({"inside": "shm"}, "use one of nvlink, pcie, memory"),
-        ({"gpus": 8}, "unexpected keyword argument 'gpus'"),
+        ({"gpus": 8}, "plan.nccl_log has no argument gpus"),
     ],
 )
 def test_a_wrong_description_is_sent_to_the_line_that_says_better(finished, wrong, words):

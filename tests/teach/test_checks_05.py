@@ -198,5 +198,5 @@ def test_runs_without_a_profile_or_without_rank_0_are_told_what_is_missing(recor
         assert "left its profile" in hint_of(check, *given)
     for run in (second, healthy, ill):
         (run.folder / "profile").mkdir()
-    assert "There are records of no rank" in hint_of(lesson05.ex05_second, second)
-    assert "cannot tell waiting" in hint_of(lesson05.ex05_waiting, 15, ill)
+    assert "recorded no profile" in hint_of(lesson05.ex05_second, second)
+    assert "recorded no profile" in hint_of(lesson05.ex05_waiting, 15, ill)

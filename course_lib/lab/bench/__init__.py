@@ -16,3 +16,8 @@ __all__ = [
     "ACCEPTED_S", "CASES", "Case", "Result", "case", "failures", "jube", "plan", "published",
     "recipe", "rules", "run", "script", "table", "time_to_report_s",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    """What completion offers."""
+    return __all__

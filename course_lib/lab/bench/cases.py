@@ -7,6 +7,7 @@ from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
 from course_lib.lab.job.unfinished import Unfinished, gaps
+from course_lib.mistakes.arguments import explained
 from course_lib.plan import Layout, Model, PlanError, preset
 from course_lib.plan.numbers import whole
 
@@ -135,6 +136,7 @@ CASES = {
 }  # fmt: skip
 
 
+@explained("bench.case", whatever=True)
 def case(tag: str | Case) -> Case:
     if isinstance(tag, Case):
         return tag
@@ -143,6 +145,7 @@ def case(tag: str | Case) -> Case:
     return CASES[tag]
 
 
+@explained("bench.time_to_report_s", whatever=True)
 def time_to_report_s(tokens_per_s: float) -> float:
     """Seconds that 20 million tokens would take at this rate."""
     return TOKENS_TO_REPORT / tokens_per_s

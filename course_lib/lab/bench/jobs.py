@@ -10,6 +10,7 @@ from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt
 from course_lib.lab.job.script import Script, render
 from course_lib.lab.job.site import Site, preset
+from course_lib.mistakes.arguments import explained
 
 OPTIMIZER = {
     "lr": 1e-4, "min_lr": 1e-5, "lr_decay_style": "cosine", "weight_decay": 0.1, "clip_grad": 1.0,
@@ -30,6 +31,7 @@ ENVIRONMENT = {
 BUILD = "from megatron.core.datasets.utils import compile_helpers; compile_helpers()"
 
 
+@explained("bench.recipe", whatever=True)
 def recipe(tag: str | Case, *, program: str = gpt.PROGRAM, **more: Any) -> Recipe:
     """The training run of a case. `program` may be the path of Megatron-LM's pretrain_gpt.py;
     `more` goes on to `gpt.recipe`."""
@@ -70,6 +72,7 @@ def _build_step(program: str) -> str:
     return f'PYTHONPATH={word(folder)} srun --nodes=1 --ntasks=1 python -c "{BUILD}"'
 
 
+@explained("bench.script", whatever=True)
 def script(
     tag: str | Case, site: str | Site, *, program: str = gpt.PROGRAM, partition: str = "",
     account: str = "", **more: Any,

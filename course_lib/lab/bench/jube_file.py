@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from course_lib.lab.bench.cases import FREE, Case, case
 from course_lib.lab.job.recipes import gpt
 from course_lib.lab.job.recipes.flags import spelt
+from course_lib.mistakes.arguments import explained
 
 LOG = "job.out"
 COLUMNS = (
@@ -22,6 +23,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@explained("bench.jube", whatever=True)
 def jube(tag: str | Case, site: str = "", program: str = gpt.PROGRAM) -> str:
     """The text of the file. Its step calls `course bench`, so that job script, log and result are
     those that the command alone would make."""

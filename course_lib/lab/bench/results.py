@@ -19,6 +19,7 @@ from course_lib.lab.errors import LabError, RecipeError
 from course_lib.lab.job.recipes import gpt
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.runs.run import Run
+from course_lib.mistakes.arguments import explained
 from course_lib.plan import Estimate, cluster, predict
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class Result:
         return ", ".join(f"{name} {value}" for name, value in row.items())
 
 
+@explained("bench.table", whatever=True)
 def table(results: Iterable[Result | Unfinished]) -> pd.DataFrame:
     """The result table of the benchmark, one row per result that there is."""
     import pandas as pd
@@ -92,6 +94,7 @@ def table(results: Iterable[Result | Unfinished]) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("model")
 
 
+@explained("bench.published", whatever=True)
 def published(tag: str | Case) -> Result | None:
     """What was published for this layout on so many nodes, if anything."""
     one = case(tag)
@@ -99,6 +102,7 @@ def published(tag: str | Case) -> Result | None:
     return None if rate is None else Result(one, "published", one.machine, rate)
 
 
+@explained("bench.plan", whatever=True)
 def plan(tag: str | Case, machine: str = "") -> Result:
     """What the planner expects, on the machine of the published result or another one."""
     one = case(tag)
@@ -119,6 +123,7 @@ def plan(tag: str | Case, machine: str = "") -> Result:
     )  # fmt: skip
 
 
+@explained("bench.run", whatever=True, takes_gaps=True)
 def run(
     lab: Lab, tag: str | Case | Unfinished, *, program: str = gpt.PROGRAM, **more: Any
 ) -> Any:  # fmt: skip

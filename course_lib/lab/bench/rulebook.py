@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from course_lib.lab.bench.cases import ACCEPTED_S, CASES, Case
+from course_lib.mistakes.arguments import explained
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +49,7 @@ FAILURES = (
 )
 
 
+@explained("bench.rules")
 def rules() -> pd.DataFrame:
     """One line per parameter: its value in the two reference cases, and whether it may change."""
     import pandas as pd
@@ -84,6 +86,7 @@ def _values(one: Case) -> dict[str, object]:
     }
 
 
+@explained("bench.failures")
 def failures() -> pd.DataFrame:
     import pandas as pd
 

@@ -6,7 +6,16 @@ import os
 import sys
 from pathlib import Path
 
-from course_lib.lab.commands.common import WHAT, add_site, parser, recipe_of, which
+from course_lib.lab.commands.common import (
+    WHAT,
+    add_site,
+    count,
+    parser,
+    recipe_of,
+    warn_of_full_disk,
+    which,
+)
+from course_lib.lab.errors import UnknownRunError
 from course_lib.lab.lab import Lab
 from course_lib.lab.queue.states import UNKNOWN
 from course_lib.lab.runs.run import Run
@@ -49,9 +58,11 @@ def submit(argv: list[str]) -> int:
 
 def runs(argv: list[str]) -> int:
     options = parser("runs", "Lists the runs of this workspace, the newest first.")
-    options.add_argument("-n", "--last", type=int, default=0, help="only so many")
+    options.add_argument("-n", "--last", type=count, default=0, help="only so many")
     given = options.parse_args(argv)
-    rows = Lab(quiet=True).run_rows()
+    lab = Lab(quiet=True)
+    rows = lab.run_rows()
+    warn_of_full_disk(lab)
     print(plain(RUN_COLUMNS, rows[: given.last or None]) if rows else "no runs yet")
     return 0
 
@@ -66,15 +77,26 @@ def queue(argv: list[str]) -> int:
 
 def log(argv: list[str]) -> int:
     options = parser("log", "Prints the log of a run; exit code 1 if the run ended badly.")
-    options.add_argument("run", help="name or job id")
-    options.add_argument("-n", "--lines", type=int, default=0, help="only the last so many lines")
+    options.add_argument("run", nargs="?", help="name or job id; default: the newest run")
+    options.add_argument("-n", "--lines", type=count, default=0, help="only the last so many lines")
     options.add_argument("-f", "--follow", action="store_true", help="go on until the run ends")
     given = options.parse_args(argv)
-    run = Lab(quiet=True).run(which(given.run))
+    lab = Lab(quiet=True)
+    run = lab.run(which(given.run)) if given.run is not None else _newest(lab)
+    warn_of_full_disk(lab)
     if given.follow:
         return _follow(run, given.lines)
     print(run.tail(given.lines) if given.lines else run.text.removesuffix("\n"))
     return 0 if not run.ended or run.ok else 1
+
+
+def _newest(lab: Lab) -> Run:
+    kept = [record for record in lab.jobs.registry.all() if not record.cleaned]
+    if not kept:
+        raise UnknownRunError(f"no runs yet in {lab.workspace.runs}; `course submit` makes one")
+    run = lab.run(kept[-1].job_id)
+    print(f"course log: {run.name} (job {run.job_id}), the newest run", file=sys.stderr)
+    return run
 
 
 def _follow(run: Run, lines: int) -> int:
@@ -122,7 +144,8 @@ def clean(argv: list[str]) -> int:
     options.add_argument("--yes", action="store_true", help="delete")
     given = options.parse_args(argv)
     lab = Lab(quiet=True)
-    print(lab.clean(*(which(word) for word in given.run), only=given.only, yes=given.yes))
+    done = lab.clean(*(which(word) for word in given.run), only=given.only, yes=given.yes)
+    print(done.words("the same command with --yes"))
     return 0
 
 
@@ -131,7 +154,7 @@ def budget(argv: list[str]) -> int:
     options.add_argument("hours", nargs="?", help='a number, or "none" to lift the limit')
     given = options.parse_args(argv)
     lab = Lab(quiet=True)
-    if given.hours:
+    if given.hours is not None:
         try:
             limit = None if given.hours == "none" else float(given.hours)
         except ValueError:

@@ -9,7 +9,8 @@ from pathlib import Path
 from course_lib.lab.commands.common import parser
 from course_lib.lab.errors import SiteError
 from course_lib.lab.job import site as sites
-from course_lib.lab.workspace import find
+from course_lib.lab.job import value_types
+from course_lib.lab.workspace import find, writing
 
 
 def main(argv: list[str]) -> int:
@@ -38,7 +39,7 @@ def _list(_: Namespace) -> int:
 
 
 def _show(given: Namespace) -> int:
-    print(_path(given).read_text(encoding="utf-8"), end="")
+    print(value_types.read_text(_path(given), SiteError), end="")
     return 0
 
 
@@ -46,9 +47,10 @@ def _use(given: Namespace) -> int:
     target = find().site_file
     if target.exists() and not given.replace:
         raise SiteError(f"{target} exists; --replace overwrites it (after keeping it as *.old)")
-    if target.exists():
-        shutil.copyfile(target, target.with_suffix(".toml.old"))
-    shutil.copyfile(sites.preset_path(given.name), target)
+    with writing(target):
+        if target.exists():
+            shutil.copyfile(target, target.with_suffix(".toml.old"))
+        shutil.copyfile(sites.preset_path(given.name), target)
     print(f"{target} is now {sites.preset(given.name).title}")
     if missing := sites.load(target).missing:
         print(f"fill in: {', '.join(missing)}; then `course doctor` checks it")

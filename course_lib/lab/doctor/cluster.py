@@ -16,7 +16,8 @@ from course_lib.lab.job.recipes import shell
 from course_lib.lab.job.script import render
 from course_lib.lab.job.site import Site
 from course_lib.lab.job.unfinished import Unfinished
-from course_lib.lab.queue.slurm import TIMEOUT_S, UNIT, Slurm, job_environment
+from course_lib.lab.queue.nodes import ask
+from course_lib.lab.queue.slurm import TIMEOUT_S, Slurm, job_environment
 from course_lib.lab.workspace import Workspace
 
 COMMANDS = ("sbatch", "srun", "squeue", "scancel", "sinfo", "scontrol", "sacct")
@@ -66,15 +67,15 @@ FLAT_MEANS = "until then all lessons run, but the link cannot be slowed or measu
 
 def nodes(site: Site) -> Iterator[Finding]:
     """Partition, and whether two nodes of it work and have devices."""
-    rows = node_rows()
+    rows = ask(Slurm())
     if not rows:
         return
-    if site.partition and site.partition not in {row[3] for row in rows}:
-        found = ", ".join(sorted({row[3] for row in rows}))
+    if site.partition and site.partition not in {row.partition for row in rows}:
+        found = ", ".join(sorted({row.partition for row in rows}))
         yield bad(f"no partition {site.partition!r} here", f"write one of these into it: {found}")
         return
-    mine = {row[0]: row for row in rows if row[3] == site.partition or not site.partition}
-    usable = [row for row in mine.values() if row[1].startswith(USABLE)]
+    mine = {row.name: row for row in rows if row.partition == site.partition or not site.partition}
+    usable = [row for row in mine.values() if row.state.startswith(USABLE)]
     where = f"partition {site.partition}" if site.partition else "the cluster"
     text = f"{where}: {len(usable)} of {len(mine)} nodes work"
     if len(usable) < NODES_ASKED:
@@ -82,7 +83,7 @@ def nodes(site: Site) -> Iterator[Finding]:
         yield (bad if not usable else fair)(text, cure)
     else:
         yield good(text)
-    per_node = max((_gpus(row[2]) for row in usable), default=0)
+    per_node = max((row.gpus for row in usable), default=0)
     yield from _devices(site, per_node)
 
 
@@ -143,8 +144,8 @@ def names(site: Site) -> Iterator[Finding]:
     if site.box:
         return
     unknown = []
-    for row in node_rows()[:NODES_ASKED]:
-        host = f"{row[0]}{site.host_suffix}"
+    for row in ask(Slurm())[:NODES_ASKED]:
+        host = f"{row.name}{site.host_suffix}"
         try:
             socket.getaddrinfo(host, None)
         except OSError:
@@ -169,18 +170,3 @@ def would_run(site: Site) -> Iterator[Finding]:
         yield bad(f"the cluster would refuse a job: {error}", "")
     else:
         yield good(f"the cluster would take a job on {wanted} nodes")
-
-
-def node_rows() -> list[list[str]]:
-    """Name, state, devices and partition of every node, one row per partition."""
-    try:
-        text = Slurm().call("sinfo", "-h", "-N", "-o", UNIT.join(["%N", "%T", "%G", "%R"]))
-    except SlurmError:
-        return []
-    rows = (line.split(UNIT) for line in text.splitlines())
-    return [[part.strip() for part in row] for row in rows if len(row) == 4]
-
-
-def _gpus(gres: str) -> int:
-    """`gpu:a100:4(S:0-1),shard:8` → 4."""
-    return sum(int(count) for count in re.findall(r"\bgpu(?::[^:,()]+)?:(\d+)", gres))

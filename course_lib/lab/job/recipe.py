@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
-import tomllib
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
+from course_lib.lab.job import recipe_rules, value_types
+from course_lib.lab.job.recipe_text import as_call, as_html, as_text
+from course_lib.lab.job.unfinished import Unfinished
+from course_lib.mistakes.arguments import explained_methods
+from course_lib.mistakes.names import answers_misspelt
 from course_lib.plan import Layout, Model
 from course_lib.plan.numbers import real, whole
 
@@ -18,16 +24,15 @@ DATA_FOLDER = "{data}"
 """Stand in arguments for the folder of the run, known in the job only, and of the sample text."""
 DEVICE_MEMORY = "COURSE_DEVICE_MEMORY_BYTES"
 """Tells a program how much memory its device has, where that is less than all of it."""
-LAUNCHERS = ("torchrun", "srun")
-NAME = re.compile(r"\w[\w.+-]{0,63}")
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-DIRECTIVE = re.compile(r"[a-z][a-z0-9-]*")
 EMPTY: Mapping[str, str] = MappingProxyType({})
 TABLES = ("environment", "directives")
-LEAST = {"nodes": 1, "gpus_per_node": 0, "cpus_per_task": 0, "time_limit_minutes": 1}
+MAKERS = ("gpt", "links", "program", "shell")
+"""Modules whose `recipe` makes recipes, which `but` asks once more."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@answers_misspelt
+@explained_methods("recipe", "__init__", only_failures=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Recipe:
     """`program` is a file of `code/` or a path; `commands` are shell lines to run instead of one;
     `script` is a whole batch script to submit as it stands. `before` are shell lines that the job
@@ -35,7 +40,8 @@ class Recipe:
 
     `launcher`: "torchrun" starts one launcher per node, which starts one process per device;
     "srun" starts the processes itself. `directives` are further #SBATCH lines, by long name.
-    `model` and `layout` are what the arguments of a training run were made from.
+    `model` and `layout` are what the arguments of a training run were made from; `made_by` and
+    `keywords` say which function made the recipe of what, so that `but` can change any of it.
     """
 
     name: str
@@ -56,13 +62,19 @@ class Recipe:
     note: str = ""
     model: Model | None = None
     layout: Layout | None = None
+    made_by: str = field(default="", compare=False)
+    keywords: Mapping[str, Any] = field(default_factory=lambda: EMPTY, compare=False)
 
     def __post_init__(self) -> None:
-        for name in LEAST:
+        if wrong := [*value_types.problems(self), *value_types.no_texts(self)]:
+            raise RecipeError(listed(wrong))
+        for name in recipe_rules.LEAST:
             object.__setattr__(self, name, own_number(getattr(self, name)))
         object.__setattr__(self, "arguments", tuple(str(value) for value in self.arguments))
         freeze_tables(self)
-        if problems := [*self._name_problems(), *self._size_problems(), *self._what_problems()]:
+        kept = {name: _kept(value) for name, value in self.keywords.items()}
+        object.__setattr__(self, "keywords", MappingProxyType(kept))
+        if problems := recipe_rules.problems(self):
             raise RecipeError(listed(problems))
         if self.layout and self.layout.devices != self.devices:
             object.__setattr__(self, "layout", self._fitted(self.layout))
@@ -73,49 +85,6 @@ class Recipe:
             return layout.but(data=self.devices // (layout.devices // layout.data))
         except ValueError as error:
             raise RecipeError(str(error)) from error
-
-    def _name_problems(self) -> list[str]:
-        problems = []
-        if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
-            works = re.sub(r"[^\w.+-]+", "-", str(self.name)).strip("-.+")[:64] or "run1"
-            problems.append(
-                f"name {self.name!r} would name a job and a folder: use letters, digits, `-`, `_`, "
-                f'`.` and `+`, at most 64, such as "{works}"'
-            )
-        for key in self.environment:
-            if not VARIABLE.fullmatch(key):
-                works = re.sub(r"\W", "_", key) or "NAME"
-                problems.append(f'environment: {key!r} is no variable name; use "{works}"')
-        for key in self.directives:
-            if not DIRECTIVE.fullmatch(key):
-                problems.append(
-                    f"directives: {key!r} is no long option of sbatch; write it without dashes in "
-                    'front, such as "constraint"'
-                )
-        return problems
-
-    def _size_problems(self) -> list[str]:
-        problems = []
-        for name, low in LEAST.items():
-            value = getattr(self, name)
-            if whole(value) is None or value < low:
-                problems.append(f"{name} {value!r} is not a whole number of at least {low}")
-        if self.launcher not in LAUNCHERS:
-            problems.append(f"launcher {self.launcher!r} is unknown; use {' or '.join(LAUNCHERS)}")
-        if self.program and self.gpus_per_node == 0:
-            problems.append("gpus_per_node 0 leaves the program no process; use 1 or more")
-        return problems
-
-    def _what_problems(self) -> list[str]:
-        given = [what for what in ("program", "commands", "script") if getattr(self, what)]
-        if len(given) != 1:
-            found = " and ".join(given) or "none of them"
-            return [f"a recipe has a program, or commands, or a script; this one has {found}"]
-        shell = (self.commands, self.before)
-        texts = (self.program, *self.arguments, *self.environment.values(), *shell)
-        if any("\0" in text for text in (*texts, self.script)):
-            return ["a value holds a NUL byte, which no program can be given; remove it"]
-        return []
 
     @property
     def devices(self) -> int:
@@ -145,9 +114,24 @@ class Recipe:
                 table[name] = argument if before is True else f"{before} {argument}"
         return table
 
-    def but(self, **changes: Any) -> Recipe:
-        """The same recipe with some values changed."""
-        return replace(self, **changes)
+    def but(self, **changes: Any) -> Recipe | Unfinished:
+        """The same recipe with some values changed: any that its function takes, as in
+        `recipe.but(name="longer", iterations=100)`."""
+        if self.made_by not in MAKERS:
+            return replace(self, **changes)
+        make = import_module(f"course_lib.lab.job.recipes.{self.made_by}").recipe
+        made: Recipe | Unfinished = make(**{**self.keywords, **changes})
+        return made
+
+    def __repr__(self) -> str:
+        return as_call(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        is_alone = len(getattr(printer, "stack", ())) <= 1  # not one of a list
+        printer.text(as_text(self) if is_alone else as_call(self))
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, those left at their default omitted."""
@@ -156,16 +140,26 @@ class Recipe:
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Recipe:
         """Reads what `to_dict` wrote; values that a later version added are passed over."""
-        values = _known(cls, table)
+        values = {"name": "", **_known(cls, table)}
         for name, kind in (("model", Model), ("layout", Layout)):
             if name in values:
-                values[name] = kind(**_known(kind, values[name]))
+                values[name] = _made(kind, name, values[name])
+        given = values.get("keywords")
+        if isinstance(given, Mapping) and isinstance(given.get("model"), Mapping):
+            made = _made(Model, "keywords: model", given["model"])
+            values["keywords"] = {**given, "model": made}
         return cls(**values)
 
     @classmethod
-    def from_toml(cls, text: str) -> Recipe:
-        table = tomllib.loads(text)
-        return cls.from_dict(table.get("recipe", table))
+    def from_toml(cls, text: str, source: str = "recipe.toml") -> Recipe:
+        table = value_types.parse(text, source, RecipeError)
+        inner = table.get("recipe", table)
+        if not isinstance(inner, Mapping):
+            raise RecipeError(f"{source}: recipe = {reprlib.repr(inner)} is no table: [recipe]")
+        try:
+            return cls.from_dict(inner)
+        except RecipeError as error:
+            raise RecipeError(f"{source}: {error}") from error
 
 
 def own_number(value: Any) -> Any:
@@ -190,8 +184,18 @@ def table_of(made: Any) -> dict[str, Any]:
     return {
         entry.name: _plain(value)
         for entry, value in values.items()
-        if value != (EMPTY if entry.name in TABLES else entry.default)
+        if value != (EMPTY if isinstance(value, Mapping) else entry.default)
     }
+
+
+def _kept(value: Any) -> Any:
+    """A keyword in a form that its file can hold and give back."""
+    value = own_number(value)
+    if isinstance(value, Mapping):
+        return {str(name): _kept(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_kept(inner) for inner in value)
+    return value if value is None or isinstance(value, str | int | float | Model) else str(value)
 
 
 def _plain(value: Any) -> Any:
@@ -200,7 +204,7 @@ def _plain(value: Any) -> Any:
         return {entry.name: inner for entry in fields(value)
                 if (inner := getattr(value, entry.name)) is not None}  # fmt: skip
     if isinstance(value, Mapping):
-        return dict(value)
+        return {name: _plain(inner) for name, inner in value.items() if inner is not None}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value
@@ -209,3 +213,13 @@ def _plain(value: Any) -> Any:
 def _known(kind: type, table: Mapping[str, Any]) -> dict[str, Any]:
     names = {entry.name for entry in fields(kind)}
     return {key: value for key, value in table.items() if key in names}
+
+
+def _made(kind: type, name: str, table: Any) -> Any:
+    """A model or a layout out of what a file holds."""
+    if not isinstance(table, Mapping):
+        raise RecipeError(f"{name} = {reprlib.repr(table)} is no table: [recipe.{name}]")
+    try:
+        return kind(**_known(kind, table))
+    except (TypeError, ValueError) as error:
+        raise RecipeError(f"{name}: {error}") from error

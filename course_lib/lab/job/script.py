@@ -14,6 +14,7 @@ from course_lib.lab.job import quote
 from course_lib.lab.job.recipe import DATA_FOLDER, Recipe
 from course_lib.lab.job.run_paths import RunPaths, folder_name
 from course_lib.lab.job.site import Site
+from course_lib.mistakes.names import answers_misspelt
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -23,6 +24,7 @@ AS_FAR_IN_AS_OUTPUT = "padding-left: 0.6em"
 IN_THE_JOB = RunPaths(Path("$COURSE_RUN_DIR"))
 
 
+@answers_misspelt
 @dataclass(frozen=True)
 class Script:
     """The text that is submitted. In a notebook it shows itself with its colours."""
@@ -72,7 +74,7 @@ def render(recipe: Recipe, site: Site, template: Path = TEMPLATE) -> Script:
 def key(recipe: Recipe, site: Site) -> str:
     """Names what would be run, and where: equal keys are the same run. Comments do not count,
     nor model and layout, which the arguments tell, nor the place where the course lies."""
-    what = replace(recipe, note="", model=None, layout=None).to_dict()
+    what = replace(recipe, note="", model=None, layout=None, made_by="", keywords={}).to_dict()
     text = json.dumps([what, site.to_dict(place=False)], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

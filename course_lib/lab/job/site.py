@@ -5,21 +5,22 @@ from __future__ import annotations
 import getpass
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import SiteError, listed
+from course_lib.lab.job import value_types
 from course_lib.lab.job.recipe import (
-    DIRECTIVE,
     EMPTY,
-    VARIABLE,
     freeze_tables,
     own_number,
     table_of,
 )
+from course_lib.lab.job.recipe_rules import DIRECTIVE, VARIABLE
+from course_lib.mistakes.arguments import explained_methods
+from course_lib.mistakes.names import answers_misspelt
 from course_lib.plan.numbers import real
 
 PRESETS = Path(__file__).parent / "sites"
@@ -30,6 +31,8 @@ PLACE = ("workspace", "programs", "data", "path")
 """Fields that say where the course lies on this machine, not what the cluster is like."""
 
 
+@answers_misspelt
+@explained_methods("site", "__init__", only_failures=True)
 @dataclass(frozen=True, kw_only=True)
 class Site:
     """The sections of the TOML file are for its reader; here they are one flat table.
@@ -78,8 +81,10 @@ class Site:
     path: str = ""
 
     def __post_init__(self) -> None:
+        if wrong := value_types.problems(self):
+            raise SiteError(f"site {self.name!r}: {listed(wrong)}")
         for name in ("skip", "fill_in", "container"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            object.__setattr__(self, name, tuple(map(str, getattr(self, name))))
         object.__setattr__(self, "commands", tuple(_command(line) for line in self.commands))
         for entry in fields(self):
             if entry.type in ("int", "float"):
@@ -107,7 +112,8 @@ class Site:
 
     def _name_problems(self) -> list[str]:
         problems = [
-            f"{key!r} is no long option of sbatch; write it without dashes, such as constraint"
+            f"directives, skip: {key!r} is no long option of sbatch; write it without dashes, such "
+            "as constraint"
             for key in (*self.directives, *self.skip)
             if not DIRECTIVE.fullmatch(key)
         ]
@@ -147,10 +153,7 @@ SECTIONS = {
 
 def from_toml(text: str, source: str = "site.toml") -> Site:
     """A site; what is unknown, of the wrong type or undefined is named, all of it at once."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SiteError(f"{source} is not valid TOML: {error}") from error
+    table = value_types.parse(text, source, SiteError)
     known = {entry.name for entry in fields(Site)} - set(PLACE)
     values: dict[str, Any] = {}
     unknown = []
@@ -169,10 +172,7 @@ def from_toml(text: str, source: str = "site.toml") -> Site:
 
 
 def load(path: Path) -> Site:
-    try:
-        return from_toml(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SiteError(f"{path} cannot be read: {error}") from error
+    return from_toml(value_types.read_text(path, SiteError), str(path))
 
 
 def presets() -> list[str]:

@@ -16,6 +16,10 @@ class Unfinished:
     def __repr__(self) -> str:
         return f"{self.name}: still to fill in: {', '.join(self.missing)}; nothing is submitted"
 
+    def but(self, **changes: Any) -> Unfinished:
+        """Still with its gaps."""
+        return self
+
     def wait(self, timeout_s: float | None = None) -> str:
         return "UNFINISHED"
 

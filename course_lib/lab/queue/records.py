@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from course_lib.lab.errors import UnknownRunError
+from course_lib.lab.errors import RecipeError, UnknownRunError, WorkspaceError
+from course_lib.lab.job import value_types
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.run_paths import RunPaths
 from course_lib.lab.queue.states import UNKNOWN, Status
-from course_lib.lab.workspace import Workspace, write_json
+from course_lib.lab.workspace import Workspace, write_json, writing
 
 INTENT = ".intent.json"
 
@@ -82,15 +83,16 @@ class Registry:
 
     def recipe_text(self, intent: Record) -> tuple[str, str]:
         """recipe.toml and script of an intent."""
-        table = json.loads(self._intent_path(intent).read_text(encoding="utf-8"))
+        table = json.loads(self.intent_path(intent).read_text(encoding="utf-8"))
         return table["recipe_toml"], table["script"]
 
     def intend(self, record: Record, recipe_toml: str, script: str) -> None:
         table = asdict(record) | {"recipe_toml": recipe_toml, "script": script}
-        write_json(self._intent_path(record), table)
+        write_json(self.intent_path(record), table)
 
     def drop_intent(self, record: Record) -> None:
-        self._intent_path(record).unlink(missing_ok=True)
+        with writing(self.intent_path(record)):
+            self.intent_path(record).unlink(missing_ok=True)
 
     def save(self, record: Record) -> Record:
         name = f"{record.name}-{record.job_id}-{record.token}.json"
@@ -101,7 +103,11 @@ class Registry:
         return self.save(replace(record, **changes))
 
     def settle(self, record: Record, status: Status) -> Record:
-        return self.update(record, final=asdict(status))
+        """On a full disk it is written down at a later look."""
+        try:
+            return self.update(record, final=asdict(status))
+        except WorkspaceError:
+            return record
 
     def paths(self, record: Record) -> RunPaths:
         return RunPaths(self.workspace.runs / record.folder)
@@ -114,7 +120,7 @@ class Registry:
         """The record that names this folder, if the course made it."""
         return next((r for r in self.all() if r.folder == folder.name and not r.cleaned), None)
 
-    def _intent_path(self, record: Record) -> Path:
+    def intent_path(self, record: Record) -> Path:
         return self.workspace.records / f"{record.token}{INTENT}"
 
     def _files(self, pattern: str) -> list[Path]:
@@ -126,7 +132,8 @@ def recorded(folder: Path) -> Record:
     paths = RunPaths(folder.resolve())
     if not paths.recipe.is_file():
         raise UnknownRunError(f"{folder} is no run folder: it has no {paths.recipe.name}")
-    recipe = Recipe.from_toml(paths.recipe.read_text(encoding="utf-8"))
+    text = value_types.read_text(paths.recipe, RecipeError)
+    recipe = Recipe.from_toml(text, str(paths.recipe))
     number = folder.name.rpartition("-")[2]
     code = paths.read_exit_code()
     state = UNKNOWN if code is None else "FAILED" if code else "COMPLETED"
@@ -139,9 +146,13 @@ def recorded(folder: Path) -> Record:
 
 
 def _read(path: Path) -> Record | None:
-    known = {entry.name for entry in fields(Record)}
+    import msgspec
+
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-        return Record(**{key: value for key, value in table.items() if key in known})
-    except (OSError, ValueError, TypeError, AttributeError):
+        record = msgspec.json.decode(path.read_bytes(), type=Record)
+        if record.final is not None:
+            msgspec.convert(asdict(Status(**record.final)), Status)
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
+    is_below_runs = Path(record.folder).name == record.folder != ".."
+    return record if is_below_runs else None

@@ -6,6 +6,7 @@ used, because its layout changes with every release.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -51,6 +52,12 @@ HINTS = (
      "cluster, remove site.toml and the box is used"),
     ("permission denied", "you may not do this on this cluster; ask its administrators"),
 )  # fmt: skip
+CANNOT_START = {
+    errno.EAGAIN: "you have as many processes as you may: end some (`ps x` lists them), or raise "
+    "`ulimit -u`",
+    errno.ENOMEM: "the memory of this machine is used up: end what is not needed",
+    errno.EMFILE: "this process has too many files open: restart the kernel of the notebook",
+}
 
 
 @dataclass(frozen=True)
@@ -73,12 +80,16 @@ class Slurm:
 
     environment: Mapping[str, str] | None = None
 
+    @property
+    def here(self) -> Mapping[str, str]:
+        return self.environment or os.environ
+
     def call(
         self, *command: str, stdin: str = "", environment: Mapping[str, str] | None = None,
         folder: Path | None = None, keep_open: Sequence[int] = (),
     ) -> str:  # fmt: skip
         """Standard output; a command that fails becomes a SlurmError in its own words."""
-        here = environment or self.environment or os.environ
+        here = environment or self.here
         variables = {key: value for key, value in here.items() if not HABITS.match(key)}
         try:
             done = subprocess.run(
@@ -89,6 +100,9 @@ class Slurm:
         except FileNotFoundError as error:
             hint = "Slurm's commands are not on the PATH; `course doctor` tells more"
             raise SlurmError(command, 127, "command not found", hint) from error
+        except OSError as error:
+            hint = CANNOT_START.get(error.errno or 0, "")
+            raise SlurmError(command, 126, f"cannot be started: {error.strerror}", hint) from error
         except subprocess.TimeoutExpired as error:
             raise SlurmError(
                 command, None, f"no answer within {TIMEOUT_S} s", "try again"

@@ -11,14 +11,12 @@ call:
 
 from __future__ import annotations
 
-import getpass
-import os
 import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from course_lib.lab.errors import LabError, SlurmError
+from course_lib.lab.errors import SlurmError, WorkspaceError
 from course_lib.lab.job.recipe import DEVICE_MEMORY, Recipe
 from course_lib.lab.job.run_paths import RunPaths
 from course_lib.lab.job.script import Script, key, log_pattern, render
@@ -27,9 +25,10 @@ from course_lib.lab.job.sources import digest
 from course_lib.lab.queue.jobs import Jobs
 from course_lib.lab.queue.records import Record
 from course_lib.lab.queue.slurm import DEFAULTS_OF_THE_USER, QueueRow, job_environment
-from course_lib.lab.workspace import Workspace, write_atomically
+from course_lib.lab.workspace import Workspace, write_atomically, writing
 
 PATIENCE_WITH_SBATCH_S = 20.0
+COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 @dataclass(frozen=True)
@@ -82,18 +81,28 @@ def repair(jobs: Jobs) -> list[Record]:
     if intents:
         _await_sbatch(jobs.registry.workspace)
     for intent in intents:
-        done = next((r for r in jobs.registry.all() if r.token == intent.token), None)
-        row = None if done else _in_queue(jobs, intent)
-        if row is not None:
-            repaired.append(_finish(jobs, intent, row.job_id))
-        else:
-            jobs.registry.drop_intent(intent)
+        try:
+            repaired += _repaired(jobs, intent)
+        except (WorkspaceError, ValueError, KeyError, TypeError) as error:
+            jobs.say(  # what cannot be finished is in nobody's way
+                f"{intent.name}: a submission that was left half done cannot be finished: {error}. "
+                f"To forget it, remove {jobs.registry.intent_path(intent)}"
+            )
     for record in jobs.registry.all():
         if record.unfinished:
             is_held = _in_queue(jobs, record) is not None
             released = _release(jobs, record)
             repaired += [released] if is_held else []
     return repaired
+
+
+def _repaired(jobs: Jobs, intent: Record) -> list[Record]:
+    done = next((r for r in jobs.registry.all() if r.token == intent.token), None)
+    row = None if done else _in_queue(jobs, intent)
+    if row is not None:
+        return [_finish(jobs, intent, row.job_id)]
+    jobs.registry.drop_intent(intent)
+    return []
 
 
 def recipe_toml(recipe: Recipe, site: Site) -> str:
@@ -109,7 +118,11 @@ def _sbatch(jobs: Jobs, intent: Record, wanted: Submission) -> int:
     if wanted.recipe.script:
         options += [f"--job-name={name}", f"--output={log_pattern(workspace.runs, name)}"]
     with workspace.submitting() as descriptor:
-        inherited = environment(jobs.slurm.environment or os.environ, wanted.recipe, wanted.site)
+        here = dict(jobs.slurm.here)
+        # Once torch has compiled in this process, it names the folder in /tmp here.
+        if "/torchinductor_" in here.setdefault(COMPILED_CODE, "/torchinductor_"):
+            here[COMPILED_CODE] = str(workspace.compiled_code())
+        inherited = environment(here, wanted.recipe, wanted.site)
         return jobs.slurm.submit(
             wanted.script.text, options, inherited, workspace.folder, (descriptor,)
         )
@@ -135,8 +148,9 @@ def _finish(jobs: Jobs, intent: Record, job_id: int) -> Record:
     """Folder, record, release, in this order; every step may be done again."""
     toml, script = jobs.registry.recipe_text(intent)
     paths = RunPaths.of(jobs.registry.workspace.runs, intent.name, job_id)
-    _make_room(jobs, paths)
-    paths.folder.mkdir(parents=True, exist_ok=True)
+    with writing(paths.folder):
+        _make_room(jobs, paths)
+        paths.folder.mkdir(parents=True, exist_ok=True)
     write_atomically(paths.recipe, toml)
     write_atomically(paths.script, script)
     record = jobs.registry.save(replace(intent, job_id=job_id, folder=paths.folder.name))
@@ -188,11 +202,6 @@ def _await_sbatch(workspace: Workspace) -> None:
 
 
 def check_writable(workspace: Workspace) -> None:
-    try:
+    with writing(workspace.folder):
         workspace.runs.mkdir(parents=True, exist_ok=True)
         workspace.records.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LabError(
-            f"{getpass.getuser()} cannot write to {workspace.folder} ({error.strerror}); work in a "
-            "folder of your own, or name one with COURSE_WORKSPACE"
-        ) from error

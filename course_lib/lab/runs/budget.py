@@ -11,6 +11,7 @@ from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.site import Site
 from course_lib.lab.queue.records import Record
 from course_lib.lab.workspace import Workspace, write_atomically
+from course_lib.plan.numbers import real
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,13 @@ def set_limit(workspace: Workspace, device_hours: float | None) -> None:
     if device_hours is None:
         path.unlink(missing_ok=True)
         return
-    if device_hours < 0:
-        raise BudgetError(f"a budget of {device_hours} device-hours cannot be; use 0 or more")
-    write_atomically(path, f"device_hours = {float(device_hours)}\n")
+    hours = real(device_hours)
+    if hours is None or hours < 0:
+        raise BudgetError(
+            f"a budget of {device_hours!r} device-hours cannot be; use a number from 0, or None to "
+            "lift the limit"
+        )
+    write_atomically(path, f"device_hours = {hours}\n")
 
 
 def cost(recipe: Recipe, site: Site | None = None) -> str:
@@ -90,10 +95,13 @@ def cost(recipe: Recipe, site: Site | None = None) -> str:
 def _limit(workspace: Workspace) -> float | None:
     path = workspace.state / "budget.toml"
     try:
-        return float(tomllib.loads(path.read_text(encoding="utf-8"))["device_hours"])
+        hours = real(tomllib.loads(path.read_text(encoding="utf-8"))["device_hours"])
+        if hours is None or hours < 0:
+            raise ValueError("no number of hours")
+        return hours
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BudgetError(
             f"{path} does not say how many device-hours may be spent; it should hold one line such "
             "as `device_hours = 20.0`"

@@ -39,13 +39,16 @@ class Cleaning:
         return sum(target.size_bytes for target in self.targets)
 
     def __repr__(self) -> str:
+        return self.words("clean(…, yes=True)")
+
+    def words(self, what_deletes: str) -> str:
         verb = "deleted" if self.done else "would delete"
         lines = [f"{verb} {_label(t)} ({t.size_bytes / MIB:.1f} MiB)" for t in self.targets]
         lines += [f"left alone: {text}" for text in self.refused]
         if not self.targets:
             lines.append("nothing to delete")
         elif not self.done:
-            lines.append(f"{self.size_bytes / MIB:.1f} MiB in all; clean(…, yes=True) deletes it")
+            lines.append(f"{self.size_bytes / MIB:.1f} MiB in all; {what_deletes} deletes it")
         return "\n".join(lines)
 
 
@@ -127,7 +130,7 @@ def _not_ours(workspace: Workspace, run: Run) -> str:
 def _parts(run: Run, only: Sequence[str]) -> list[Target]:
     proofs = [path.name for path in run.paths.proofs]
     for name in only:
-        if name in proofs or Path(name).name != name or name in (".", ".."):
+        if name in proofs or Path(name).name != name or name in ("", ".", "..") or "\0" in name:
             raise LabError(
                 f"only={name!r} is not a part that can be deleted alone; use names within a run "
                 'folder such as "checkpoints", "profile", "memory", "tensorboard"'

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from course_lib.lab.runs.outputs import RunOutputs
 
-NOT_COMPARED = ("name", "arguments", "model", "layout")
+NOT_COMPARED = ("name", "arguments", "model", "layout", "made_by", "keywords")
 """As fields: the arguments are set side by side one by one, and tell model and layout."""
 SETTLED_AFTER = 2
 """Iterations left out of the median: the first ones set up what the later ones use."""

@@ -10,10 +10,12 @@ from course_lib.lab.job.run_paths import RunPaths
 from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import Jobs
 from course_lib.lab.queue.records import Record
+from course_lib.lab.runs.sign_of_life import SignOfLife
 
 GLANCE_S = 0.1
 """How often `wait` looks for the exit code file, which costs nothing."""
 PATIENCE_WITH_UNKNOWN_S = 10.0
+SIGN_EVERY_S = 1.0
 
 
 class FollowedJob:
@@ -32,6 +34,10 @@ class FollowedJob:
     @property
     def job_id(self) -> int:
         return self._record.job_id
+
+    @property
+    def submitted_unix_s(self) -> float:
+        return self._record.submitted_unix_s
 
     @property
     def paths(self) -> RunPaths:
@@ -90,9 +96,17 @@ class FollowedJob:
 
     def wait(self, timeout_s: float | None = None) -> str:
         """The state in which the run ended. A timeout leaves the job alone and says so."""
+        sign = SignOfLife(self)
+        try:
+            return self._wait(timeout_s, sign)
+        finally:
+            sign.close()
+
+    def _wait(self, timeout_s: float | None, sign: SignOfLife) -> str:
         start_s, looks, unknown_since_s = time.monotonic(), 0, None
         while True:
             status = self.look(0.0 if looks else 0.2)
+            sign.show(status)
             now_s = time.monotonic()
             if status.ended:
                 return status.state
@@ -107,7 +121,17 @@ class FollowedJob:
                     f"{status.words}. It goes on; run.watch() shows it, run.cancel() ends it"
                 )
             left_s = float("inf") if timeout_s is None else start_s + timeout_s - now_s
-            self.pause(min(self.pause_until_look_s(looks), max(left_s, 0)))
+            self._pause_with(sign, status, min(self.pause_until_look_s(looks), max(left_s, 0)))
+
+    def _pause_with(self, sign: SignOfLife, status: states.Status, seconds: float) -> None:
+        """A cluster is asked every half a minute, and nobody is left without a sign so long."""
+        end_s = time.monotonic() + seconds
+        while True:
+            sign.show(status)
+            left_s = end_s - time.monotonic()
+            self.pause(min(left_s, SIGN_EVERY_S))
+            if left_s <= SIGN_EVERY_S or self.paths.exit_code.exists():
+                return
 
     def pause(self, seconds: float) -> None:
         """Waits for the next look at Slurm, or less long if the exit code appears before."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from course_lib.lab.errors import DeletedRunError
+from course_lib.lab.errors import DeletedRunError, NotRecordedError, RecipeError
+from course_lib.lab.job import value_types
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.script import Script
 from course_lib.lab.queue import states
@@ -16,6 +16,16 @@ from course_lib.lab.queue.records import Record
 from course_lib.lab.runs.followed import FollowedJob
 
 LAST_LINES = 15
+ASK = (
+    "that takes {0}=True in its recipe, as in run.recipe.but({0}=True), and a run that gets so far"
+)
+RECORDED = {
+    "memory": ("memory trace", ASK.format("memory")),
+    "profile": ("profile", ASK.format("profile")),
+    "monitor": ("load", ASK.format("monitor")),
+    "links": ("times of links", "links.recipe(…) makes a run that measures them"),
+}
+"""By the name in the run folder: what a run may record, and how it is asked to."""
 
 
 class RunOutputs(FollowedJob):
@@ -40,7 +50,8 @@ class RunOutputs(FollowedJob):
 
     @cached_property
     def _asked(self) -> dict[str, Any]:
-        return tomllib.loads(self._kept(self.paths.recipe).read_text(encoding="utf-8"))
+        path = self._kept(self.paths.recipe)
+        return value_types.parse(value_types.read_text(path, RecipeError), str(path), RecipeError)
 
     @cached_property
     def script(self) -> Script:
@@ -89,27 +100,27 @@ class RunOutputs(FollowedJob):
     @property
     def log(self) -> Any:
         """The training log as tables: `log.world`, `log.iterations`, `log.evaluations` …"""
-        return self._reader("training_log", self._kept(self.paths.log))
+        return self._reader("training_log", self._printed())
 
     @property
     def nccl(self) -> Any:
-        return self._reader("nccl", self._kept(self.paths.log))
+        return self._reader("nccl", self._printed())
 
     @property
     def memory(self) -> Any:
-        return self._reader("memory", self._kept(self.paths.memory))
+        return self._reader("memory", self._recorded(self.paths.memory))
 
     @property
     def profile(self) -> Any:
-        return self._reader("profile", self._kept(self.paths.profile))
+        return self._reader("profile", self._recorded(self.paths.profile))
 
     @property
     def links(self) -> Any:
-        return self._reader("links", self._kept(self.paths.links))
+        return self._reader("links", self._recorded(self.paths.links))
 
     @property
     def monitor(self) -> Any:
-        return self._reader("monitor", self._kept(self.paths.monitor))
+        return self._reader("monitor", self._recorded(self.paths.monitor))
 
     def _kept(self, path: Path) -> Path:
         if self.deleted:
@@ -118,6 +129,27 @@ class RunOutputs(FollowedJob):
                 "is gone. Run the cell that submits it once more; it makes a new run"
             )
         return path
+
+    def _printed(self) -> Path:
+        if not self._kept(self.paths.log).exists():
+            raise NotRecordedError(
+                f"{self.name} (job {self.job_id}) has no log: it is {self.reason}. run.wait() "
+                "waits for its end"
+            )
+        return self.paths.log
+
+    def _recorded(self, path: Path) -> Path:
+        """What only some recipes ask for; said at once, not by what would have read it."""
+        self._kept(path)
+        if path.is_file() or (path.is_dir() and any(path.iterdir())):
+            return path
+        what, how = RECORDED[path.stem]
+        if not self.ended:
+            raise NotRecordedError(
+                f"{self.name} (job {self.job_id}) has no {what} yet: it is {self.reason}. "
+                "run.wait() waits for its end"
+            )
+        raise NotRecordedError(f"{self.name} (job {self.job_id}) recorded no {what}: {how}")
 
     def _reader(self, name: str, path: Path) -> Any:
         from course_lib import read

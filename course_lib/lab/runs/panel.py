@@ -1,7 +1,9 @@
 """The live panel of a run: state in words, a bar, the last numbers, a button that cancels.
 
 It works without a front end too (the widgets then talk to nobody). At its end it gives way to
-plain text, so that a saved notebook shows a sentence instead of a dead widget.
+plain text, so that a saved notebook shows a sentence instead of a dead widget. Who had closed the
+notebook meanwhile has the widget in it still, which then says the same; where widgets are unknown
+(an exported page) a sentence stands in for it.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.queue.states import Status
-from course_lib.lab.runs.progress import Progress, details
+from course_lib.lab.runs.progress import Clock, Progress, details, doing, duration
 
 if TYPE_CHECKING:
     from course_lib.lab.runs.outputs import RunOutputs
@@ -26,7 +28,7 @@ class Panel:
         import ipywidgets as widgets
         from IPython.display import display
 
-        self._run = run
+        self._run, self._clock = run, Clock(run)
         self._stamp: list[int] = []
         self._head = widgets.HTML()
         self._bar = widgets.FloatProgress(
@@ -39,11 +41,16 @@ class Panel:
         )
         self._button.on_click(self._cancel)
         _answer_while_busy(self._button)
-        row = widgets.HBox([self._bar, self._button], layout=widgets.Layout(align_items="center"))
-        self._box = widgets.VBox(
-            [self._head, row, self._numbers, self._load], layout=widgets.Layout(max_width="46em")
+        self._row = widgets.HBox(
+            [self._bar, self._button], layout=widgets.Layout(align_items="center")
         )
-        self._handle = display(self._box, display_id=True)
+        self._box = widgets.VBox(
+            [self._head, self._row, self._numbers, self._load],
+            layout=widgets.Layout(max_width="46em"),
+        )
+        words = f"{run.name} (job {run.job_id}) had not ended when this notebook was saved; "
+        shown = _with_words(self._box, f"{words}run.watch() shows how it went on")
+        self._handle = display(shown, raw=True, display_id=True)
 
     def show(self, status: Status, progress: Progress) -> None:
         name = escape(f"{self._run.name} (job {self._run.job_id})")
@@ -52,10 +59,18 @@ class Panel:
         self._bar.value = progress.share
         cells = "".join(
             f'<td style="{CELL}">{escape(label)}<br><b>{escape(value)}</b></td>'
-            for label, value in details(progress)
+            for label, value in [*self._times(status, progress), *details(progress)]
         )
-        _set(self._numbers, f"<table><tr>{cells}</tr></table>" if cells else "")
+        at = doing(self._run, status, progress) if progress.iteration is None else ""
+        _set(self._numbers, f"<table><tr>{cells}</tr></table><div>{escape(at)}</div>")
         _set(self._load, self._looks())
+
+    def _times(self, status: Status, progress: Progress) -> list[tuple[str, str]]:
+        """From the first second on, so that nobody takes a queue for a fault."""
+        label = "in the queue" if status.waiting else "elapsed"
+        times = [(label, duration(self._clock.elapsed_s(status)))]
+        left_s = self._clock.left_s(progress)
+        return times if left_s is None else [*times, ("left, about", duration(left_s))]
 
     def _looks(self) -> str:
         """The load of nodes and ranks, where the job records it."""
@@ -71,7 +86,11 @@ class Panel:
     def close(self, line: str, status: Status, progress: Progress) -> None:
         if self._handle is not None:
             self._handle.update({"text/plain": line}, raw=True)
-        self._box.close()
+        # The sentence goes on living in the kernel, for a notebook that is opened again.
+        _set(self._head, escape(line))
+        self._box.children = [self._head]
+        for part in (self._bar, self._button, self._row, self._numbers, self._load):
+            part.close()
 
     def _cancel(self, _: Any) -> None:
         """Runs in another thread while the cell is at work; what goes wrong is shown here."""
@@ -82,6 +101,13 @@ class Panel:
         except LabError as error:
             self._button.tooltip = str(error)
             self._button.description = "Not cancelled"
+
+
+def _with_words(widget: Any, words: str) -> dict[str, Any]:
+    """What is displayed of a widget, and what stands in a saved notebook where there is none."""
+    view = "application/vnd.jupyter.widget-view+json"
+    bundle = {view: widget._repr_mimebundle_()[view]}
+    return {**bundle, "text/plain": words, "text/html": f"<p>{escape(words)}</p>"}
 
 
 def _answer_while_busy(widget: Any) -> None:

@@ -7,11 +7,21 @@ from course_lib.lab.queue import states
 from course_lib.lab.runs.compare import Comparison, compare
 from course_lib.lab.runs.outputs import RunOutputs
 from course_lib.lab.runs.watch import watch
+from course_lib.mistakes.arguments import explained_methods
+from course_lib.mistakes.names import answers_misspelt
+
+NOT_OFFERED = ("look", "pause", "pause_until_look_s", "submitted_unix_s")
+"""By completion: the lab asks a run for them, no learner does."""
 
 
+@answers_misspelt
+@explained_methods("run", "require", "wait", "watch", "compare", "tail", "cancel")
 class Run(RunOutputs):
     """`state` is Slurm's word, `reason` says it in ours; `log`, `memory`, `profile`, `links`,
     `nccl` and `monitor` are what the run left behind, as data."""
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in NOT_OFFERED]
 
     def require(self, timeout_s: float | None = None) -> Run:
         """Waits, and raises with the cause if the run did not end well."""

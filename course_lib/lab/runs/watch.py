@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from typing import TYPE_CHECKING, Protocol
 
 from course_lib.lab.errors import StillRunningError
 from course_lib.lab.queue.states import UNKNOWN, Status
+from course_lib.lab.runs.audience import in_notebook, is_plain
 from course_lib.lab.runs.progress import Follower, Progress, details, last_line
 
 if TYPE_CHECKING:
@@ -61,21 +60,13 @@ def _follow(run: RunOutputs, follower: Follower, view: View, timeout_s: float | 
 
 
 def choose_view(run: RunOutputs) -> View:
-    """Tests compare text, so they ask for the last line alone: COURSE_PLAIN=1."""
-    if os.environ.get("COURSE_PLAIN", "") not in ("", "0"):
+    if is_plain():
         return LastLine()
     if in_notebook():
         from course_lib.lab.runs.panel import Panel
 
         return Panel(run)
     return Lines(run.name)
-
-
-def in_notebook() -> bool:
-    """A kernel, not a terminal: decided without importing IPython where nobody has."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return shell is not None and hasattr(shell, "kernel")
 
 
 class LastLine:

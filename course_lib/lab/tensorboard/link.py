@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from course_lib.lab.tensorboard import served
+from course_lib.mistakes.errors import ArgumentError
 
 LOSS_IN_FRONT = quote('[{"plugin":"scalars","tag":"lm loss"}]')
 TABS = {
@@ -45,7 +46,7 @@ class Link:
 def tensorboard(runs: str | Path, tab: str = "") -> Link:
     """A link to TensorBoard over the folder `runs`; `tab` is "scalars" or "profiler"."""
     if tab and tab not in TABS:
-        raise ValueError(f"TensorBoard has no tab {tab!r} here; use one of {', '.join(TABS)}")
+        raise ArgumentError(f"TensorBoard has no tab {tab!r} here; use one of {', '.join(TABS)}")
     base = served.base_url()
     if not base:
         return Link("")

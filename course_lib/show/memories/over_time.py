@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
 from course_lib.show.memories.traces import (
     points_of,
@@ -55,7 +56,7 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
     """Ranks side by side on one scale, so that an uneven layout is seen."""
     lines = [line for line in timelines_of(memory) if ranks is None or line.rank in ranks]
     if not lines:
-        raise ValueError(f"no rank of {ranks} is in this memory trace")
+        raise ArgumentError(f"no rank of {ranks} is in this memory trace")
     shown = lines[:8]
     several = len({line.rank for line in lines}) < len(lines)
     columns = min(len(shown), 4)

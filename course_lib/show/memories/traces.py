@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.mistakes.errors import ArgumentError
+from course_lib.mistakes.kinds import what_it_is
 from course_lib.show import tables
 
 POINTS = 1200
@@ -18,12 +20,12 @@ def timelines_of(memory: Any) -> list[Any]:
     found = list(ranks) if isinstance(ranks, tuple | list) else [memory]
     for line in found:
         if not hasattr(line, "bytes_by_category"):
-            raise TypeError(
-                f"a memory figure was given {type(line).__name__}; it takes what read.memory "
+            raise ArgumentError(
+                f"a memory figure was given {what_it_is(line)}; it takes what read.memory "
                 "returned, or one rank of it"
             )
     if not found:
-        raise ValueError("this memory trace holds no rank: did the job write memory/rank0…?")
+        raise ArgumentError("this memory trace holds no rank: did the job write memory/rank0…?")
     return found
 
 
@@ -35,7 +37,7 @@ def timeline_of(source: Any, rank: int | None = None) -> Any:
     wanted = [line for line in fullest if line.rank == rank]
     if not wanted:
         there = ", ".join(str(number) for number in dict.fromkeys(line.rank for line in lines))
-        raise ValueError(f"rank {rank} is not in this memory trace; it has {there}")
+        raise ArgumentError(f"rank {rank} is not in this memory trace; it has {there}")
     return wanted[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from course_lib.mistakes.arguments import offered
 from course_lib.show.moving.collective_frames import collective
 from course_lib.show.moving.ddp import ddp_step
 from course_lib.show.moving.fsdp import fsdp_step
@@ -20,3 +21,15 @@ __all__ = [
     "pipeline",
     "tensor_parallel_mlp",
 ]
+
+collective, ddp_step, fsdp_step, loss_scaling, pipeline, tensor_parallel_mlp = (
+    offered(simulated, "show.moving", whatever=True)
+    for simulated in (
+        collective, ddp_step, fsdp_step, loss_scaling, pipeline, tensor_parallel_mlp,
+    )
+)  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    """What completion offers."""
+    return __all__

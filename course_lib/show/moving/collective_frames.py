@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.moving.collectives import ALGORITHMS, NOTHING, Piece, Send, Step
 from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
@@ -22,14 +23,14 @@ AIM = {
 
 def collective(name: str, ranks: int = 4, algorithm: str = "") -> Story:
     if not 2 <= ranks <= MOST_RANKS:
-        raise ValueError(f"{ranks} ranks do not fit the picture; use 2 to {MOST_RANKS}")
+        raise ArgumentError(f"{ranks} ranks do not fit the picture; use 2 to {MOST_RANKS}")
     known = [key for key in ALGORITHMS if key[0] == name]
     if not known:
-        raise ValueError(f"no collective {name!r}; there are {', '.join(AIM)}")
+        raise ArgumentError(f"no collective {name!r}; there are {', '.join(AIM)}")
     key = (name, algorithm or known[0][1])
     if key not in ALGORITHMS:
         has = listed(how for _, how in known)
-        raise ValueError(f"{name} has no algorithm {algorithm!r} here; it has {has}")
+        raise ArgumentError(f"{name} has no algorithm {algorithm!r} here; it has {has}")
     steps = ALGORITHMS[key](ranks)
     frames = tuple(_frame(name, steps, number) for number in range(len(steps)))
     return Story(f"{name} over {ranks} ranks ({key[1]}): {AIM[name]}", frames)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, SKY, VERMILION
@@ -111,7 +112,7 @@ def _moment(
 
 def ddp_step(ranks: int = 3) -> Story:
     if not 2 <= ranks <= 4:
-        raise ValueError(f"{ranks} ranks do not fit the picture; use 2 to 4")
+        raise ArgumentError(f"{ranks} ranks do not fit the picture; use 2 to 4")
     states = simulate(ranks)
     frames = tuple(Frame(state.moment, state.text, _scene(state)) for state in states)
     return Story(f"One step of data parallelism on {ranks} ranks", frames)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, VERMILION
@@ -123,7 +124,7 @@ class _Telling:
 def fsdp_step(ranks: int = 3, layers: int = 3) -> Story:
     """Twenty frames with three layers: six for every layer, and the two ends."""
     if not (2 <= ranks <= 4 and 1 <= layers <= 4):
-        raise ValueError(f"{ranks} ranks × {layers} layers do not fit; use 2–4 and 1–4")
+        raise ArgumentError(f"{ranks} ranks × {layers} layers do not fit; use 2–4 and 1–4")
     frames = []
     for state in simulate(ranks, layers):
         most = max(state.memory_layers(rank) for rank in range(ranks))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.plan.schedules.steps import orders
 from course_lib.plan.schedules.timing import Moment, bubble, moments, timed
 from course_lib.show.moving.scene import Cell, Scene, Words
@@ -23,7 +24,7 @@ def pipeline(stages: int = 4, micro_batches: int = 4, schedule: str = "gpipe") -
     table = timed(orders(schedule, stages, count), durations)
     states = moments(table)
     if len(states) > MOST_FRAMES:
-        raise ValueError(
+        raise ArgumentError(
             f"{stages} stages × {micro_batches} micro-batches make {len(states)} frames; "
             f"nobody steps through more than {MOST_FRAMES}, use fewer micro-batches"
         )

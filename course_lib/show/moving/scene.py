@@ -60,6 +60,15 @@ POINTS_AS_GIVEN_IN = 0.64
 """At so many inches a unit, sizes of type are as the scene says."""
 
 
+def label_of(arrow: Arrow) -> tuple[float, float]:
+    """Where its text stands: on the middle of the curve."""
+    dx, dy = arrow.to_x - arrow.x, arrow.to_y - arrow.y
+    return (
+        (arrow.x + arrow.to_x + arrow.bend * dy) / 2,
+        (arrow.y + arrow.to_y - arrow.bend * dx) / 2,
+    )
+
+
 def draw(axes: Axes, scene: Scene) -> None:
     """Type shrinks with the boxes it stands in, so that what fits in a stepper fits in a strip."""
     bare(axes)
@@ -114,9 +123,7 @@ def _arrow(axes: Axes, arrow: Arrow, zoom: float) -> None:
         )
     )  # fmt: skip
     if arrow.text:
-        dx, dy = end[0] - start[0], end[1] - start[1]
-        x = (start[0] + end[0] + arrow.bend * dy) / 2
-        y = (start[1] + end[1] - arrow.bend * dx) / 2
+        x, y = label_of(arrow)
         ground = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.0}
         axes.text(
             x, y, arrow.text, ha="center", va="center", zorder=6, fontsize=9.5 * zoom,

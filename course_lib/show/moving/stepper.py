@@ -1,47 +1,45 @@
-"""Buttons, a slider and a play button over the frames of a moving diagram."""
+"""Buttons and a slider over the frames of a moving diagram, as a piece of HTML that needs neither
+a kernel nor the internet: it still moves in a notebook opened again and in an exported page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import cache
 from html import escape
-from typing import Any
+from pathlib import Path
 
-FRAME_MS = 1400
+BUTTON = (
+    "font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:4px;"
+    "padding:2px 10px;cursor:pointer"
+)
+BUTTONS = {"one frame back": "◂", "play": "▶ play", "one frame on": "▸"}
 
 
-def stepper(
-    title: str, frames: int, html_of: Callable[[int], str], caption_of: Callable[[int], str]
-) -> Any:
-    """A frame is drawn when it is first asked for."""
-    import ipywidgets as widgets
+def stepper(title: str, frames: Sequence[tuple[str, str]]) -> str:
+    """`frames`: picture and caption of each, as HTML. The controls are hidden until the script has
+    run. JupyterLab leaves the keys that are pressed in there alone: arrows move the slider."""
+    buttons = "".join(
+        f'<button type="button" aria-label="{name}" title="{name}" style="{BUTTON}">{sign}</button>'
+        for name, sign in BUTTONS.items()
+    )
+    slider = (
+        f'<input type="range" min="0" max="{len(frames) - 1}" value="0" aria-label="frame" '
+        'style="flex:1 1 auto;min-width:6em">'
+    )
+    figures = "".join(
+        f'<figure style="margin:0.5em 0">{picture}<figcaption style="line-height:1.5">{caption}'
+        "</figcaption></figure>"
+        for picture, caption in frames
+    )
+    return (
+        '<div data-lm-suppress-shortcuts="true" style="max-width:820px">'
+        f"<p><b>{escape(title)}</b></p>"
+        f'<div role="group" aria-label="{escape(title)}" hidden><div style="display:flex;'
+        f'gap:6px;align-items:center;flex-wrap:wrap">{buttons}{slider}</div></div>'
+        f'<div aria-live="polite">{figures}</div><script>{_script()}</script></div>'
+    )
 
-    last = frames - 1
-    slider = widgets.IntSlider(
-        value=0, min=0, max=last, readout=False, description="frame",
-        layout=widgets.Layout(flex="1 1 auto", width="auto"),
-    )  # fmt: skip
-    play = widgets.Play(value=0, min=0, max=last, interval=FRAME_MS, show_repeat=False)
-    back = widgets.Button(icon="step-backward", tooltip="one frame back")
-    on = widgets.Button(icon="step-forward", tooltip="one frame on")
-    for button in (back, on):
-        button.layout = widgets.Layout(width="3em")
-    picture, caption = widgets.HTML(), widgets.HTML()
 
-    def show(_: Any = None) -> None:
-        picture.value = html_of(slider.value)
-        caption.value = (
-            f'<div aria-live="polite" style="line-height:1.5">{caption_of(slider.value)}</div>'
-        )
-        back.disabled, on.disabled = slider.value == 0, slider.value == last
-
-    def move(step: int) -> None:
-        slider.value = min(max(slider.value + step, 0), last)
-
-    slider.observe(show, "value")
-    back.on_click(lambda _: move(-1))
-    on.on_click(lambda _: move(1))
-    widgets.link((play, "value"), (slider, "value"))
-    show()
-    row = widgets.HBox([back, on, play, slider], layout=widgets.Layout(align_items="center"))
-    heading = widgets.HTML(f"<b>{escape(title)}</b>")
-    return widgets.VBox([heading, row, picture, caption], layout=widgets.Layout(max_width="820px"))
+@cache
+def _script() -> str:
+    return Path(__file__).with_name("stepper.js").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A moving diagram: frames to step through in a notebook, a strip of them everywhere else."""
+"""A moving diagram: frames to step through in notebooks and pages, a strip of them elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from course_lib.show.moving.frame_svg import image
 from course_lib.show.moving.scene import Scene, draw
+from course_lib.show.moving.stepper import stepper
 from course_lib.show.picture import Picture
 from course_lib.show.style import Sheet, sheet
 
@@ -28,7 +30,7 @@ class Frame:
 @dataclass(frozen=True)
 class Story:
     """`story[3]` is the fourth frame as a picture; shown at the end of a cell, it can be stepped
-    through. In tests, on GitHub and in exported pages it is a strip of frames."""
+    through, there and in exported pages. In tests and on GitHub it is a strip of frames."""
 
     title: str
     frames: tuple[Frame, ...] = field(repr=False)
@@ -76,13 +78,18 @@ class Story:
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         data, metadata = self.strip()._repr_mimebundle_()
         if interactive():
-            from course_lib.show.moving.stepper import stepper
-
-            buttons = stepper(self.title, len(self), lambda n: self[n].html(), self.caption)
-            widget: dict[str, Any] = buttons._repr_mimebundle_()
-            view = "application/vnd.jupyter.widget-view+json"
-            data = {view: widget[view], **data}
+            data["text/html"] = self.stepper()
         return data, metadata
+
+    def stepper(self) -> str:
+        """All frames with buttons to step through them, as HTML."""
+        return stepper(
+            self.title,
+            [
+                (image(frame.scene, self._words(number)), self.caption(number))
+                for number, frame in enumerate(self.frames)
+            ],
+        )
 
     def caption(self, number: int) -> str:
         frame = self.frames[number]

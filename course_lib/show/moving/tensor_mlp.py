@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, PURPLE, SKY, VERMILION
@@ -110,7 +111,7 @@ def _backward(values: list[dict[str, Matrix]], dout: Matrix, tell: Any) -> None:
 
 def tensor_parallel_mlp(ranks: int = 2) -> Story:
     if ranks not in (2, 3, 4):
-        raise ValueError(f"{ranks} ranks do not fit the picture; use 2, 3 or 4")
+        raise ArgumentError(f"{ranks} ranks do not fit the picture; use 2, 3 or 4")
     states = simulate(ranks)
     frames = tuple(Frame(state.moment, state.text, _scene(state)) for state in states)
     return Story(f"A perceptron cut over {ranks} ranks", frames)

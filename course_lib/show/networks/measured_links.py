@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import (
@@ -34,7 +35,7 @@ def link_heat(matrix: pd.DataFrame, unit: str = "GB/s", title: str = "") -> Pict
         np.fill_diagonal(values, np.nan)
     finite = values[np.isfinite(values)]
     if not finite.size:
-        raise ValueError("this link matrix holds no number; did measure_links.py finish?")
+        raise ArgumentError("this link matrix holds no number; did measure_links.py finish?")
     time_like = unit.endswith("s") and "/" not in unit
     with sheet(height_in=5.2, width_in=6.6) as page:
         axes = page.axes("destination rank", "source rank", title or _heat_title(time_like))
@@ -86,7 +87,7 @@ def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -
         for position, (name, (source, destination)) in enumerate(chosen.items()):
             mine = single[(single["source"] == source) & (single["destination"] == destination)]
             if mine.empty:
-                raise ValueError(f"no measurement from rank {source} to rank {destination}")
+                raise ArgumentError(f"no measurement from rank {source} to rank {destination}")
             paint = SERIES[position % len(SERIES)]
             x, y = tables.numbers(mine["size_bytes"]), tables.numbers(mine["time_us"])
             axes.plot(x, y, "os^Dv"[position % 5], color=paint, ms=5, alpha=0.7)
@@ -102,7 +103,7 @@ def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -
 def _extremes(fits: pd.DataFrame) -> dict[str, tuple[int, int]]:
     single = fits[fits["kind"] == "point_to_point"].sort_values("beta_gb_s")
     if single.empty:
-        raise ValueError("these links hold no fitted pair; measure more than one size")
+        raise ArgumentError("these links hold no fitted pair; measure more than one size")
     ends = {"slowest": single.iloc[0], "fastest": single.iloc[-1]}
     return {
         f"{name} ({int(row.source)} → {int(row.destination)})": (

@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.picture import Picture
 from course_lib.show.style import PAPER, SERIES, bare, listed, readable_on, sheet
 
@@ -45,12 +46,12 @@ def _check(kind: str, members: Groups) -> None:
     for group in members:
         twice = seen & set(group)
         if twice:
-            raise ValueError(
+            raise ArgumentError(
                 f"rank {min(twice)} is in two {kind} groups; every rank is in exactly one"
             )
         seen |= set(group)
     if not seen:
-        raise ValueError(f"there is no rank in the {kind} groups")
+        raise ArgumentError(f"there is no rank in the {kind} groups")
 
 
 def _panel(

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.networks.places import RADIUS, place
 from course_lib.show.networks.transports import Link, counts_of, hosts_of, links_of, look, said_of
 from course_lib.show.picture import Picture
@@ -49,7 +50,7 @@ def topology(
         matrix = matrix.matrix()
     ranks = list(dict.fromkeys([*matrix.index, *matrix.columns]))
     if not ranks:
-        raise ValueError("this transport matrix is empty: was the job run with NCCL_DEBUG=INFO?")
+        raise ArgumentError("this transport matrix is empty: was the job run with NCCL_DEBUG=INFO?")
     links = list(links_of(matrix))
     hosts = hosts_of(ranks, nodes, links)
     if len(ranks) > DRAWN_ONE_BY_ONE:

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.plan.schedules.steps import orders
 from course_lib.plan.schedules.timing import COLUMNS, bubble, timed
 from course_lib.show import tables
@@ -34,7 +35,7 @@ def pipeline(source: Any, title: str = "", unit: str = "forward passes") -> Pict
     tables.require(source, ["start", "end", "stage", "micro_batch", "phase"], "pipeline")
     table = source.reindex(columns=COLUMNS).fillna({"chunk": 0})
     if table.empty:
-        raise ValueError("this schedule holds no work to draw")
+        raise ArgumentError("this schedule holds no work to draw")
     table[["start", "end"]] -= table["start"].min()
     share = 100 * bubble(table)
     stages = sorted(table["stage"].unique())

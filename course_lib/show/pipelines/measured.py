@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.plan.schedules.timing import COLUMNS
 from course_lib.show import tables
 from course_lib.show.style import CATEGORY
@@ -25,7 +26,7 @@ def measured(source: Any, step: int | None = None) -> pd.DataFrame:
     if step is not None:
         rows = rows[rows["step"] == step]
     if rows.empty:
-        raise ValueError(
+        raise ArgumentError(
             "no forward or backward of a micro-batch was recorded"
             + (f" in step {step}" if step is not None else "")
             + "; run the job with the profiler or the memory trace on"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.plan.numbers import real
 from course_lib.show import tables
 from course_lib.show.picture import Picture
@@ -34,7 +35,7 @@ def predicted(
     """Predicted beside measured for several things, with the ratio of the two."""
     names = [name for name in predicted if name in measured]
     if not names:
-        raise ValueError(
+        raise ArgumentError(
             f"nothing is both predicted ({listed(predicted)}) and measured ({listed(measured)})"
         )
     first = np.array([float(predicted[name]) for name in names])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.style import BLUE, GREY, INK, VERMILION, legend_below, sheet
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def layouts(found: Found) -> Picture:
     """Every layout as a point; on the frontier none is both faster and smaller."""
     points = found.points()
     if not len(points):
-        raise ValueError("the search found no layout that divides; found.refused says why")
+        raise ArgumentError("the search found no layout that divides; found.refused says why")
     capacity_gib = (found.fitting or found.overflowing)[0].capacity_gib
     near = points[points.device_gib <= MOST_MEMORY * capacity_gib]
     near = near[near.iteration_s <= MOST_TIME * points.iteration_s.min()]

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import (
@@ -84,7 +85,9 @@ def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
     column = column or (usable or there or [candidates[-1]])[0]
     tables.require(table, ["name", column], "operators")
     if not usable and not tables.numbers(table[column]).any():
-        raise ValueError("this table holds no time (a CPU run has no kernels); use the operators")
+        raise ArgumentError(
+            "this table holds no time (a CPU run has no kernels); use the operators"
+        )
     grouped = table.assign(**{column: tables.numbers(table[column])}).groupby("name")[column].sum()
     best = grouped.sort_values(ascending=False).head(top)
     divisor, unit = tables.time_scale(float(best.max()) if len(best) else 0.0)
@@ -121,7 +124,7 @@ def _step_rows(found: Mapping[str, pd.DataFrame], step: int | None) -> pd.DataFr
         parts.append(mean)
     rows = pd.concat(parts)
     if rows.empty:
-        raise ValueError(f"this profile holds no step{f' {step}' if step is not None else ''}")
+        raise ArgumentError(f"this profile holds no step{f' {step}' if step is not None else ''}")
     return rows.head(32)
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import DASHES, INK, SERIES, VERMILION, legend_below, plain_ticks, sheet
@@ -49,7 +50,7 @@ def throughput(*runs: Any, unit: str = "samples") -> Picture:
         "ms": ("ms per iteration", "Time per iteration"),
     }
     if unit not in names:
-        raise ValueError(f"show.throughput has no unit {unit!r}; use one of {', '.join(names)}")
+        raise ArgumentError(f"show.throughput has no unit {unit!r}; use one of {', '.join(names)}")
     y_label, title = names[unit]
     said = []
     with sheet() as page:
@@ -135,7 +136,7 @@ def _device_axis(axes: Axes, devices: Any) -> None:
 
 def _x_label(by: str) -> str:
     if by not in X_AXES:
-        raise ValueError(f"no axis {by!r}; use one of {', '.join(X_AXES)}")
+        raise ArgumentError(f"no axis {by!r}; use one of {', '.join(X_AXES)}")
     return X_AXES[by]
 
 
@@ -157,7 +158,7 @@ def _speed(table: pd.DataFrame, unit: str) -> np.ndarray[Any, Any]:
         return tables.numbers(table[column[unit]])
     tables.require(table, ["elapsed_ms", "global_batch_size"], "throughput")
     if unit == "tflops":
-        raise ValueError("this log prints no TFLOPs; use unit='samples' or unit='ms'")
+        raise ArgumentError("this log prints no TFLOPs; use unit='samples' or unit='ms'")
     per_s = tables.numbers(table["global_batch_size"]) * 1000 / tables.numbers(table["elapsed_ms"])
     return np.asarray(per_s)
 

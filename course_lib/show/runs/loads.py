@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import BLUE, DASHES, SERIES, sheet
@@ -26,7 +27,7 @@ def monitor(recorded: Any) -> Picture:
         "network (MB/s)": list(_network(recorded)),
     }
     if not any(panels.values()):
-        raise ValueError("nothing was monitored; run the job with monitor=True in its recipe")
+        raise ArgumentError("nothing was monitored; run the job with monitor=True in its recipe")
     said = []
     with sheet(height_in=5.6) as page:
         axes_list = page.panels(3, 1, sharex=True)

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import CATEGORY, SERIES, legend_below, readable_on, sheet, shorten
@@ -26,7 +27,7 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
         begin_us=tables.numbers(spans["begin_us"]), end_us=tables.numbers(spans["end_us"])
     ).dropna(subset=["begin_us", "end_us"])
     if spans.empty:
-        raise ValueError(
+        raise ArgumentError(
             "this profile holds no range to draw" + ("" if step is None else f" in step {step}")
         )
     spans["kind"] = spans["name"].map(_kind)

@@ -47,8 +47,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def jupyter(folder: Path) -> Iterator[Server]:
-    """Under a base URL as JupyterHub gives one, with its runtime files kept apart."""
+def jupyter(folder: Path, *more: str) -> Iterator[Server]:
+    """Under a base URL as JupyterHub gives one, with its runtime files kept apart; `more` options
+    for it."""
     log = folder / "jupyter.log"
     environment = {
         **{
@@ -65,7 +66,7 @@ def jupyter(folder: Path) -> Iterator[Server]:
     options = [
         "--no-browser", "--allow-root", "--port=0", "--ServerApp.base_url=/user/x/",
         f"--ServerApp.root_dir={folder}", "--ip=127.0.0.1", "--LabApp.news_url=",
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", *more,
     ]  # fmt: skip
     with log.open("w") as file:
         command = [sys.executable, "-m", "jupyterlab", *options]

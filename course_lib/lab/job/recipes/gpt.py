@@ -12,15 +12,19 @@ from typing import Any
 from course_lib.lab.errors import RecipeError, listed
 from course_lib.lab.job import sample_text
 from course_lib.lab.job.recipe import DATA_FOLDER, DEVICE_MEMORY, Recipe, own_number
-from course_lib.lab.job.recipes.flags import command_line, parted, spelt
+from course_lib.lab.job.recipes import megatron
+from course_lib.lab.job.recipes.flags import RECIPE_FIELDS, command_line, parted
 from course_lib.lab.job.recipes.gpt_flags import (
     layout_flags,
     looking_flags,
     run_flags,
 )
-from course_lib.lab.job.recipes.gpt_model import model_flags, trained
-from course_lib.lab.job.recipes.known_flags import check_known
+from course_lib.lab.job.recipes.gpt_model import FLAG_OF_MODEL, model_flags, trained
+from course_lib.lab.job.recipes.gpt_parameters import documented
+from course_lib.lab.job.recipes.keywords import keeps_keywords
+from course_lib.lab.job.recipes.known_flags import check_known, known_flags, name_of
 from course_lib.lab.job.unfinished import Unfinished, gaps
+from course_lib.mistakes.arguments import explained
 from course_lib.plan import Layout, Model, preset
 from course_lib.plan.numbers import real, whole
 
@@ -39,12 +43,10 @@ LAYOUT_BY_FLAG = {
     "recompute_granularity": "recompute", "recompute_activations": "recompute",
     "recompute_num_layers": "recompute_layers",
 }  # fmt: skip
-MEGATRON_DEFAULTS = {
-    "lr": 1e-3, "hidden_dropout": 0, "attention_dropout": 0, "tokenizer_type": "GPT2BPETokenizer",
-}  # fmt: skip
-"""What our program takes without being told, and Megatron-LM does not."""
 
 
+@explained("gpt.recipe", takes_gaps=True)
+@keeps_keywords("gpt")
 def recipe(
     name: str, *, nodes: int = 1, gpus_per_node: int = 1, model: str | Model = "tiny",
     micro_batch: int = 1, global_batch: int = 0, tensor: int = 1, pipeline: int = 1,
@@ -64,12 +66,20 @@ def recipe(
     _refuse_layout_flags(flags)
     shape = trained(preset(model) if isinstance(model, str) else model, flags)
     spread = _layout(given, shape)
-    if limit := _limit(given["device_memory_gib"]):
-        fields["environment"] = {**fields.get("environment", {}), **limit}
+    environment = {**fields.pop("environment", {}), **_limit(given["device_memory_gib"])}
+    if program != PROGRAM:
+        environment = megatron.environment_for(spread, environment)
     return Recipe(
         name=name, program=program, arguments=_arguments(given, shape, spread, flags),
-        nodes=nodes, gpus_per_node=gpus_per_node, model=shape, layout=spread, **fields,
+        nodes=nodes, gpus_per_node=gpus_per_node, model=shape, layout=spread,
+        environment=environment, **fields,
     )  # fmt: skip
+
+
+OWN_FLAGS = [name_of(flag) for group in ("shared", "ours") for flag in known_flags()[group]]
+recipe.__doc__ = documented(
+    recipe, RECIPE_FIELDS, [flag for flag in OWN_FLAGS if flag not in LAYOUT_BY_FLAG]
+)
 
 
 def _arguments(
@@ -81,11 +91,13 @@ def _arguments(
     flags |= own
     flags |= _data_flags(flags, shape, given["program"])
     if given["program"] != PROGRAM:
-        flags = MEGATRON_DEFAULTS | flags
-    check_known(flags, given["program"], ours=PROGRAM)
+        flags = megatron.flags_for(flags, spread, shape.vocabulary)
+    arguments = [*given, *RECIPE_FIELDS]
+    check_known(flags, given["program"], PROGRAM, arguments, meant=FLAG_OF_MODEL)
     return command_line(flags)
 
 
+@explained("gpt.model")
 def model(of: str | Recipe = "tiny") -> Model:
     """The model of a preset, or of a recipe, for asking the planner."""
     if isinstance(of, str):
@@ -95,6 +107,7 @@ def model(of: str | Recipe = "tiny") -> Model:
     return of.model.but(name=of.name)
 
 
+@explained("gpt.layout")
 def layout(of: Recipe) -> Layout:
     """The layout of a recipe, for asking the planner."""
     if of.layout is None:
@@ -112,7 +125,7 @@ def _unknown(recipe: Recipe, what: str) -> RecipeError:
 def _refuse_layout_flags(flags: Mapping[str, Any]) -> None:
     """What a recipe says of its layout is what it runs."""
     clashes = [
-        f"{spelt(flag)} belongs to the layout: give it as {LAYOUT_BY_FLAG[flag]}=…, so that the "
+        f"{flag} belongs to the layout: give it as {LAYOUT_BY_FLAG[flag]}=…, so that the "
         "layout is checked"
         for flag in flags
         if flag in LAYOUT_BY_FLAG
@@ -138,6 +151,11 @@ def _layout(given: Mapping[str, Any], shape: Model) -> Layout:
         )
     if given["zero"] == 2:
         raise RecipeError("zero 2 is not among the layouts of the program; use 0, 1 or 3")
+    if given["zero"] == 3 and given["pipeline"] > 1:
+        raise RecipeError(
+            f"zero 3 gathers every layer for each micro-batch, and a pipeline of "
+            f"{given['pipeline']} would do so again and again; use zero 1 or pipeline 1"
+        )
     try:
         found = Layout(data=devices // ranks, **{name: given[name] for name in OF_THE_LAYOUT})
         found.check(shape, devices)
@@ -168,3 +186,11 @@ def _data_flags(flags: Mapping[str, Any], shape: Model, program: str) -> dict[st
         found["vocab_file"] = f"{DATA_FOLDER}/vocab.json"
         found["merge_file"] = f"{DATA_FOLDER}/merges.txt"
     return found
+
+
+__all__ = ["layout", "model", "recipe"]
+
+
+def __dir__() -> list[str]:
+    """What completion offers."""
+    return __all__

@@ -59,14 +59,14 @@ def looking_flags(given: Mapping[str, Any]) -> dict[str, Any]:
     iterations = given["iterations"]
     default = (max(1, min(10, iterations - 2)), max(2, min(12, iterations)))
     chosen = [
-        default if window is True else tuple(own_number(step) for step in window)
+        default if window is True else (own_number(window[0]), own_number(window[1]))
         for window in windows
     ]
     problems = []
     if len(set(chosen)) > 1:
         problems.append(f"profile {chosen[0]} and memory {chosen[1]} must name the same steps")
     first, end = chosen[0]
-    if not 1 <= first < end <= iterations + 1:
+    if whole(first) is None or whole(end) is None or not 1 <= first < end <= iterations + 1:
         problems.append(
             f"steps {first} to {end} cannot be recorded in a run of {iterations} iterations; use "
             f"{default}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,8 @@ BY_FLAG = {
     "seq_length": "sequence", "vocab_size": "vocabulary", "num_query_groups": "kv_groups",
     "ffn_hidden_size": "ffn",
 }  # fmt: skip
+FLAG_OF_MODEL = {name: flag for flag, name in BY_FLAG.items()}
+"""The planner's words for sizes, which the program calls otherwise."""
 POSITIONS = {"learned": "learned_absolute", "rotary": "rope"}
 NORMS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}
 
@@ -71,7 +74,15 @@ def trained(shape: Model, flags: Mapping[str, Any]) -> Model:
         grouped = bool(flags.get("group_query_attention"))
         return replace(shape, **(_that_follow(shape, asked["activation"], grouped) | asked))
     except ValueError as error:
-        raise RecipeError(str(error)) from error
+        raise RecipeError(_in_flags(str(error), flags)) from error
+
+
+def _in_flags(text: str, flags: Mapping[str, Any]) -> str:
+    """What the planner says of a size, by the name under which it was given here."""
+    for flag, name in BY_FLAG.items():
+        if flag in flags:
+            text = re.sub(rf"\b{name}\b", flag, text)
+    return text
 
 
 def _that_follow(shape: Model, activation: str, grouped: bool) -> dict[str, Any]:

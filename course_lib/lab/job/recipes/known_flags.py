@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
 from course_lib.lab.job.recipes.flags import spelt
+from course_lib.mistakes.names import near
 
 TABLE = Path(__file__).with_suffix(".toml")
 
 
-def check_known(flags: Mapping[str, Any], program: str, ours: str) -> None:
-    """Of Megatron-LM's own flags there are more than we know: refused for its program are those
-    of our program alone."""
+def check_known(
+    flags: Mapping[str, Any], program: str, ours: str, arguments: Sequence[str],
+    meant: Mapping[str, str],
+) -> None:  # fmt: skip
+    """`arguments` are the recipe's own, which are meant more often than a flag; `meant` are names
+    that others give to what is a flag here. Of Megatron-LM's own flags there are more than we know:
+    refused for its program are those of our program alone."""
     if program != ours:
         given = [spelt(name) for name, value in flags.items() if value not in (None, False)]
         if strange := [flag for flag in given if flag in known_flags()["ours"]]:
@@ -26,14 +30,19 @@ def check_known(flags: Mapping[str, Any], program: str, ours: str) -> None:
                 "knows that; leave it out or choose the course's program"
             )
         return
-    known = [flag for group in known_flags().values() for flag in group]
+    known = [name_of(flag) for group in known_flags().values() for flag in group]
     problems = []
-    for flag in (flag for flag in map(spelt, flags) if flag not in known):
-        near = difflib.get_close_matches(flag, known, n=3)
-        ending = f"; nearest: {', '.join(near)}" if near else ""
-        problems.append(f"{ours} has no flag {flag}{ending}")
+    for name in (name for name in flags if name.replace("-", "_") not in known):
+        found = [meant[name]] if name in meant else near(name, arguments) or near(name, known)
+        ending = f"; did you mean {' or '.join(found)}?" if found else ""
+        problems.append(f"gpt.recipe has no argument {name}, nor has {ours} such a flag{ending}")
     if problems:
         raise RecipeError(listed(problems))
+
+
+def name_of(flag: str) -> str:
+    """As a keyword of a recipe."""
+    return flag.removeprefix("--").replace("-", "_")
 
 
 @cache

@@ -6,14 +6,26 @@ from typing import Any
 
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import program
+from course_lib.lab.job.recipes.keywords import keeps_keywords
 from course_lib.lab.job.unfinished import Unfinished
+from course_lib.mistakes.arguments import explained
 
 PROGRAM = "measure_links.py"
 
 
+@explained("links.recipe", takes_gaps=True)
+@keeps_keywords("links")
 def recipe(
     name: str, *, nodes: int = 2, gpus_per_node: int = 2, **more: Any
 ) -> Recipe | Unfinished:  # fmt: skip
     """Times point-to-point messages and all-reduces between all pairs of devices. `more` are
     fields of Recipe or flags of the program: `bytes`, `repeat`, `algorithm` …"""
     return program.recipe(name, PROGRAM, nodes=nodes, gpus_per_node=gpus_per_node, **more)
+
+
+__all__ = ["recipe"]
+
+
+def __dir__() -> list[str]:
+    """What completion offers."""
+    return __all__

@@ -6,9 +6,13 @@ from typing import Any
 
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes.flags import command_line, parted
+from course_lib.lab.job.recipes.keywords import keeps_keywords
 from course_lib.lab.job.unfinished import Unfinished, gaps
+from course_lib.mistakes.arguments import explained
 
 
+@explained("program.recipe", takes_gaps=True)
+@keeps_keywords("program")
 def recipe(
     name: str, program: str, *, nodes: int = 1, gpus_per_node: int = 1, **more: Any
 ) -> Recipe | Unfinished:  # fmt: skip
@@ -21,3 +25,11 @@ def recipe(
         name=name, program=program, arguments=command_line(flags), nodes=nodes,
         gpus_per_node=gpus_per_node, **{"time_limit_minutes": 5} | fields,
     )  # fmt: skip
+
+
+__all__ = ["recipe"]
+
+
+def __dir__() -> list[str]:
+    """What completion offers."""
+    return __all__

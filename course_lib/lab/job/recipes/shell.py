@@ -8,8 +8,10 @@ from typing import Any
 
 from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes.keywords import keeps_keywords
 from course_lib.lab.job.script import Script
 from course_lib.lab.job.unfinished import Unfinished, gaps
+from course_lib.mistakes.arguments import explained
 
 SHORT = {"N": "nodes", "t": "time", "G": "gpus"}
 GAP_ANYWHERE = re.compile(r"(?<![.\w/])\.\.\.(?![.\w/])|____")
@@ -17,6 +19,8 @@ GAP_AS_VALUE = re.compile(r"(?:--[\w-]+[ =]|\b\w+=)\.\.\.(?!\S)|____")
 """A few shell lines may well print three dots; as the value of a flag they are a gap."""
 
 
+@explained("shell.recipe", takes_gaps=True)
+@keeps_keywords("shell")
 def recipe(
     name: str, commands: str, *, nodes: int = 1, gpus_per_node: int = 0,
     time_limit_minutes: int = 5, **more: Any,
@@ -31,6 +35,7 @@ def recipe(
     return Recipe(name=name, **values)
 
 
+@explained("shell.script", takes_gaps=True)
 def script(name: str, text: str | Script) -> Recipe | Unfinished:
     """A batch script to submit as it stands. Its log and its folder are the lab's all the same."""
     text = str(text)
@@ -119,3 +124,11 @@ def _minutes(text: str) -> int:
         hours, minutes, seconds = ((0, *parts, 0)[:3]) if len(parts) < 3 else parts[:3]
     total_s = ((_whole(days, 0) * 24 + hours) * 60 + minutes) * 60 + seconds
     return max(1, -(-total_s // 60))
+
+
+__all__ = ["recipe", "script"]
+
+
+def __dir__() -> list[str]:
+    """What completion offers."""
+    return __all__

@@ -1,0 +1,116 @@
+"""What an exported page needs to be whole by itself: formulas that are drawn already, the figures
+of the lessons, and what stands in for widgets. For the template in `deploy/jupyter/data`, which
+loads no scripts."""
+
+from __future__ import annotations
+
+import base64
+import io
+import mimetypes
+import re
+from html import escape
+from typing import Any
+
+from nbconvert.preprocessors import Preprocessor
+
+from course_lib.lab.workspace import PACKAGE
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+STATE = "application/vnd.jupyter.widget-state+json"
+REFERENCE = "IPY_MODEL_"
+CODE_OR_FORMULA = re.compile(
+    r"(?P<code>^(?P<fence>```+|~~~+).*?^(?P=fence)|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
+    r"|\$\$(?P<display>.+?)\$\$"
+    r"|(?<![\\$\w])\$(?!\s)(?P<inline>[^$\n]+?)(?<![\s\\])\$(?![\w$])",
+    re.DOTALL | re.MULTILINE,
+)
+FIGURES = PACKAGE.parent / "images"
+FIGURE = re.compile(r"(?P<begin>!\[[^\]]*\]\()\.\./images/(?P<name>[\w-]+\.\w+)\)")
+NOT_OF_THE_PICTURE = re.compile(
+    r"<metadata>.*?</metadata>|<style\b.*?</style>|<!--.*?-->", re.DOTALL
+)
+"""Its style would hold for the whole page."""
+DISPLAY_PT, INLINE_PT = 15, 12
+INK = "#010203"
+"""Stands for the colour of the text around the formula."""
+
+
+class SelfContained(Preprocessor):  # type: ignore[misc]
+    """Of nbconvert; changes a copy of the notebook."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        saved = nb.metadata.pop("widgets", {}).get(STATE, {}).get("state", {})
+        for cell in nb.cells:
+            if cell.cell_type == "markdown":
+                attach_figures(cell)
+                cell.source = with_drawn_formulas(cell.source)
+            for output in cell.get("outputs", []):
+                data = output.get("data", {})
+                if WIDGET in data and len(data) > 1:
+                    model = data.pop(WIDGET).get("model_id", "")
+                    if shown := last_shown(saved, model):
+                        data["text/html"] = f"<div>{shown}</div>"
+        return nb, resources
+
+
+def last_shown(saved: Any, model: str) -> str:
+    """The HTML in a widget and those within it, as the notebook was saved with them."""
+    state = saved.get(model, {}).get("state", {})
+    inner = [last_shown(saved, name.removeprefix(REFERENCE)) for name in state.get("children", [])]
+    value = state.get("value", "")
+    return "".join([value if isinstance(value, str) else "", *inner])
+
+
+def attach_figures(cell: Any) -> None:
+    """nbconvert puts in what lies below the notebook, which the figures of the course do not."""
+
+    def attached(found: re.Match[str]) -> str:
+        file = FIGURES / found["name"]
+        kind = mimetypes.guess_type(file.name)[0]
+        if kind is None or not file.is_file():
+            return found[0]
+        data = base64.b64encode(file.read_bytes()).decode("ascii")
+        cell.attachments = {**cell.get("attachments", {}), file.name: {kind: data}}
+        return f"{found['begin']}attachment:{file.name})"
+
+    cell.source = FIGURE.sub(attached, cell.source)
+
+
+def with_drawn_formulas(markdown: str) -> str:
+    """Each formula becomes a picture; code is left alone."""
+    return CODE_OR_FORMULA.sub(_drawn, markdown)
+
+
+def _drawn(found: re.Match[str]) -> str:
+    if found["code"]:
+        return found[0]
+    if found["inline"]:
+        return _formula(found["inline"], INLINE_PT, "vertical-align:middle")
+    formula = _formula(found["display"], DISPLAY_PT, "max-width:100%;height:auto")
+    # Between blank lines: Markdown goes on after it.
+    return f'\n\n<div style="text-align:center">{formula}</div>\n\n'
+
+
+def _formula(tex: str, size_pt: int, style: str) -> str:
+    """As SVG in the colour of the text; as TeX where matplotlib does not know the commands."""
+    tex = " ".join(tex.split())
+    try:
+        picture = _svg(tex, size_pt)
+    except (ValueError, RuntimeError):
+        return f"<code>{escape(tex)}</code>"
+    label = f'<svg role="img" aria-label="{escape(tex)}" style="{style}"'
+    return picture.replace("<svg", label, 1).replace(INK, "currentColor")
+
+
+def _svg(tex: str, size_pt: int) -> str:
+    import matplotlib as mpl
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.mathtext import math_to_image
+
+    file = io.StringIO()
+    settings: Any = {"savefig.transparent": True, "svg.hashsalt": tex, "mathtext.fontset": "cm"}
+    with mpl.rc_context(settings):
+        font = FontProperties(size=size_pt)
+        math_to_image(f"${tex}$", file, prop=font, format="svg", color=INK)
+    text = file.getvalue()
+    return " ".join(NOT_OF_THE_PICTURE.sub("", text[text.index("<svg") :]).split())

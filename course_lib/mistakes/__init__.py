@@ -1,0 +1,1 @@
+"""Tell: what a learner reads where a call cannot be answered. One sentence, and the own line."""

@@ -1,0 +1,126 @@
+"""A frame as SVG: drawn in a millisecond, sharp at any size, small enough that a saved notebook
+holds all of them. The strip of frames is drawn by matplotlib (`scene.draw`) from the same scene."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from urllib.parse import quote
+
+from course_lib.show.moving.scene import POINTS_AS_GIVEN_IN, Arrow, Cell, Scene, Words, label_of
+from course_lib.show.style import FAINT, INK, PAPER, QUIET, readable_on
+
+WIDEST_PX, HIGHEST_PX, PX_PER_INCH = 800, 440, 100
+MARGIN = 0.1  # in units of the scene
+PX_PER_POINT = PX_PER_INCH / 72
+ANCHOR = {"center": "middle", "left": "start", "right": "end"}
+HATCH = (
+    "<pattern id='hatch' width='7' height='7' patternUnits='userSpaceOnUse' "
+    "patternTransform='rotate(45)'>"
+    f"<path d='M0 0V7' stroke='{PAPER}' stroke-width='1.6'/></pattern>"
+)
+HEAD_PT = (6.0, 3.0)
+"""Length and half width of the head of an arrow."""
+Layer = tuple[int, str]
+"""What lies further in front has the higher number."""
+
+
+def image(scene: Scene, alt: str) -> str:
+    """As an `img`, so that nothing in it meets the names and styles of the page around it."""
+    width_px, text = svg(scene)
+    data = quote(text, safe=" ='/:;,()")
+    return (
+        f'<img src="data:image/svg+xml,{data}" alt="{escape(alt)}" width="{width_px}" '
+        'style="max-width:100%;height:auto;background:#fff">'
+    )
+
+
+def svg(scene: Scene) -> tuple[int, str]:
+    """Its width in CSS pixels, and the text."""
+    wide, high = scene.width + 2 * MARGIN, scene.height + 2 * MARGIN
+    paper = Paper(min(WIDEST_PX / wide, HIGHEST_PX / high), scene.height)
+    layers = [layer for thing in scene.things for layer in paper.layers(thing)]
+    shapes = "".join(shape for _, shape in sorted(layers, key=lambda layer: layer[0]))
+    width_px, height_px = round(wide * paper.unit_px), round(high * paper.unit_px)
+    hatch = f"<defs>{HATCH}</defs>" if "#hatch" in shapes else ""
+    return width_px, (
+        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width_px}' height='{height_px}' "
+        f"viewBox='0 0 {width_px} {height_px}' font-family='DejaVu Sans,Verdana,sans-serif'>"
+        f"{hatch}<rect width='100%' height='100%' fill='{PAPER}'/>{shapes}</svg>"
+    )
+
+
+class Paper:
+    """Turns units of a scene, whose y grows upwards, into pixels."""
+
+    def __init__(self, unit_px: float, height: float) -> None:
+        self.unit_px, self._height = unit_px, height
+        self._zoom = min(max(unit_px / PX_PER_INCH / POINTS_AS_GIVEN_IN, 0.55), 1.15)
+
+    def layers(self, thing: Cell | Arrow | Words) -> list[Layer]:
+        if isinstance(thing, Cell):
+            return self._cell(thing)
+        if isinstance(thing, Arrow):
+            return self._arrow(thing)
+        return [(3, self._text(thing))] if thing.text else []
+
+    def _at(self, x: float, y: float) -> tuple[float, float]:
+        return (x + MARGIN) * self.unit_px, (self._height + MARGIN - y) * self.unit_px
+
+    def _points_px(self, points: float) -> float:
+        return points * PX_PER_POINT * self._zoom
+
+    def _cell(self, cell: Cell) -> list[Layer]:
+        x, y = self._at(cell.x - cell.width / 2, cell.y + cell.height / 2)
+        box = (
+            f"<rect x='{x:.1f}' y='{y:.1f}' width='{cell.width * self.unit_px:.1f}' "
+            f"height='{cell.height * self.unit_px:.1f}'"
+        )
+        line_px = self._points_px(2.4 if cell.strong else 1.0)
+        edge = INK if cell.strong else PAPER
+        shape = f"{box} fill='{cell.paint}' stroke='{edge}' stroke-width='{line_px:.1f}'/>"
+        if cell.hatch:
+            shape += f"{box} fill='url(#hatch)'/>"
+        found = [(3 if cell.strong else 2, shape)]
+        if cell.text:
+            words = Words(cell.x, cell.y, cell.text, cell.size, paint=readable_on(cell.paint))
+            found.append((4, self._text(words)))
+        return found
+
+    def _text(self, words: Words) -> str:
+        x, y = self._at(words.x, words.y)
+        weight = " font-weight='bold'" if words.bold else ""
+        return (
+            f"<text x='{x:.1f}' y='{y:.1f}' font-size='{self._points_px(words.size):.1f}' "
+            f"fill='{words.paint}' text-anchor='{ANCHOR[words.align]}' "
+            f"dominant-baseline='central'{weight}>{escape(words.text)}</text>"
+        )
+
+    def _arrow(self, arrow: Arrow) -> list[Layer]:
+        (x, y), (to_x, to_y) = self._at(arrow.x, arrow.y), self._at(arrow.to_x, arrow.to_y)
+        # Downwards is positive here, so that the bend is to the other side than in the scene.
+        middle_x = (x + to_x) / 2 - arrow.bend * (to_y - y)
+        middle_y = (y + to_y) / 2 + arrow.bend * (to_x - x)
+        length_px, half_px = (self._points_px(points) for points in HEAD_PT)
+        turn = math.degrees(math.atan2(to_y - middle_y, to_x - middle_x))
+        shape = (
+            f"<path d='M{x:.1f} {y:.1f}Q{middle_x:.1f} {middle_y:.1f} {to_x:.1f} {to_y:.1f}' "
+            f"fill='none' stroke='{arrow.paint}' stroke-width='{self._points_px(2.2):.1f}'/>"
+            f"<path transform='translate({to_x:.1f} {to_y:.1f}) rotate({turn:.1f})' "
+            f"d='M0 0L{-length_px:.1f} {-half_px:.1f}V{half_px:.1f}Z' "
+            f"fill='{arrow.paint}' stroke='{arrow.paint}' stroke-width='2'/>"
+        )
+        return [(5, shape), (6, self._label(arrow))] if arrow.text else [(5, shape)]
+
+    def _label(self, arrow: Arrow) -> str:
+        """On a ground of paper, a little wider than any font sets it."""
+        paint = arrow.paint if arrow.paint != FAINT else QUIET
+        words = Words(*label_of(arrow), arrow.text, 9.5, paint=paint)
+        x, y = self._at(words.x, words.y)
+        high_px = self._points_px(words.size * 1.3)
+        wide_px = self._points_px(words.size * 0.66 * len(arrow.text))
+        ground = (
+            f"<rect x='{x - wide_px / 2:.1f}' y='{y - high_px / 2:.1f}' width='{wide_px:.1f}' "
+            f"height='{high_px:.1f}' fill='{PAPER}'/>"
+        )
+        return ground + self._text(words)

@@ -1,0 +1,121 @@
+"""What a lesson claims, tried on the runs of the machine where it is read.
+
+A lesson says "the peak falls to less than a third"; a cell tagged `claim` says it to the machine:
+
+    claim("recomputation lowers the peak", share, most=33, unit="%")
+
+The cell prints whether it holds here, and one line in the workspace keeps it for `course run` and
+for notebooks under test, which print a table of all claims. A claim that fails stops nothing: the
+learner sees an honest line, and who writes lessons mends the experiment or the claim.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from course_lib.lab.workspace import find
+from course_lib.plan.numbers import real
+
+FILE = Path(".course") / "claims.jsonl"
+
+
+@dataclass(frozen=True)
+class Claim:
+    text: str
+    value: float
+    least: float | None
+    most: float | None
+    unit: str
+
+    @property
+    def holds(self) -> bool:
+        if math.isnan(self.value):
+            return False
+        above = self.least is None or self.value >= self.least
+        return above and (self.most is None or self.value <= self.most)
+
+    @property
+    def bounds(self) -> str:
+        if self.least == self.most:
+            return f"is {_number(self.least)}"
+        if self.least is None:
+            return f"is at most {_number(self.most)}"
+        if self.most is None:
+            return f"is at least {_number(self.least)}"
+        return f"lies between {_number(self.least)} and {_number(self.most)}"
+
+    def __str__(self) -> str:
+        value = f"{self.value:.3g}{' ' if self.unit else ''}{self.unit}"
+        if self.holds:
+            return f"✓ holds here: {self.text} ({value}; claimed: it {self.bounds})"
+        return f"✗ not here: {self.text} ({value}; claimed: it {self.bounds})"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def claim(
+    text: str,
+    value: object,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    unit: str = "",
+) -> None:
+    """Prints whether `value` lies within the bounds; a truth value is claimed to be true."""
+    if type(value).__name__ in ("bool", "bool_"):  # Python's, numpy's
+        value, least, most = int(bool(value)), 1, 1
+    if least is None and most is None:
+        raise ValueError(f"the claim {text!r} has no bound: give least=, most= or both")
+    number = real(value)
+    made = Claim(text, math.nan if number is None else number, least, most, unit)
+    print(made)
+    _keep(made)
+
+
+def _keep(made: Claim) -> None:
+    """A workspace that cannot be written must not stop a lesson."""
+    path = find().folder / FILE
+    line = json.dumps(asdict(made), ensure_ascii=False) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, line.encode())
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        print(f"(the claim could not be kept: {error})")
+
+
+def kept(workspace: Path, after: int = 0) -> list[Claim]:
+    """Those of a workspace, leaving out the first `after`; broken lines are passed over."""
+    try:
+        lines = (workspace / FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    claims = []
+    for line in lines:
+        try:
+            claims.append(Claim(**json.loads(line)))
+        except (json.JSONDecodeError, TypeError):
+            continue
+    return claims[after:]
+
+
+def table(rows: list[tuple[str, Claim]]) -> str:
+    """One line per claim, with the lesson that makes it."""
+    width = max([len("lesson"), *(len(lesson) for lesson, _ in rows)])
+    lines = [f"{'lesson':{width}}  holds     value  claim"]
+    for lesson, made in rows:
+        value = f"{made.value:.3g}"
+        verdict = "yes" if made.holds else "NO"
+        unit = f" {made.unit}" if made.unit else ""
+        lines.append(f"{lesson:{width}}  {verdict:5}  {value:>8}{unit}  {made.text} {made.bounds}")
+    broken = sum(not made.holds for _, made in rows)
+    return "\n".join([*lines, f"{len(rows) - broken} of {len(rows)} claims hold"])

@@ -1,0 +1,140 @@
+"""What a learner meets when the machine, a file or somebody else is in the way: a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from course_lib.cli import main
+from course_lib.lab.errors import LabError, RecipeError, SlurmError, WorkspaceError
+from course_lib.lab.job.recipes import shell
+from course_lib.lab.lab import Lab
+from course_lib.lab.queue.records import Record
+from course_lib.lab.workspace import Workspace
+
+FULL = r"""
+mount -t tmpfs -o size=400k tmpfs "$COURSE_WORKSPACE"
+course() { "$1" -m course_lib.cli "${@:2}"; }
+course "$1" submit --watch shell one 'commands=echo printed before'
+cat /dev/zero > "$COURSE_WORKSPACE/filler" 2>/dev/null
+course "$1" runs; echo "runs $?"
+course "$1" log one; echo "log $?"
+course "$1" submit shell two commands=true; echo "submit $?"
+rm "$COURSE_WORKSPACE/filler"
+course "$1" submit --watch shell two 'commands=echo printed after'; echo "again $?"
+"""
+
+
+def test_commands_say_that_the_disk_of_the_workspace_is_full(cluster, tmp_path, private_mounts):
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    done = subprocess.run(
+        [*private_mounts, "bash", "-c", FULL, "full", sys.executable],
+        env={**os.environ, "COURSE_WORKSPACE": str(folder)},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    for line in ("runs 0", "printed before\nlog 0", "submit 2", "again 0"):
+        assert line in done.stdout, said
+    assert said.count(f"the disk that holds {folder}") == 3, said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("only", ["", (), [""], ["checkpoints", ""], "\0", ".", "..", "a/b"])
+def test_an_empty_part_of_a_run_is_none(done, lab, only):
+    if only == ():
+        assert lab.clean(done, only=only).targets[0].whole
+        return
+    with pytest.raises(LabError, match="not a part"):
+        lab.clean(done, only=only, yes=True)
+    assert done.paths.recipe.exists()
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "語"])
+def test_a_name_of_64_letters_fits_into_every_file_that_bears_it(lab, letter):
+    run = lab.submit(shell.recipe(letter * 64, "true"))
+    assert run.wait(60) == "COMPLETED"
+    assert lab.clean(run, yes=True).done
+
+
+@pytest.mark.parametrize("name", ["𝒜" * 64, "語" * 63 + "𝒜", "a\ud800"])
+def test_a_name_of_too_many_bytes_is_refused_before_anything_is_written(name):
+    with pytest.raises(RecipeError, match="192 bytes") as refused:
+        shell.recipe(name, "true")
+    works = str(refused.value).rpartition("such as ")[2].strip('"')
+    assert shell.recipe(works, "true").name == works
+
+
+def test_a_submission_that_cannot_be_finished_stops_no_other(lab, cluster):
+    lab.submit(shell.recipe("before", "true"))
+    stuck = Record(token="feed", name="x" * 250, key="k", cluster=lab.jobs.cluster)
+    lab.jobs.registry.intend(stuck, "[recipe]\n", "#!/bin/sh\n")
+    lab.jobs.slurm.submit(
+        "#!/bin/sh\ntrue\n", ["--hold", "--comment=course:feed"], os.environ, lab.workspace.folder
+    )
+    broken = lab.workspace.records / "beef.intent.json"
+    broken.write_text(json.dumps({"token": "beef", "name": "n", "key": "k"}))
+    lab.jobs.slurm.submit(
+        "#!/bin/sh\ntrue\n", ["--hold", "--comment=course:beef"], os.environ, lab.workspace.folder
+    )
+    said: list[str] = []
+    lab.jobs.say = said.append
+    assert lab.submit(shell.recipe("after", "true")).wait(60) == "COMPLETED"
+    assert [name for name in ("feed", "beef") if any(name in text for text in said)] == [
+        "feed",
+        "beef",
+    ]
+    Lab(lab.workspace.folder, site=cluster, quiet=True).runs()
+    for row in lab.jobs.slurm.queue():
+        if row.comment in ("course:feed", "course:beef"):
+            lab.jobs.slurm.cancel([row.job_id])
+
+
+HARMS = ("[]", "3", "{", '{"token": 3}', "\ufeff{}", "[" * 20000, '"\\ud800"', "", "null",
+         '{"token":"t","name":"n","key":"k","job_id":"7"}',
+         '{"token":"t","name":"n","key":"k","job_id":7,"folder":"../../etc"}',
+         '{"token":"t","name":"n","key":"k","job_id":7,"folder":".."}',
+         '{"token":"t","name":"n","key":"k","job_id":7,"final":{"state":3}}',
+         '{"token":"t","name":"n","key":"k","job_id":7,"final":{"colour":"red"}}',
+         '{"token":"t","name":"n","key":"k","job_id":7,"submitted_unix_s":"now"}')  # fmt: skip
+
+
+@pytest.mark.parametrize("harm", HARMS, ids=range(len(HARMS)))
+def test_records_edited_by_hand_are_passed_over(lab, harm):
+    lab.workspace.records.mkdir(parents=True)
+    (lab.workspace.records / "a.json").write_text(harm)
+    (lab.workspace.records / "b.intent.json").write_text(harm)
+    assert lab.jobs.registry.all() == []
+    assert lab.runs().empty
+    assert "nothing to delete" in repr(lab.clean(yes=True))
+
+
+def test_a_lock_of_another_user_is_a_sentence(tmp_path, monkeypatch, capsys, cluster):
+    workspace = Workspace(tmp_path)
+    lock = workspace.state / "lock"
+    lock.mkdir(parents=True)  # cannot be opened for writing, by root neither
+    with pytest.raises(WorkspaceError, match=r"cannot write to .*lock"), workspace.locked():
+        pass
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+    assert main(["submit", "--site", cluster, "shell", "one", "commands=true"]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_too_many_processes_are_a_sentence(lab, monkeypatch):
+    def refuse(*_, **__):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+    with pytest.raises(SlurmError, match="ulimit -u"):
+        lab.jobs.slurm.queue()
+
+
+def test_what_a_job_compiles_lies_where_no_other_account_can_be_first(lab, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/tmp/torchinductor_somebody")  # as torch does
+    run = lab.submit(shell.recipe("one", 'stat -c "%a %u" "$TORCHINDUCTOR_CACHE_DIR" "$TMPDIR"'))
+    assert run.wait(60) == "COMPLETED"
+    assert run.text.split("\n")[:2] == [f"700 {os.getuid()}"] * 2
