@@ -73,9 +73,9 @@ job() {
 }
 
 # patience SECONDS COMMAND…: until it succeeds. A look costs the box a start of Python, and most
-# things that did not happen at once take a while.
+# things that did not happen at once take a while: three times as long where the machine is busy.
 patience() {
-    local until=$((SECONDS + $1)) pauses=(.1 .15 .2 .3)
+    local until=$((SECONDS + 3 * $1)) pauses=(.1 .15 .2 .3)
     shift
     until "$@"; do
         if ((SECONDS > until)); then

@@ -107,9 +107,18 @@ def _hide_others(front: str, target: str) -> bool:
 
 
 def with_start_file(environment: dict[bytes, bytes], path: str) -> dict[bytes, bytes]:
-    """Bash reads that file of ours, and the file then that of the user."""
+    """Bash reads that file of ours, and the file then that of the user.
+
+    A job that a job submits inherits the file of that one, which is none of the user's.
+    """
     given, ours = environment.get(b"BASH_ENV", b""), os.fsencode(path)
     added = {b"BASH_ENV": ours}
-    if given not in (b"", ours):
+    if given and not _is_of_a_job_beside(given, ours):
         added[START_FILE_OF_USER] = given
     return {**environment, **added}
+
+
+def _is_of_a_job_beside(given: bytes, ours: bytes) -> bool:
+    folder, name = os.path.split(given)
+    own_folder, own_name = os.path.split(ours)
+    return name == own_name and os.path.dirname(folder) == os.path.dirname(own_folder)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,16 @@ def test_bash_reads_the_start_file_of_the_user_too(make_box):
     assert flat.result("echo $mine; bash -lc 'echo $mine; squeue -h -o %j'", "-J", "both") == (
         "read\nread\nboth\n"
     )
+
+
+def test_a_job_that_a_job_submits_reads_it_once(make_box):
+    flat = make_box(mode="flat")
+    own = flat.work / "own.sh"
+    own.write_text("mine=read\n")
+    flat.environment["BASH_ENV"] = str(own)
+    inner = shlex.quote("bash -c 'echo $mine; squeue -h -o %j'")  # the wrap itself is for sh
+    flat.result(f"sbatch --wait -o inner-out -J inner --wrap {inner}", "-J", "outer")
+    assert sorted((flat.work / "inner-out").read_text().split()) == ["inner", "outer", "read"]
 
 
 def test_the_commands_are_written_as_paths_with_any_characters_need_it(tmp_path):

@@ -40,7 +40,7 @@ while [ ! -e go ]; do sleep 0.1; done
 X
 appears up
 salloc -N2 echo there >outs 2>errs &
-patience 10 bash -c 'squeue -h -t pending -o %i | grep -q 70'
+patience 10 grep -q queued errs
 squeue -h -t pending -o '%i %j %r'
 touch go
 wait $!
@@ -54,12 +54,12 @@ while [ ! -e go ]; do sleep 0.1; done
 X
 appears up
 salloc -N2 echo there >outs 2>errs &
-patience 10 bash -c 'squeue -h -t pending -o %i | grep -q 70'
+patience 10 grep -q queued errs
 sleep 1
 scancel -t pending --me
 wait $!
 echo "code $?"
-cat outs errs
+sort outs errs
 touch go
 
 #: Ctrl-C while salloc waits
@@ -69,7 +69,7 @@ while [ ! -e go ]; do sleep 0.1; done
 X
 appears up
 (trap - INT; exec salloc -N2 echo there >outs 2>errs) &
-patience 10 bash -c 'squeue -h -t pending -o %i | grep -q 70'
+patience 10 grep -q queued errs
 sleep 1
 kill -TERM $!
 wait $!

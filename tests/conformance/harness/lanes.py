@@ -17,7 +17,7 @@ from harness.cases import HERE, Case
 from harness.clusters import Cluster
 from harness.masks import mask
 
-CASE_TIMEOUT_S = 150
+CASE_TIMEOUT_S = 300
 CLEAN_UP = """
 is_empty() { found=$(squeue -h -o %i) && [[ -z $found ]]; }
 is_empty && exit
@@ -55,7 +55,7 @@ class Lanes:
             thread.start()
 
     def transcript(self, case: Case) -> str:
-        return self.futures[case.id].result(timeout=600)
+        return self.futures[case.id].result(timeout=840)
 
     def close(self) -> None:
         self._closing = True
