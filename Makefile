@@ -7,7 +7,7 @@
 
 PYTHON ?= python3
 TORCH_WHEELS ?=
-FILES ?= tests solutions notebooks
+FILES ?= tests notebooks solutions
 WORKERS ?= 2
 export PYTHON TORCH_WHEELS
 BIN := .venv/bin

@@ -2,18 +2,20 @@
 
 In a learner's notebook the gaps are empty, so the cells tagged `check` must fail, and with the
 list of the exercise's requirements rather than with an accident; every other cell must pass.
-Every notebook has a workspace of its own, as a learner has: one cleans up what another still needs.
-Notebooks that run at the same time have a box each. What moves on a learner's screen is plain text.
+Every lesson has a workspace of its own, as a learner has: one cleans up what another still needs.
+Its solution comes after it and finds the runs of the cells that both have, unless they run at the
+same time. Notebooks that do have a box each. What moves on a learner's screen is plain text.
 At the end stands a table of what the lessons claim, and whether it held.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import nbval.kernel
 import pytest
@@ -24,6 +26,15 @@ from course_lib.teach import claims
 
 LEARNERS_FOLDER = "notebooks"
 REPORT_BEGINS = "exercise "
+
+
+class Held(NamedTuple):
+    notebook: Path
+    workspace: Path
+    lock: IO[bytes]
+
+
+HELD = pytest.StashKey[Held]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,13 +53,32 @@ def pytest_runtest_setup(item: Any) -> None:
     if not hasattr(item, "cell"):
         return
     folder = Path(os.environ["COURSE_NBVAL_FOLDER"])
-    workspace = folder / f"{item.path.parent.name}-{item.path.stem}"
-    workspace.mkdir(parents=True, exist_ok=True)
-    os.environ["COURSE_WORKSPACE"] = str(workspace)
+    os.environ["COURSE_WORKSPACE"] = str(_workspace(item, folder))
     os.environ["COURSE_PLAIN"] = "1"
     if "COURSE_BOX_HOME" not in os.environ:
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
         os.environ["COURSE_BOX_HOME"] = str(folder / f"box-{worker}")
+
+
+def _workspace(item: Any, folder: Path) -> Path:
+    """That of the lesson, held until the next notebook comes; or one for this notebook alone."""
+    held: Held | None = item.config.stash.get(HELD, None)
+    if held and held.notebook == item.path:
+        return held.workspace
+    if held:
+        held.lock.close()
+    for name in (item.path.stem, f"{item.path.parent.name}-{item.path.stem}"):
+        workspace = folder / name
+        workspace.mkdir(parents=True, exist_ok=True)
+        lock = (workspace / ".nbval").open("wb")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        item.config.stash[HELD] = Held(item.path, workspace, lock)
+        return workspace
+    raise RuntimeError(f"{item.path} runs in another process already")
 
 
 def _is_learners_check(item: Any) -> bool:
@@ -67,10 +97,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     folder = Path(os.environ.get("COURSE_NBVAL_FOLDER", ""))
     workspaces = sorted(path.parents[1] for path in folder.glob(f"*/{claims.FILE}"))
-    made = [(workspace.name, claim) for workspace in workspaces for claim in claims.kept(workspace)]
+    made = {
+        (workspace.name, claim.text): claim
+        for workspace in workspaces
+        for claim in claims.kept(workspace)
+    }
     if made and "COURSE_NBVAL_FOLDER" in os.environ:
         terminalreporter.section("claims of the lessons")
-        terminalreporter.write_line(claims.table(made))
+        rows = [(lesson, claim) for (lesson, _), claim in made.items()]
+        terminalreporter.write_line(claims.table(rows))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,7 +16,7 @@ def check(met):
 """
 
 
-def run_nbval(folder, cells):
+def write_notebook(folder, cells):
     made = []
     for number, (source, tags) in enumerate([(SET_UP, []), *cells]):
         cell = nbformat.v4.new_code_cell(source, id=f"c{number}")
@@ -26,6 +26,9 @@ def run_nbval(folder, cells):
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "", "language": "python"}
     folder.mkdir()
     nbformat.write(notebook, folder / "99_test.ipynb")
+
+
+def run_nbval(folder, *names):
     plugins = ["-p", "course_lib.teach.nbval_checks", "-p", "no:cacheprovider"]
     return subprocess.run(
         [
@@ -36,7 +39,7 @@ def run_nbval(folder, cells):
             "--nbval-lax",
             *plugins,
             f"--rootdir={folder}",
-            folder,
+            *(folder / name for name in names),
         ],
         capture_output=True,
         text=True,
@@ -45,7 +48,8 @@ def run_nbval(folder, cells):
 
 
 def test_a_failing_check_is_expected_of_a_learner(tmp_path):
-    done = run_nbval(tmp_path / "notebooks", [("check(False)", ["check"]), ("1 + 1", [])])
+    write_notebook(tmp_path / "notebooks", [("check(False)", ["check"]), ("1 + 1", [])])
+    done = run_nbval(tmp_path, "notebooks")
     assert done.returncode == 0, done.stdout
     assert "2 passed, 1 xfailed" in done.stdout
 
@@ -60,18 +64,29 @@ def test_a_failing_check_is_expected_of_a_learner(tmp_path):
     ],
 )
 def test_anything_else_fails(tmp_path, folder, cell, why):
-    done = run_nbval(tmp_path / folder, [cell])
+    write_notebook(tmp_path / folder, [cell])
+    done = run_nbval(tmp_path, folder)
     assert done.returncode == 1
     assert why in done.stdout
 
 
 def test_a_notebook_under_test_is_told_to_print_plain_text(tmp_path):
     cell = "import os; assert os.environ['COURSE_PLAIN'] == '1'"
-    done = run_nbval(tmp_path / "solutions", [(cell, [])])
+    write_notebook(tmp_path / "solutions", [(cell, [])])
+    done = run_nbval(tmp_path, "solutions")
     assert "2 passed" in done.stdout
 
 
 def test_the_kernel_has_no_port_that_another_account_could_reach(tmp_path):
     no_port = "import psutil\nassert psutil.Process().net_connections('inet') == []"
-    done = run_nbval(tmp_path / "solutions", [(no_port, [])])
+    write_notebook(tmp_path / "solutions", [(no_port, [])])
+    done = run_nbval(tmp_path, "solutions")
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_solution_comes_after_and_finds_the_runs_of_its_lesson(tmp_path):
+    where = "import os, pathlib\nleft = pathlib.Path(os.environ['COURSE_WORKSPACE']) / 'left'\n"
+    write_notebook(tmp_path / "notebooks", [(where + "left.touch()", [])])
+    write_notebook(tmp_path / "solutions", [(where + "assert left.exists()", [])])
+    done = run_nbval(tmp_path, "notebooks", "solutions")
     assert done.returncode == 0, done.stdout

@@ -8,7 +8,6 @@ from course_lib.box import settings
 from course_lib.box.dispatch import dispatcher, launch, lost_jobs
 from course_lib.box.processes import control
 from course_lib.box.queue import lost_state, rows, store
-from course_lib.box.scheduling import first_come
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ def run_pass() -> None:
     if own_job is not None:
         _ask_for_pass(own_job)
         return
+    from course_lib.box.scheduling import first_come  # commands that only ask need no scheduler
+
     with rows.transaction() as db:
         started = first_come.allot_nodes(db, settings.load())
         lost = lost_state.lost_jobs(db)
