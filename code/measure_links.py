@@ -101,6 +101,7 @@ def main() -> int:
     rows: list[Row] = []
     repeated = exactly(args, device) if args.bytes else None
     if not args.bytes:
+        # Of each pair, the first rank has the rows.
         gathered: list[Any] = [None] * len(ranks)
         dist.all_gather_object(gathered, sweep(args, device))
         rows = [item for part in gathered for item in part]

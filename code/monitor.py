@@ -42,6 +42,8 @@ class Monitor:
         self.looks = 0
 
     def look(self) -> dict[str, Any]:
+        # Seconds of all processors together: their own count of the time that has passed, so the
+        # share is right also where a look comes late.
         busy_s, all_s = self.source.cpu_seconds()
         passed_s = max(all_s - self.cpu_s[1], 1e-9)
         share = (busy_s - self.cpu_s[0]) / passed_s
