@@ -73,9 +73,7 @@ def meet(device: torch.device) -> list[Row]:
     return ranks
 
 
-def write(
-    ranks: list[Row], args: argparse.Namespace, rows: list[Row], repeated: Row | None
-) -> Path:
+def write(ranks: list[Row], rows: list[Row], repeated: Row | None) -> Path:
     """The file appears whole or not at all: a notebook may be reading it."""
     path = Path(os.environ.get("COURSE_RUN_DIR") or ".") / "links.json"
     report = {
@@ -114,7 +112,7 @@ def main() -> int:
             print_sweep(rows, len(ranks))
         else:
             print("one rank has nobody to talk to; start two or more to measure links")
-        print(f"written to {write(ranks, args, rows, repeated)}", flush=True)
+        print(f"written to {write(ranks, rows, repeated)}", flush=True)
     dist.barrier()
     return 0
 
