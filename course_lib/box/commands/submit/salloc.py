@@ -37,7 +37,22 @@ def run(arguments: list[str]) -> int:
         print(helptext.of("salloc", USAGE))
         return 0
     gathered.say_notes()
-    shell = "no-shell" not in given
+    job = _allocation(gathered)
+    if "no-shell" in given:
+        return 0
+    from course_lib.box.commands.submit import allocated_command
+
+    words = command or [_users_shell()]
+    kill = allocated_command.kill_signal(given)
+    code = allocated_command.run(job, words, given.get("chdir", ""), kill, "quiet" in given)
+    passes.run_pass()
+    return code
+
+
+def _allocation(gathered: Gathered) -> Job:
+    """Submits the job, and waits until it has its nodes."""
+    given = gathered.given
+    shell, quiet = "no-shell" not in given, "quiet" in given
     fields = {
         "name": "interactive" if shell else "no-shell",
         "kind": "salloc" if shell else "no-shell",
@@ -46,18 +61,9 @@ def run(arguments: list[str]) -> int:
     immediate_s = _immediate(given)
     job_id = state.submit(admission.complete(fields, gathered))
     passes.run_pass()
-    quiet = "quiet" in given
     job = _wait_for_nodes(job_id, immediate_s, quiet)
     _say(f"Granted job allocation {job_id}", quiet)
-    if not shell:
-        return 0
-    from course_lib.box.commands.submit import allocated_command
-
-    words = command or [_users_shell()]
-    how = allocated_command.kill_signal(given)
-    code = allocated_command.run(job, words, given.get("chdir", ""), how, quiet)
-    passes.run_pass()
-    return code
+    return job
 
 
 def _say(text: str, quiet: bool) -> None:
