@@ -68,7 +68,7 @@ class Monitor:
     def _ranks(self, passed_s: float) -> list[dict[str, Any]]:
         """100 % is one processor, as in top."""
         rows, spent = [], {}
-        gone = len(self.spent_s) < len(self.homes)
+        gone = len(self.spent_s) < len(self.homes)  # a rank ended: torchrun may start it anew
         if not self.homes or gone or self.looks % LOOKS_PER_SEARCH == 0:
             self.homes = self.source.ranks()
         self.looks += 1

@@ -234,6 +234,7 @@ def main(argv: list[str] | None = None) -> int:
     prepare(args, grid)
     device = start(args)
     layout = make_layout(grid, rank)
+    # Before anything large is built: who is refused should not have waited for it.
     locks = SavingLock.of_first_rank(Path(args.save)) if args.save else []
     source, warnings = find(args, grid.sizes["tp"])
     limit_memory(device)

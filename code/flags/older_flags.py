@@ -64,6 +64,7 @@ def translate(argv: list[str]) -> tuple[list[str], list[str]]:
         flag, equals, value = argv[at].partition("=")  # "--flag value" or "--flag=value"
         values = _takes_values(argv, at)
         if flag in DROPPED:
+            # Its value goes with it, or it would stand alone and be taken for an unknown argument.
             count, reason = DROPPED[flag]
             if count > values and not equals:
                 raise ArgumentsError([f"argument {flag}: expected one argument; or leave it out"])

@@ -134,7 +134,8 @@ class Report:
 
     def built(self, micro_batches: int, stages: list[Stage]) -> None:
         self.first(f"setting number of microbatches to constant {micro_batches}")
-        if self.layout.copies.first:  # one line for each part of the model
+        # One line for each part of the model: tensor and pipeline ranks of the first copy.
+        if self.layout.copies.first:
             at = (self.layout.tensor.index, 0, self.layout.pipeline.index)
             count = sum(math.prod(p.shape) for stage in stages for p in stage.parameters())
             where = f"(tensor, gtp_weight_remat, pipeline) model parallel rank {at}"
@@ -156,6 +157,7 @@ class Report:
             self.skipped += 1
         else:
             self.loss += loss_sum
+        # Counted where the loss is: to look at it here would make a GPU wait at every step.
         self.nan_iterations += ~torch.isfinite(loss_sum)
         if progress.iteration % self.args.log_interval == 0:
             with self.paused():
