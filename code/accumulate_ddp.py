@@ -49,6 +49,7 @@ class Sent:
 
 
 def counted(sent: Sent, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
+    """What DDP calls in place of its all-reduce, for each bucket whose gradients are all there."""
     sent.size_bytes += bucket.buffer().nbytes
     sent.calls += 1
     assert dist.group.WORLD is not None
@@ -87,6 +88,7 @@ def accumulate(
 def difference_of_copies(model: nn.Module) -> float:
     """Largest difference of a parameter between any two ranks; 0 as long as they are one model."""
     some = torch.cat([p.detach().flatten()[:COMPARED] for p in model.parameters()])
+    # What arrives is as large as what leaves; a gather would bring every rank's numbers to each.
     high, low = some.clone(), some.clone()
     dist.all_reduce(high, dist.ReduceOp.MAX)
     dist.all_reduce(low, dist.ReduceOp.MIN)

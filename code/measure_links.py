@@ -73,9 +73,7 @@ def meet(device: torch.device) -> list[Row]:
     return ranks
 
 
-def write(
-    ranks: list[Row], args: argparse.Namespace, rows: list[Row], repeated: Row | None
-) -> Path:
+def write(ranks: list[Row], rows: list[Row], repeated: Row | None) -> Path:
     """The file appears whole or not at all: a notebook may be reading it."""
     path = Path(os.environ.get("COURSE_RUN_DIR") or ".") / "links.json"
     report = {
@@ -101,6 +99,7 @@ def main() -> int:
     rows: list[Row] = []
     repeated = exactly(args, device) if args.bytes else None
     if not args.bytes:
+        # Of each pair, the first rank has the rows.
         gathered: list[Any] = [None] * len(ranks)
         dist.all_gather_object(gathered, sweep(args, device))
         rows = [item for part in gathered for item in part]
@@ -113,7 +112,7 @@ def main() -> int:
             print_sweep(rows, len(ranks))
         else:
             print("one rank has nobody to talk to; start two or more to measure links")
-        print(f"written to {write(ranks, args, rows, repeated)}", flush=True)
+        print(f"written to {write(ranks, rows, repeated)}", flush=True)
     dist.barrier()
     return 0
 

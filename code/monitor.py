@@ -42,6 +42,8 @@ class Monitor:
         self.looks = 0
 
     def look(self) -> dict[str, Any]:
+        # Seconds of all processors together: their own count of the time that has passed, so the
+        # share is right also where a look comes late.
         busy_s, all_s = self.source.cpu_seconds()
         passed_s = max(all_s - self.cpu_s[1], 1e-9)
         share = (busy_s - self.cpu_s[0]) / passed_s
@@ -66,7 +68,7 @@ class Monitor:
     def _ranks(self, passed_s: float) -> list[dict[str, Any]]:
         """100 % is one processor, as in top."""
         rows, spent = [], {}
-        gone = len(self.spent_s) < len(self.homes)
+        gone = len(self.spent_s) < len(self.homes)  # a rank ended: torchrun may start it anew
         if not self.homes or gone or self.looks % LOOKS_PER_SEARCH == 0:
             self.homes = self.source.ranks()
         self.looks += 1

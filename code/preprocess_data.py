@@ -33,7 +33,11 @@ LEAST_VOCABULARY = 257  # every byte, and the end of a document
 
 
 def train_tokenizer(texts: Iterator[str], size: int, folder: Path) -> Tokenizer:
-    """A byte-level BPE as GPT-2 has, so that no text is unknown to it."""
+    """A byte-level BPE as GPT-2 has, so that no text is unknown to it.
+
+    It begins with the 256 bytes and joins, again and again, the pair of tokens that is most
+    frequent, until there are `size` tokens: vocab.json numbers them, merges.txt lists the joins.
+    """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -126,7 +130,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def run(args: argparse.Namespace) -> tuple[int, int]:
     """Tokens and documents that were written."""
-    if args.workers:
+    if args.workers:  # the tokenizer's own threads, which start when it first has work for them
         os.environ["RAYON_NUM_THREADS"] = str(args.workers)
     source, prefix = Path(args.input), Path(args.output_prefix)
     if args.train_vocab_size and (args.vocab_file or args.merge_file):

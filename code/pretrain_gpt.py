@@ -84,6 +84,7 @@ def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Tra
     """The model's pieces of this rank, and everything that acts on them."""
     count, chunks = micro_batches(args, layout.grid), chunks_per_rank(args)
     stages = build_model(args, layout, device)
+    # Asked before FSDP2 puts slices of its own in the place of these parameters.
     places = {
         name: (whole_shape(p, layout), slice_of(p, layout))
         for stage in stages
@@ -96,6 +97,7 @@ def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Tra
     steps = steps_of(
         args.pipeline_schedule, layout.pipeline.size, layout.pipeline.index, count, chunks
     )
+    # What passes from stage to stage: [rows, hidden], a row for each token of a micro-batch here.
     rows = stages[0].positions.numel() * args.micro_batch_size
     like = torch.empty(rows, args.hidden_size, dtype=dtype_of(args), device=device)
     dropout = Dropout(args, layout)
@@ -144,6 +146,7 @@ def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResu
         batches = training.loaders["train"].batch(progress.consumed_samples, training.micro_batches)
     training.holder.zero()
     tokens = args.global_batch_size * args.seq_length
+    # Each token's share in the mean: with it gradients add up over micro-batches and ranks.
     seed = optimizer.loss_scale.scale * training.holder.seed_factor / tokens
     loss = training.pipeline.train(batches, seed, progress.consumed_samples)
     planted.after_backward(args, training.holder)
@@ -231,6 +234,7 @@ def main(argv: list[str] | None = None) -> int:
     prepare(args, grid)
     device = start(args)
     layout = make_layout(grid, rank)
+    # Before anything large is built: who is refused should not have waited for it.
     locks = SavingLock.of_first_rank(Path(args.save)) if args.save else []
     source, warnings = find(args, grid.sizes["tp"])
     limit_memory(device)

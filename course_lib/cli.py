@@ -9,6 +9,9 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from course_lib.lab.commands import mishaps
+from course_lib.lab.commands.mishaps import USAGE_ERROR
+
 COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("lab.doctor", "says what is wrong on this machine and cluster, and how to cure it"),
     "site": ("lab.commands.site", "lists, shows, chooses and checks descriptions of clusters"),
@@ -30,14 +33,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "progress": ("teach.progress", "shows which exercises are solved"),
     "bench": ("lab.bench.command", "runs or plans the benchmark of lesson 15"),
 }
-USAGE_ERROR = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: done, 1: done, and the answer is no (a run failed, a check found faults), 2: refused."""
     words = list(sys.argv[1:] if argv is None else argv)
-    from course_lib.lab.commands import mishaps
-
     mishaps.any_text_can_be_written()
     try:
         try:
@@ -72,12 +72,11 @@ def call(command: str, argv: list[str]) -> int:
 
 def suggestion(word: str) -> str:
     """The command that was probably meant; all of them where none is near."""
-    from difflib import get_close_matches
+    from course_lib.mistakes.names import near
 
     begun = [name for name in COMMANDS if word and name.startswith(word)]
-    near = begun or get_close_matches(word.lower()[:40], COMMANDS, n=1, cutoff=0.6)
-    if near:
-        return f"; did you mean {' or '.join(f'`course {name}`' for name in near)}?"
+    if meant := begun or near(word[:40], COMMANDS, most=1):
+        return f"; did you mean {' or '.join(f'`course {name}`' for name in meant)}?"
     return f"\n\n{overview()}"
 
 

@@ -12,6 +12,11 @@ from course_lib.mistakes.arguments import offered
 from course_lib.mistakes.names import no_such_name
 
 
+def offering(names: list[str]) -> Callable[[], list[str]]:
+    """`__dir__` of a room: completion offers these names, and nothing that it has imported."""
+    return lambda: names
+
+
 def late_names(
     room: ModuleType, modules: Mapping[str, str], others: Iterable[str] = (), **how: bool
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -26,6 +26,8 @@ ENOUGH_S = 370
 """Then what was found is told, before the part is ended for want of time."""
 REHEARSED = 5
 """Of the layouts on one and two ranks, every so many."""
+PLAIN_RUNS: dict[tuple[Any, ...], Any] = {}
+"""Of the plain model, once for all layouts of a shape."""
 
 
 def join(rank: int, size: int, store: str) -> None:
@@ -74,7 +76,7 @@ def compare(notes: Notes) -> None:
 def difference(worlds: Any, ranks: int, flags: str) -> str:
     """Empty where all is equal; one layout that fails does not keep the others from running."""
     import one_run
-    from test_equality import FSDP, STEPS, check
+    from test_equality import FSDP, STEPS, check, plain_once
 
     argv = [*one_run.MODEL, *flags.split(), "--fp64"]
     try:
@@ -82,24 +84,7 @@ def difference(worlds: Any, ranks: int, flags: str) -> str:
             worlds.renew(ranks)
         with tempfile.TemporaryDirectory() as checkpoints:
             answers = worlds(ranks).run(one_run.run, argv, STEPS, checkpoints)
-        check(answers, plain(argv), ALLOWED)
+        check(answers, plain_once(argv, PLAIN_RUNS), ALLOWED)
     except AssertionError as error:
         return str(error).strip()[-400:] or "a loss, a norm or an evaluation differs"
     return ""
-
-
-KEPT: dict[tuple[Any, ...], Any] = {}
-
-
-def plain(argv: list[str]) -> Any:
-    import one_run
-    from test_equality import OF_THE_MODEL, plain_run
-
-    from flags.arguments import parse_arguments
-
-    asked = vars(parse_arguments(argv))
-    values = {name: asked[name] for name in OF_THE_MODEL}
-    key = tuple(values.values())
-    if key not in KEPT:
-        KEPT[key] = plain_run(one_run.MODEL, values)
-    return KEPT[key]

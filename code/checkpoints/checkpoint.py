@@ -6,7 +6,7 @@ has and reads the slices it needs.
 
 The vocabulary is padded to a number of rows that depends on the layout: a checkpoint has the rows
 over which the softmax is taken, and rows that a layout adds beyond them are zero and never counted.
-checkpoint_files.py has the files, saved_model.py what makes two models one and the same.
+files.py has the files, saved_model.py what makes two models one and the same.
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ class Progress:
 
 
 class SavedSlice(Tensor):
-    """A rank's slice of a whole tensor, told to torch.distributed.checkpoint by its protocol."""
+    """A rank's slice of a whole tensor, told to torch.distributed.checkpoint by its protocol.
+
+    It asks each rank which slices it has and lets one rank write those that several have: data
+    ranks all offer the same ones. Reading, it finds the slices that overlap with what a rank wants.
+    """
 
     whole: torch.Size
     offsets: torch.Size
@@ -99,7 +103,7 @@ class Checkpoints:
 
     def _part(self, name: str, values: Tensor) -> SavedSlice:
         whole, place = self.wholes[name]
-        if name in VOCABULARY:
+        if name in VOCABULARY:  # without the rows that are this layout's padding
             rows = self.args.softmax_rows or self.args.padded_vocab_size
             start, stop = (min(at, rows) for at in (place[0].start, place[0].stop))
             whole = torch.Size([rows, *whole[1:]])
@@ -113,6 +117,8 @@ class Checkpoints:
         scale = asdict(self.optimizer.loss_scale)
         steps = self.optimizer.steps_taken
         extra = {"progress": asdict(progress), "loss_scale": scale, "adam_steps": steps}
+        # All in a folder that nobody reads, renamed at the end: whenever the job is killed, the
+        # checkpoint before is whole.
         try:
             from_first(lambda: fresh(making))
             from_first(lambda: write_json(making / "model.json", description(self.args)))

@@ -23,6 +23,7 @@ TYPES = {1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.int64, 6: np.f
 
 
 def token_type(vocabulary: int) -> type[np.generic]:
+    """Two bytes per token where they suffice: half the disk, and half of what is read."""
     return np.uint16 if vocabulary <= 2**16 else np.int32
 
 
@@ -60,6 +61,8 @@ def _write_tokens(
 def _write_index(path: Path, sizes: np.ndarray, dtype: type[np.generic]) -> None:
     starts = np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.int64)]) * np.dtype(dtype).itemsize
     code = next(code for code, known in TYPES.items() if known == dtype)
+    # 34 bytes of heading, then per sequence 4 (length) and 8 (where it starts, in bytes), then 8
+    # per document and 8 for the end. Here every sequence is a document of its own.
     with path.open("wb") as out:
         out.write(MAGIC + struct.pack("<QB", 1, code))
         out.write(struct.pack("<QQ", len(sizes), len(sizes) + 1))
@@ -94,6 +97,8 @@ class IndexedText:
             raise DataError(f"{index} is cut short or damaged; make it anew")
         lengths = np.frombuffer(raw, np.int32, sequences, 34)
         ends = np.frombuffer(raw, np.int64, documents, 34 + 12 * sequences)
+        # Mapped, not read: a page is loaded when a sample needs it, and the kernel keeps it once
+        # for all ranks of the node.
         return cls(np.memmap(data, TYPES[code], "r"), lengths, ends)
 
     def stretch(self, first: float, last: float) -> np.ndarray:

@@ -30,6 +30,7 @@ def _lines(path: Path) -> Iterator[bytes]:
     with _opened(path) as lines:
         try:
             for number, line in enumerate(lines, 1):
+                # A mark that some editors put before UTF-8, and that JSON does not know.
                 yield line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
         except GeneratorExit:
             raise

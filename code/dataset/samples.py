@@ -22,6 +22,7 @@ class Samples:
 
     def __init__(self, tokens: np.ndarray, length: int, seed: int, name: str) -> None:
         self.tokens, self.length, self.seed = tokens, length, seed
+        # A sample's last label is the first token of the next one: no label is lost between them.
         self.count = (len(tokens) - 1) // length
         if self.count < 1:
             raise DataError(
@@ -33,6 +34,7 @@ class Samples:
 
     def sample(self, number: int) -> np.ndarray:
         epoch, within = divmod(number, self.count)
+        # Every rank draws the same order from seed and epoch, so none has to be sent or saved.
         if epoch != self.epoch:
             self.epoch = epoch
             self.order = np.random.default_rng([self.seed, epoch]).permutation(self.count)
@@ -51,6 +53,8 @@ class Blend:
         self.taken = np.zeros(len(texts), np.int64)  # samples of each text in one pattern
         self.choices: list[tuple[int, int]] = []  # (which text, how many of it came before)
         for number in range(1, self.PATTERN + 1):
+            # The text that is furthest behind its share. Nothing is drawn: any rank can say of any
+            # sample whose turn it is.
             text = int(np.argmax(shares * number - self.taken))
             self.choices.append((text, int(self.taken[text])))
             self.taken[text] += 1
@@ -92,7 +96,9 @@ class Loader:
 
     def micro_batch(self, first_sample: int, number: int) -> tuple[Tensor, Tensor]:
         """Tokens and labels, one row per token, by position and then by sample."""
+        # In each round of micro-batches the data ranks take neighbouring samples.
         start = first_sample + (number * self.data.size + self.data.index) * self.micro
+        # [length + 1, samples], of which this rank takes the rows of its positions.
         rows = np.stack([self.samples.sample(start + n) for n in range(self.micro)], 1)
         text = torch.from_numpy(rows.astype(np.int64))
         tokens, labels = text[self.positions], text[self.positions + 1]

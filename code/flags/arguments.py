@@ -67,7 +67,7 @@ def _fill_in(args: argparse.Namespace) -> None:
         args.pipeline_schedule = "interleaved" if interleaved else "1f1b"
     if args.bf16:  # sums of many bfloat16 numbers lose what is added last
         args.accumulate_allreduce_grads_in_fp32 = True
-    if args.tensor_model_parallel_size == 1:
+    if args.tensor_model_parallel_size == 1:  # the rows would be cut over the tensor ranks
         args.sequence_parallel = False
     if run_folder := os.environ.get("COURSE_RUN_DIR"):
         args.tensorboard_dir = args.tensorboard_dir or str(Path(run_folder) / "tensorboard")

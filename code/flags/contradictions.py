@@ -117,6 +117,7 @@ def _unfit_attention(args: argparse.Namespace) -> list[str]:
         )
     if args.position_embedding_type != "rope" or args.hidden_size % heads:
         return found
+    # Components turn in pairs, and at least one pair has to: see rotary.py.
     width = args.hidden_size // heads
     turned = turned_width(width, args.rotary_percent)
     if turned < 2 or turned % 2:
@@ -137,6 +138,7 @@ def _unfit_schedule(args: argparse.Namespace) -> list[str]:
         )
     if args.lr_warmup_fraction is not None and args.lr_warmup_iters:
         found.append("choose one of --lr-warmup-fraction and --lr-warmup-iters")
+    # Warm-up, stable stretch (WSD alone) and decay share --lr-decay-iters.
     decaying = args.lr_decay_iters - warmup_steps(args)
     if decaying <= 0:
         found.append(

@@ -61,16 +61,17 @@ def translate(argv: list[str]) -> tuple[list[str], list[str]]:
     notes: list[str] = []
     at = 0
     while at < len(argv):
-        flag, equals, value = argv[at].partition("=")
+        flag, equals, value = argv[at].partition("=")  # "--flag value" or "--flag=value"
         values = _takes_values(argv, at)
         if flag in DROPPED:
+            # Its value goes with it, or it would stand alone and be taken for an unknown argument.
             count, reason = DROPPED[flag]
             if count > values and not equals:
                 raise ArgumentsError([f"argument {flag}: expected one argument; or leave it out"])
             notes.append(f"{flag} changes nothing in this program: {reason}")
             at += 1 + (min(count, values) if not equals else 0)
             continue
-        if flag in RENAMED:
+        if flag in RENAMED:  # its values follow as they are
             new = RENAMED[flag]
             notes.append(f"{flag} is called {new} today" if new else f"{flag} changes nothing")
             today += new.split() + ([value] if equals else [])

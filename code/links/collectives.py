@@ -22,8 +22,11 @@ def ring(tensor: torch.Tensor, ranks: Sequence[int]) -> None:
         return
     place = ranks.index(dist.get_rank())
     after, before = ranks[(place + 1) % len(ranks)], ranks[place - 1]
-    pieces = list(tensor.tensor_split(len(ranks)))
+    pieces = list(tensor.tensor_split(len(ranks)))  # views: what is added there is added to tensor
     incoming = torch.empty_like(max(pieces, key=len))
+    # Each step passes on the piece that the step before has brought, one more share in it each
+    # time. After n - 1 steps the piece behind one's own place (place + 1) is whole, and goes on its
+    # round. So at each moment all links are busy, each with another piece.
     for step in range(2 * (len(ranks) - 1)):
         sent = pieces[(place - step) % len(ranks)]
         due = pieces[(place - step - 1) % len(ranks)]
@@ -36,7 +39,11 @@ def ring(tensor: torch.Tensor, ranks: Sequence[int]) -> None:
 
 
 def exchange(sent: torch.Tensor, after: int, arrived: torch.Tensor, before: int) -> None:
-    """Both ways at once; a piece may be empty where there are more ranks than words."""
+    """Both ways at once; a piece may be empty where there are more ranks than words.
+
+    One call after the other would not do: if all ranks sent first, a send that waits for its
+    receiver would wait for ever, round the ring.
+    """
     moves = []
     if len(sent):
         moves.append(dist.P2POp(dist.isend, sent, after))
@@ -48,7 +55,11 @@ def exchange(sent: torch.Tensor, after: int, arrived: torch.Tensor, before: int)
 
 def hierarchical(tensor: torch.Tensor, ranks: Sequence[int]) -> None:
     """Adds up inside each node, then between the nodes' first ranks, and hands the result back, so
-    that the road between the nodes is used by one rank of each."""
+    that the road between the nodes is used by one rank of each.
+
+    With m nodes, 2 (m - 1) / m of the data leave each: with two, as much as the data; one ring of
+    all n ranks sends 2 (n - 1) / n over each road. The price: three rounds, one after the other.
+    """
     homes = [NODE_OF[rank] for rank in ranks]
     mine = [
         rank for rank, home in zip(ranks, homes, strict=True) if home == NODE_OF[dist.get_rank()]

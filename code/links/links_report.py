@@ -9,7 +9,11 @@ Row = dict[str, Any]
 
 
 def matrix(rows: list[Row], world_size: int, value: Callable[[Row], float], last: bool) -> str:
-    """One number for each pair: of its smallest or its largest message."""
+    """One number for each pair: of its smallest or its largest message.
+
+    Rows of a pair come by size. A pair is measured once, there and back, so both its cells have the
+    same number.
+    """
     cells: dict[tuple[int, int], float] = {}
     for item in rows:
         pair = (item["source"], item["destination"])
@@ -28,7 +32,7 @@ def matrix(rows: list[Row], world_size: int, value: Callable[[Row], float], last
 def print_sweep(rows: list[Row], world_size: int) -> None:
     print("latency of the smallest message (us)")
     print(matrix(rows, world_size, lambda item: item["time_us"], last=False))
-    print("bandwidth of the largest message (GB/s)")
+    print("bandwidth of the largest message (GB/s)")  # bytes per µs are MB/s
     print(
         matrix(rows, world_size, lambda item: item["size_bytes"] / item["time_us"] / 1e3, last=True)
     )

@@ -33,9 +33,10 @@ def words(size_bytes: int, device: torch.device) -> torch.Tensor:
 
 def reduce_once(algorithm: str, tensor: torch.Tensor, ranks: tuple[int, ...]) -> float:
     """Seconds of one all-reduce that all ranks begin together; its result is checked."""
-    tensor.fill_(dist.get_rank() + 1)
+    tensor.fill_(dist.get_rank() + 1)  # so that a share that is missing or doubled is noticed
     device = tensor.device
-    library(torch.zeros(1, device=device), ranks)  # begin together
+    # No rank is through with this before all have come to it: a barrier of these ranks alone.
+    library(torch.zeros(1, device=device), ranks)
     began = clock(device)
     ALGORITHMS[algorithm](tensor, ranks)
     seconds = clock(device) - began
@@ -73,6 +74,8 @@ def ping_pong(args: argparse.Namespace, pair: tuple[int, int], device: torch.dev
                 dist.send(tensor, first)
             if turn:  # the first one warms up
                 measured.append((clock(device) - began) / 2)
+        # Clocks differ, and a rank that went on to a size at which the other stops would wait there
+        # for ever.
         enough = torch.tensor([float(max(measured) > args.longest_s)], device=device)
         dist.send(enough, second) if here == first else dist.recv(enough, first)
         rows.append(row("point_to_point", size_bytes, measured, pair))
@@ -105,6 +108,7 @@ def row(kind: str, size_bytes: int, seconds: list[float], pair: tuple[Any, Any])
         "destination": pair[1],
         "size_bytes": words(size_bytes, torch.device("cpu")).nbytes,
         "repeat": len(seconds),
+        # The middle one: a message that met another program's would pull a mean far up.
         "time_us": round(statistics.median(seconds) * 1e6, 3),
         "fastest_us": round(min(seconds) * 1e6, 3),
         "algorithm": None,
@@ -122,6 +126,7 @@ def sweep(args: argparse.Namespace, device: torch.device) -> list[Row]:
     """One pair after the other, so that none disturbs another."""
     everyone, here = tuple(range(dist.get_world_size())), dist.get_rank()
     chosen = pairs(len(everyone))
+    # Everyone makes every group, members or not, in one order: that is how their names agree.
     for pair in chosen:
         GROUPS.setdefault(pair, dist.new_group(list(pair)))
     mine: list[Row] = []

@@ -26,6 +26,7 @@ PHASES = ("forward", "backward", "recompute", "optimizer", "communication", "dat
 
 
 def walk(events: Iterable[Any]) -> Iterator[Any]:
+    # Not recursive: operators nest in operators, ranges in ranges, deeper than Python may call.
     stack = list(events)
     while stack:
         event = stack.pop()

@@ -19,16 +19,20 @@ class Proc:
 
     def cpu_seconds(self) -> tuple[float, float]:
         """Busy and in all, summed over the processors, since the node started."""
+        # user, nice, system, idle, iowait, irq, softirq, steal, in ticks. Time of guests comes
+        # behind these and stands in "user" already.
         fields = [int(x) for x in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
         idle = fields[3] + fields[4]  # waiting for a disk is idle too
         return (sum(fields) - idle) / TICKS_PER_S, sum(fields) / TICKS_PER_S
 
     def memory(self) -> tuple[int, int]:
+        # Not "MemFree": files that the kernel keeps in memory go as soon as a program needs room.
         lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
         kib = {words[0].rstrip(":"): int(words[1]) for words in lines}
         return (kib["MemTotal"] - kib["MemAvailable"]) * 1024, kib["MemTotal"] * 1024
 
     def network(self) -> dict[str, tuple[int, int]]:
+        """Bytes received and sent by each interface; the file has two lines of headings."""
         lines = Path("/proc/net/dev").read_text().splitlines()[2:]
         found = {}
         for name, _, rest in (line.partition(":") for line in lines):
@@ -46,7 +50,7 @@ class Proc:
                     fields = _after_name(folder)
                     variables = (folder / "environ").read_bytes().split(b"\0")
                     rank = _rank(dict(v.partition(b"=")[::2] for v in variables))
-                    if rank is not None:
+                    if rank is not None:  # its parent, and its resident pages
                         homes[int(folder.name)] = (rank, int(fields[1]), int(fields[21]))
                 except (OSError, IndexError):  # ended meanwhile, or somebody else's
                     continue
@@ -55,11 +59,12 @@ class Proc:
             for process, (rank, parent, size) in homes.items()
             if homes.get(parent, (None,))[0] != rank
         ]
+        # By size, so that the largest of several comes last and takes the rank's place.
         return {rank: process for _, rank, process in sorted(heads)}
 
     def process(self, number: int) -> tuple[float, int]:
         """Processor seconds and resident bytes."""
-        fields = _after_name(Path(f"/proc/{number}"))
+        fields = _after_name(Path(f"/proc/{number}"))  # 11 and 12: ticks in user and kernel mode
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_S, int(fields[21]) * PAGE_BYTES
 
 

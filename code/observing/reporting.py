@@ -134,7 +134,8 @@ class Report:
 
     def built(self, micro_batches: int, stages: list[Stage]) -> None:
         self.first(f"setting number of microbatches to constant {micro_batches}")
-        if self.layout.copies.first:  # one line for each part of the model
+        # One line for each part of the model: tensor and pipeline ranks of the first copy.
+        if self.layout.copies.first:
             at = (self.layout.tensor.index, 0, self.layout.pipeline.index)
             count = sum(math.prod(p.shape) for stage in stages for p in stage.parameters())
             where = f"(tensor, gtp_weight_remat, pipeline) model parallel rank {at}"
@@ -156,6 +157,7 @@ class Report:
             self.skipped += 1
         else:
             self.loss += loss_sum
+        # Counted where the loss is: to look at it here would make a GPU wait at every step.
         self.nan_iterations += ~torch.isfinite(loss_sum)
         if progress.iteration % self.args.log_interval == 0:
             with self.paused():
@@ -169,7 +171,7 @@ class Report:
         tokens = self.args.global_batch_size * self.args.seq_length
         elapsed_ms = (time.perf_counter() - self.since) * 1e3 / self.steps
         loss, nan_iterations = self._sum_losses()
-        tflops = flops_per_iteration(self.args) / elapsed_ms / 1e9
+        tflops = flops_per_iteration(self.args) / elapsed_ms / 1e9  # per ms / 10⁹ = 10¹² per s
         interval = Interval(
             printed=datetime.now(),
             iteration=progress.iteration,
@@ -189,6 +191,7 @@ class Report:
 
     def _sum_losses(self) -> tuple[float, int]:
         both = self.layout.sum_of_losses(torch.stack([self.loss, self.nan_iterations])).tolist()
+        # Every rank counted its own: data ranks may mean the same step, but no more than all.
         return both[0], min(self.steps, math.ceil(both[1]))
 
     def _scalars(self, interval: Interval) -> dict[str, float]:
@@ -219,7 +222,7 @@ class Report:
         if self.told_memory and not (every and iteration % every == 0):
             return
         self.told_memory = True
-        if self.layout.data.first:
+        if self.layout.data.first:  # what other data ranks hold is of the same size
             now, peak, reserved, most = (size / MIB for size in self.memory.bytes())
             say(
                 f"[Rank {self.layout.rank}] (after {iteration} iterations) memory (MB) | "
@@ -228,7 +231,7 @@ class Report:
             )
 
     def evaluation(self, title: str, loss: float, iteration: int) -> None:
-        perplexity = math.exp(min(20.0, loss))
+        perplexity = math.exp(min(20.0, loss))  # as Megatron does, so that it never overflows
         line = (
             f" validation loss at {title} | lm loss value: {loss:.6E} | "
             f"lm loss PPL: {perplexity:.6E} | "

@@ -31,7 +31,14 @@ DEFAULT_ORDER = "tp-cp-ep-dp-pp"
 
 @dataclass(frozen=True)
 class Grid:
-    """The arithmetic of ranks; needs no process."""
+    """The arithmetic of ranks; needs no process.
+
+    With 8 ranks, tp 2, dp 2 and pp 2 in the usual order:
+
+        groups("tp")   [0, 1] [2, 3] [4, 5] [6, 7]
+        groups("dp")   [0, 2] [1, 3] [4, 6] [5, 7]
+        groups("pp")   [0, 4] [1, 5] [2, 6] [3, 7]
+    """
 
     sizes: dict[str, int]
     order: str = DEFAULT_ORDER
@@ -45,6 +52,8 @@ class Grid:
         return prod(self.sizes.values())
 
     def rank(self, at: dict[str, int]) -> int:
+        # Coordinates are the digits of the rank: one step on an axis is as many ranks as all the
+        # axes before it have together.
         rank, stride = 0, 1
         for axis in self.axes:
             rank += at[axis] * stride
@@ -140,6 +149,7 @@ class Layout:
 
     def sum_of_losses(self, total: Tensor) -> Tensor:
         """Over all tokens: tensor ranks have the same loss, other pipeline stages have none."""
+        # One all-reduce over everyone instead of one over each axis, and every rank may print it.
         if self.everyone.size > 1:
             dist.all_reduce(total, group=self.everyone.handle)
         return total / self.tensor.size

@@ -35,6 +35,7 @@ def grid_from(args: argparse.Namespace, world_size: int) -> Grid:
 
 
 def micro_batches(args: argparse.Namespace, grid: Grid) -> int:
+    # Data ranks alone divide the samples: tensor, context and pipeline ranks share each of them.
     return args.global_batch_size // (args.micro_batch_size * grid.sizes["dp"])
 
 
@@ -77,7 +78,7 @@ def _model_problems(args: argparse.Namespace) -> list[str]:
             f"needs keys and values of its own; use {near(groups, tensor)} groups, or a tensor "
             f"size that divides {groups}"
         )
-    pieces = 2 * context if context > 1 else 1
+    pieces = 2 * context if context > 1 else 1  # see context_parallel.py
     if args.seq_length % pieces:
         found.append(
             f"--seq-length {args.seq_length} must be a multiple of 2 × context = {pieces}, since "
@@ -95,7 +96,7 @@ def _pipeline_problems(args: argparse.Namespace) -> list[str]:
     found = []
     layers, stages = args.num_layers, args.pipeline_model_parallel_size
     per_chunk = args.num_layers_per_virtual_pipeline_stage
-    step = stages * (per_chunk or 1)
+    step = stages * (per_chunk or 1)  # each stage gets the same number of whole chunks
     if layers % step:
         each = f" × {per_chunk} layers per virtual stage" if per_chunk else ""
         found.append(
@@ -117,6 +118,7 @@ def _pipeline_problems(args: argparse.Namespace) -> list[str]:
 def _batch_problems(args: argparse.Namespace, grid: Grid) -> list[str]:
     micro, data = args.micro_batch_size, grid.sizes["dp"]
     step = micro * data
+    # Defaults that follow from the number of data ranks, which only the grid knows.
     if args.global_batch_size is None:
         args.global_batch_size = step
     batch, stages = args.global_batch_size, args.pipeline_model_parallel_size
@@ -128,6 +130,7 @@ def _batch_problems(args: argparse.Namespace, grid: Grid) -> list[str]:
     if args.ddp_bucket_size is None:  # as Megatron-LM has it
         args.ddp_bucket_size = max(40_000_000, 1_000_000 * grid.sizes["dp"])
     count = batch // step
+    # Interleaved schedules send micro-batches through the chunks in rounds of `stages`.
     if args.num_layers_per_virtual_pipeline_stage and count % stages:
         return [
             f"the interleaved schedule needs micro-batches in multiples of pipeline {stages}; "

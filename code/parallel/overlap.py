@@ -40,7 +40,9 @@ class GradientBuckets:
         """
         if not self.open:
             return
-        if stretch.stop != self.collected.start:  # no neighbour of what was collected
+        # The buffer has the first layer first, and backward comes from the last: what is collected
+        # grows towards the beginning. The first layer of a step has nothing to grow onto.
+        if stretch.stop != self.collected.start:
             self.flush()
             self.collected = slice(stretch.stop, stretch.stop)
         self.collected = slice(stretch.start, self.collected.stop)
@@ -81,6 +83,7 @@ class GradientBuckets:
     def finish(self) -> None:
         """Sends what is left of the buffer, and waits for everything."""
         self.flush()
+        # What lies between the buckets that have left, in the same order on every rank.
         at = 0
         for done in [
             *sorted(self.sent, key=lambda s: s.start),

@@ -6,6 +6,8 @@ which nobody waits until the optimizer steps. `WeightWork` decides what becomes 
     at once     dW is added to the gradient buffer by the product itself (no copy, no extra sum)
     deferred    it is kept in a queue that a zero-bubble schedule works off in idle time
     returned    autograd gets it as usual (FSDP2 and torch.compile need that)
+
+X is [rows, inputs], a row per token; Y and dY are [rows, outputs]; W and dW [outputs, inputs].
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ class WeightWork:
     def __init__(self, returned: bool = False) -> None:
         self.returned = returned
         self.deferring = False
+        # dY and X stay alive until their product is made: the memory that a schedule pays for it.
         self.queue: deque[tuple[Weight, Tensor, Tensor]] = deque()
 
     def add(self, weight: Weight, grad: Tensor, x: Tensor) -> Tensor | None:

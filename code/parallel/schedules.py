@@ -136,12 +136,13 @@ def timeline(
     A forward step and each half of backward take one tick per chunk; `Backward` takes two.
     """
     waiting = [deque(steps_of(name, stages, r, micro_batches, chunks)) for r in range(stages)]
+    # From which tick on others may use the result: (kind, micro-batch, piece of the whole model).
     done_at: dict[tuple[str, int, int], int] = {}
     rows: list[list[Step | None]] = [[] for _ in range(stages)]
     tick = 0
     while any(waiting):
         for rank, queue in enumerate(waiting):
-            if len(rows[rank]) > tick or not queue:
+            if len(rows[rank]) > tick or not queue:  # in the second half of a step, or through
                 continue
             step = queue[0]
             # A need that nobody has met yet counts as met at a later tick.
@@ -169,6 +170,8 @@ def needs(step: Step, rank: int, stages: int, chunks: int) -> list[tuple[str, in
         return [("forward", step.micro_batch, piece - 1)] if piece else []
     if isinstance(step, BackwardWeight):
         return [("backward", step.micro_batch, piece)]
+    # The last piece has the loss: its backward waits for its own forward, all others for the
+    # gradient that the piece behind them sends.
     if piece == stages * chunks - 1:
         return [("forward", step.micro_batch, piece)]
     return [("backward", step.micro_batch, piece + 1)]

@@ -67,6 +67,7 @@ def start(args: argparse.Namespace) -> torch.device:
         # Before the group is made: that waits for every rank, also for one that has failed.
         MEETINGS.append(Meeting(store, rank, world_size))
         MEETINGS[-1].watch()
+        # Through the store: the group in which ranks could ask each other does not exist yet.
         follow(agree(store, rank, world_size, seat_of(device)), rank)
         dist.init_process_group(
             backend,
@@ -117,6 +118,8 @@ def limit_memory(device: torch.device) -> None:
         share = wanted / torch.accelerator.get_memory_info(device)[1]
         torch.get_device_module(device).set_per_process_memory_fraction(min(share, 1.0), device)
         return
+    # VmData is the private memory that may be written to, as RLIMIT_DATA counts it. What libraries
+    # and threads took before has no counterpart on a device, so the limit counts from there.
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = status_bytes("VmData")[0] + wanted
     if soft == resource.RLIM_INFINITY or limit < soft:

@@ -79,7 +79,9 @@ def decide(seats: list[Seat]) -> Agreement:
         place = (seat.host, seat.card)
         turn = before.get(place, 0)
         before[place] = turn + 1
-        # The first on each GPU stay one host: between those NCCL takes the quick ways.
+        # NCCL refuses two ranks of one host on one GPU, so the second says that it is elsewhere,
+        # and is talked to over sockets. The first on each GPU stay one host: between those NCCL
+        # takes the quick ways.
         host_ids.append(f"{seat.host}-{turn + 1}" if turn else "")
     return Agreement(host_ids, sharing_line(seats))
 

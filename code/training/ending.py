@@ -23,6 +23,7 @@ class Ending:
             signal.signal(signal.SIGTERM, self._on_signal)
 
     def _on_signal(self, number: int, frame: object) -> None:
+        # It may come within a collective: who left there would leave the others waiting.
         self.signalled = True
 
     def reason(self, iteration: int) -> str | None:
@@ -39,7 +40,11 @@ class Ending:
         return f"--exit-duration-in-mins {minutes:g}" if late else None
 
     def _any_rank(self, *answers: bool) -> list[bool]:
-        """Clocks differ and signals come late: one rank's yes is everyone's."""
+        """Clocks differ and signals come late: one rank's yes is everyone's.
+
+        Eight bytes over all ranks, at every step, but only where a flag asks for one of the two:
+        that an interval of steps is over, each rank sees for itself.
+        """
         if self.layout.everyone.size == 1:
             return list(answers)
         votes = torch.tensor([float(a) for a in answers], device=self.device)

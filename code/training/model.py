@@ -66,6 +66,12 @@ def norm_of(args: argparse.Namespace) -> nn.Module:
 
 
 class Layer(nn.Module):
+    """[rows, hidden] → the same shape: a row for each token of this rank, by position, then sample.
+
+    Attention and MLP are branches that add to the rows as they pass. Each is a column-parallel and
+    a row-parallel product, so tensor ranks sum all rows twice forward and twice backward.
+    """
+
     def __init__(
         self, args: argparse.Namespace, slicing: Slicing, context: Group, number: int
     ) -> None:
@@ -95,7 +101,10 @@ class Layer(nn.Module):
         return masks.of_hidden(x, f"{self.name}/{branch}") if masks else x
 
     def inner(self, x: Tensor) -> Tensor:
-        """GELU of one product, or one product gated by the SiLU of another (SwiGLU)."""
+        """GELU of one product, or one product gated by the SiLU of another (SwiGLU).
+
+        Of all rows, [rows, hidden] → [rows, width of the MLP / tensor ranks].
+        """
         x = enter(x, self.slicing)  # once for both matrices
         if self.gate is None:
             return nn.functional.gelu(self.up.of_entered(x), approximate="tanh")
@@ -170,6 +179,8 @@ class Stage(nn.Module):
         words = self.word(tokens)
         if self.turns is not None:
             return cast(Tensor, words)  # where a token stands is told to attention, in every layer
+        # The samples of a position follow each other: [positions, samples, hidden], and to each
+        # position its own row is added, [positions, 1, hidden].
         places = self.position(self.positions).unsqueeze(1)
         return (words.view(-1, self.samples, words.shape[1]) + places).view_as(words)
 
@@ -206,7 +217,12 @@ def _call(done: Callable[[], None], _: Tensor) -> None:
 
 
 def initialise(stage: Stage, args: argparse.Namespace) -> None:
-    """Draws every parameter whole, by its name, and keeps this rank's slice of it."""
+    """Draws every parameter whole, by its name, and keeps this rank's slice of it.
+
+    A slice drawn alone would depend on the layout; values sent from one rank would need a whole
+    model there. So each rank draws more than it keeps, one matrix at a time, and nothing travels.
+    """
+    # Each layer adds two branches to the rows, which would grow with the root of their number.
     scaled = args.init_method_std / math.sqrt(2 * args.num_layers)
     for name, parameter in stage.named_parameters():
         if parameter.ndim == 1:

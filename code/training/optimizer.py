@@ -21,8 +21,8 @@ from process.pace import communicating, computing
 class LossScale:
     """float16 has no small numbers: the loss is multiplied until gradients just fit.
 
-    The scale starts far too high and halves at each overflow after the first `patience`; it
-    doubles after `window` good steps in a row.
+    The scale starts far too high. It forgives `patience` - 1 overflows and halves at each further
+    one; after `window` good steps in a row it doubles, and forgives anew.
     """
 
     scale: float
@@ -71,7 +71,17 @@ class StepResult:
 
 
 class Optimizer:
-    """Half-precision parameters have a float32 master copy here, on which the step is made."""
+    """Half-precision parameters have a float32 master copy here, on which the step is made.
+
+    Bytes per parameter, with gradients summed in float32:
+
+                   parameter   gradient   master   Adam's two moments
+        float32        4           4         -             8
+        bfloat16       2           4         4             8
+
+    ZeRO-1 cuts the last two columns over the data ranks. FSDP2 keeps float32 slices of everything
+    and rounds what it gathers, so it has no masters.
+    """
 
     def __init__(self, holder: Replicated | FullySharded, args: argparse.Namespace) -> None:
         self.holder, self.args = holder, args
@@ -108,7 +118,7 @@ class Optimizer:
             self.holder.reduce()
             parts = self.holder.parts()
             scale = self.loss_scale.scale
-            norm = self.norm(parts) / scale
+            norm = self.norm(parts) / scale  # gradients still carry the loss scale, as backward did
             # An infinity or NaN anywhere makes the norm one, on all ranks: so all skip, or none.
             # .item() waits for the device; only float16 needs to look, also with a fixed scale.
             if self.args.fp16:
@@ -142,6 +152,7 @@ class Optimizer:
     def _scale(self, parts: list[Part], norm: Tensor, scale: float) -> None:
         """Removes the loss scale and clips, in one pass; hands the gradients to the masters."""
         clip = self.args.clip_grad
+        # A tensor, not a number: nobody has to wait for the device to know it.
         factor = torch.clamp(clip / (norm + 1e-6), max=1.0) if clip else torch.ones_like(norm)
         factor /= scale
         for part, master in zip(parts, self.masters, strict=True):
@@ -163,6 +174,7 @@ class Optimizer:
             return {kind: self.holder.by_name(values) for kind, values in kinds.items()}
 
     def _moment(self, master: Tensor, name: str) -> Tensor:
+        # Before its first step Adam has none: a checkpoint of then has zeros, where it would begin.
         state = self.adam.state.get(master, {})
         return state[name] if name in state else torch.zeros_like(master)
 

@@ -72,11 +72,16 @@ def _is_number(value: Any, kind: type) -> bool:
     return isinstance(value, kind) or callable(getattr(value, "item", None))
 
 
+def is_truth_value(value: Any) -> bool:
+    """Python's or numpy's, by name: nobody loads numpy to be asked this."""
+    return type(value).__name__ in ("bool", "bool_")
+
+
 JUDGES: dict[type, Callable[[Any], bool]] = {
     str: lambda value: isinstance(value, str),
     int: lambda value: _is_number(value, Integral),
     float: lambda value: _is_number(value, Real) or isinstance(value, Decimal),
-    bool: lambda value: isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"),
+    bool: is_truth_value,
     Path: lambda value: isinstance(value, os.PathLike),
 }
 NUMBERS = (int, float)

@@ -124,18 +124,6 @@ def _gap_for(answer: list[str]) -> list[str]:
     return told or [(indent[0] if indent else "") + DEFAULT_GAP]
 
 
-def answer_lines(lesson: Lesson) -> list[str]:
-    """Every line that must not be in the learner's notebook (for the test against leaks)."""
-    answers: set[str] = set()
-    for cell in lesson.cells:
-        where = f"{lesson.path}:{cell.line}"
-        lines = set(answered(cell.text, where).split("\n"))
-        if "solution" not in cell.tags:  # what the gap itself tells is no secret
-            lines -= set(with_gaps(cell.text, where).split("\n"))
-        answers |= lines
-    return sorted({line.strip() for line in answers if line.strip() and not _is_gap(line)})
-
-
 def _is_gap(line: str) -> bool:
     return line.lstrip().startswith(GAP)
 

@@ -11,14 +11,14 @@ learner sees an honest line, and who writes lessons mends the experiment or the 
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from course_lib.lab.workspace import find
+from course_lib.mistakes.kinds import is_truth_value
 from course_lib.plan.numbers import real
+from course_lib.teach import kept_lines
 
 FILE = Path(".course") / "claims.jsonl"
 
@@ -68,42 +68,23 @@ def claim(
     unit: str = "",
 ) -> None:
     """Prints whether `value` lies within the bounds; a truth value is claimed to be true."""
-    if type(value).__name__ in ("bool", "bool_"):  # Python's, numpy's
+    if is_truth_value(value):
         value, least, most = int(bool(value)), 1, 1
     if least is None and most is None:
         raise ValueError(f"the claim {text!r} has no bound: give least=, most= or both")
     number = real(value)
     made = Claim(text, math.nan if number is None else number, least, most, unit)
     print(made)
-    _keep(made)
-
-
-def _keep(made: Claim) -> None:
-    """A workspace that cannot be written must not stop a lesson."""
-    path = find().folder / FILE
-    line = json.dumps(asdict(made), ensure_ascii=False) + "\n"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(descriptor, line.encode())
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        print(f"(the claim could not be kept: {error})")
+    kept_lines.append(find().folder / FILE, asdict(made), "the claim")
 
 
 def kept(workspace: Path, after: int = 0) -> list[Claim]:
     """Those of a workspace, leaving out the first `after`; broken lines are passed over."""
-    try:
-        lines = (workspace / FILE).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
     claims = []
-    for line in lines:
+    for entry in kept_lines.entries(workspace / FILE):
         try:
-            claims.append(Claim(**json.loads(line)))
-        except (json.JSONDecodeError, TypeError):
+            claims.append(Claim(**entry))
+        except TypeError:  # an object, but no claim
             continue
     return claims[after:]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import json
-import os
 import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.lab.workspace import find
+from course_lib.teach import kept_lines
 
 FILE = Path(".course") / "progress.jsonl"
 CHECKED = re.compile(r'Checklist\(\s*"(\d\d\.\d+)"')
@@ -35,24 +34,14 @@ def record(workspace: Path, exercise: str, *, passed: bool, unmet: str) -> None:
         "passed": passed,
         "unmet": unmet,
     }
-    line = json.dumps(entry, ensure_ascii=False) + "\n"
-    path = Path(workspace) / FILE
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(descriptor, line.encode())
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        print(f"(progress could not be kept: {error})")
+    kept_lines.append(Path(workspace) / FILE, entry, "progress")
 
 
 def standings(workspace: Path, learner: str | None = None) -> list[Standing]:
     """One row per exercise tried, in the order of the lessons; broken lines are passed over."""
     learner = learner or getpass.getuser()
     tried: dict[str, Standing] = {}
-    for entry in _entries(Path(workspace) / FILE):
+    for entry in kept_lines.entries(Path(workspace) / FILE):
         if entry.get("learner") != learner:
             continue
         exercise = str(entry.get("exercise"))
@@ -64,22 +53,6 @@ def standings(workspace: Path, learner: str | None = None) -> list[Standing]:
             last_unmet=str(entry.get("unmet", "")),
         )
     return [tried[name] for name in sorted(tried)]
-
-
-def _entries(path: Path) -> list[dict[str, object]]:
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    entries = []
-    for line in text.splitlines():
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if isinstance(entry, dict):
-            entries.append(entry)
-    return entries
 
 
 def exercises() -> list[str]:

@@ -122,18 +122,19 @@ OF_THE_MODEL = (
 def plain():
     """The plain model's losses and gradients, by what shapes it and by precision."""
     made = {}
+    return lambda argv: plain_once(argv, made)
 
-    def train(worlds, argv):
-        from flags.arguments import parse_arguments
 
-        asked = vars(parse_arguments(argv))
-        values = {name: asked[name] for name in OF_THE_MODEL}
-        key = tuple(values.values())
-        if key not in made:
-            made[key] = plain_run(one_run.MODEL, values)
-        return made[key]
+def plain_once(argv, made):
+    """The plain model's run for these flags; `made` holds those that were needed before."""
+    from flags.arguments import parse_arguments
 
-    return train
+    asked = vars(parse_arguments(argv))
+    values = {name: asked[name] for name in OF_THE_MODEL}
+    key = tuple(values.values())
+    if key not in made:
+        made[key] = plain_run(one_run.MODEL, values)
+    return made[key]
 
 
 def shape_of(args):
@@ -214,7 +215,7 @@ def each_of(layouts):
 @each_of(LAYOUTS)
 def test_a_layout_equals_the_plain_model(worlds, plain, ranks, flags, tmp_path):
     argv = [*one_run.MODEL, *flags.split(), "--fp64"]
-    check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(worlds, argv), 1e-10)
+    check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(argv), 1e-10)
 
 
 @each_of(SHAPES)
@@ -222,7 +223,7 @@ def test_later_shapes_of_the_model_equal_the_plain_one(worlds, plain, ranks, fla
     if FSDP in flags:
         worlds.renew(ranks)
     argv = [*one_run.MODEL, *flags.split(), "--fp64"]
-    check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(worlds, argv), 1e-10)
+    check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(argv), 1e-10)
 
 
 @each_of(LAYOUTS[::3])
@@ -231,14 +232,14 @@ def test_in_float32_a_layout_equals_it_to_rounding(worlds, plain, ranks, flags, 
     if FSDP in flags:
         worlds.renew(ranks)
     argv = [*one_run.MODEL, *flags.split()]
-    check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(worlds, argv), 1e-5)
+    check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(argv), 1e-5)
 
 
 @pytest.mark.slow
 def test_the_compiled_model_is_one_graph_and_equals_the_plain_one(worlds, plain, tmp_path):
     argv = [*one_run.MODEL, "--torch-compile"]
     assert worlds(1).run(one_run.graph_breaks, argv) == [0]
-    check(worlds(1).run(one_run.run, argv, STEPS, str(tmp_path)), plain(worlds, argv), 1e-5)
+    check(worlds(1).run(one_run.run, argv, STEPS, str(tmp_path)), plain(argv), 1e-5)
 
 
 def check(answers, wanted, allowed):

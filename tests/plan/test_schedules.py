@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from course_lib.plan import Layout, PlanError
-from course_lib.plan.schedules.costs import alive, bubble_share
+from course_lib.plan.schedules.costs import alive, idle_s
 from course_lib.plan.schedules.steps import SCHEDULES, Step, orders
 from course_lib.plan.schedules.timing import bubble, moments, timed
 
@@ -73,7 +73,8 @@ def test_what_the_planner_computes_from_a_layout_is_what_its_schedule_does(layou
         signs = np.array([1 if step.phase == "forward" else -1 for step in order])
         assert signs.cumsum().max() / layout.virtual == pytest.approx(alive(layout, stage))
     waits = bubble(timed(planned))
-    assert waits / (1 - waits) == pytest.approx(bubble_share(layout))
+    idle = idle_s(layout, [1.0] * layout.pipeline) / layout.micro_batches
+    assert waits / (1 - waits) == pytest.approx(idle)
 
 
 @pytest.mark.parametrize("name", ["naive", "gpipe", "1f1b", "zero-bubble"])

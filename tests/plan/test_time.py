@@ -13,7 +13,7 @@ from course_lib.plan.estimate import Estimate, largest_micro_batch, predict
 from course_lib.plan.hardware.cluster import Cluster, Device, Link, Tier
 from course_lib.plan.hardware.machines import CLUSTERS, DEVICES, cluster, device
 from course_lib.plan.published.intervals import RESIDUALS, time_keys
-from course_lib.plan.schedules.costs import bubble_share
+from course_lib.plan.schedules.costs import idle_s
 from course_lib.plan.time.communication import Group, all_gather_s, all_reduce_s, group_of
 from course_lib.plan.time.iteration import iteration_parts
 from course_lib.plan.time.kernels import matmul_s
@@ -76,7 +76,7 @@ def test_twice_the_micro_batches_take_twice_the_work_but_the_same_bubble():
 def test_the_bubble_follows_the_schedule():
     plain = Layout(pipeline=4, global_batch=8)
     shares = [
-        bubble_share(layout)
+        idle_s(layout, [1.0] * 4) / layout.micro_batches
         for layout in (plain, plain.but(virtual=3), plain.but(schedule="zero-bubble"))
     ]
     assert shares == pytest.approx([3 / 8, 1 / 8, 1 / 8])
@@ -87,7 +87,7 @@ def test_even_stages_wait_as_long_as_the_schedule_says():
     layout = Layout(pipeline=4, global_batch=8)
     parts = iteration_parts(model, layout, cluster("selene", 4), STACKS["megatron-core"])
     busy = sum(parts[kind] for kind in ("matmul", "attention", "memory", "tensor", "launch"))
-    assert parts["bubble"] / busy == pytest.approx(bubble_share(layout), rel=0.1)
+    assert parts["bubble"] / busy == pytest.approx(3 / 8, rel=0.1)
 
 
 def test_full_recomputation_adds_the_forward_pass_and_nothing_else():

@@ -58,8 +58,8 @@ def slashed(numbers: tuple[int, ...]) -> str:
     return "/".join(map(str, numbers))
 
 
-def of_first(value: Callable[[NodeView], str], absent: str = "n/a") -> Callable[[Group], str]:
-    return lambda group: value(group.first) if group.first else absent
+def of_first(value: Callable[[NodeView], str]) -> Callable[[Group], str]:
+    return lambda group: value(group.first) if group.first else "n/a"
 
 
 def gres_used(node: NodeView) -> str:

@@ -45,11 +45,7 @@ def become_process(
     _move_streams(files)
     signal.set_wakeup_fd(-1)
     roles.die_with_parent(parent)
-    if order.terminal:
-        os.setsid()
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    else:
-        os.setpgid(0, 0)
+    _lead_group(order.terminal)
     if node is not None:
         node.enter()
         roles.die_with_parent(parent)
@@ -71,6 +67,15 @@ def become_process(
     except OSError as error:
         _complain(f"execve(): {_subject(path, order.argv[0])}: {error.strerror}")
         os._exit(error.errno or 1)
+
+
+def _lead_group(terminal: bool) -> None:
+    """Of processes, so that a signal reaches all that the task starts."""
+    if terminal:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    else:
+        os.setpgid(0, 0)
 
 
 def _start_warm(

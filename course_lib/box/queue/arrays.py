@@ -1,4 +1,4 @@
-"""Job arrays: one row stands for all tasks that wait, and a task that parts from them gets its own.
+"""Job arrays: one row stands for all tasks that wait; one that is split off gets its own.
 
 So an array of 500 is one row until its tasks begin. The number of the array stays with those that
 wait; the last task that is left has it, as in Slurm.
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 MAX_ARRAY_SIZE = 1001
 """Slurm's default: the highest number of a task is one less."""
 MOST_LISTED = 5
-PARTING = ("id", "array_task", "array_waiting")
+OWN_COLUMNS = ("id", "array_task", "array_waiting")
+"""What a task's own row does not take over from the row that it is split off."""
 
 
 class ArrayError(ValueError):
@@ -115,7 +116,7 @@ def waiting(job: Job, tasks: Collection[int]) -> list[int]:
     return [task for task in numbers(job.array_waiting) if task in tasks]
 
 
-def part(db: Connection, job_id: int, tasks: Collection[int] | None = None) -> list[Job]:
+def split_off(db: Connection, job_id: int, tasks: Collection[int] | None = None) -> list[Job]:
     """Like `members`, with rows of their own for tasks that waited with others."""
     found = []
     for job in members(db, job_id, tasks):
@@ -125,15 +126,15 @@ def part(db: Connection, job_id: int, tasks: Collection[int] | None = None) -> l
             continue
         left = job
         for task in chosen:
-            own, left = _part_one(db, left, task)
+            own, left = _split_one(db, left, task)
             found.append(own)
     return found
 
 
-def _part_one(db: Connection, job: Job, task: int) -> tuple[Job, Job]:
+def _split_one(db: Connection, job: Job, task: int) -> tuple[Job, Job]:
     """The task's own row, and the row with what is left; a task that is left alone is one."""
     number = take_number(db)
-    columns = ", ".join(name for name in rows.ALL_COLUMNS if name not in PARTING)
+    columns = ", ".join(name for name in rows.ALL_COLUMNS if name not in OWN_COLUMNS)
     db.execute(
         f"INSERT INTO job (id, array_task, array_waiting, {columns})"  # noqa: S608
         f" SELECT ?, ?, '', {columns} FROM job WHERE id = ?",
@@ -152,7 +153,7 @@ def begin_next(db: Connection, job: Job) -> tuple[Job, Job | None]:
     """What starts of a row that gets nodes: itself, or its first task; and what goes on waiting."""
     tasks = numbers(job.array_waiting)
     if len(tasks) > 1:
-        return _part_one(db, job, tasks[0])
+        return _split_one(db, job, tasks[0])
     if tasks:
         values = {"array_waiting": "", "array_task": tasks[0]}
         rows.change(db, job.id, **values)

@@ -80,7 +80,7 @@ def part_decided(db: Connection) -> None:
         tasks = arrays.numbers(job.array_waiting)
         verdicts = {task: judge(db, arrays.changed(job, array_task=task))[0] for task in tasks}
         decided = [task for task in tasks if verdicts[task] != WAITING]
-        arrays.part(db, job.array_job_id, decided)
+        arrays.split_off(db, job.array_job_id, decided)
 
 
 def judge(db: Connection, job: Job) -> tuple[str, str]:

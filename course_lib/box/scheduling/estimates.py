@@ -62,9 +62,9 @@ def _moments(
     running = sorted(rows.jobs(db, rows.HOLDING_NODES), key=lambda job: job.start_s + _limit_s(job))
     parts = {job.id: rows.allocations(db, job.id) for job in running}
     found = [(now_s, _free(box, running, parts))]
-    for place_, job in enumerate(running):
+    for ended, job in enumerate(running, 1):
         end_s = max(job.start_s + _limit_s(job), now_s)
-        found.append((end_s, _free(box, running[place_ + 1 :], parts)))
+        found.append((end_s, _free(box, running[ended:], parts)))
     return found
 
 

@@ -12,7 +12,7 @@ import time
 from course_lib.box import settings
 from course_lib.box.queue import arrays, pending_jobs, rows
 from course_lib.box.queue.records import CANCELLED, RUNNING, Allocation, Job
-from course_lib.box.scheduling import dependency, ever
+from course_lib.box.scheduling import dependency, empty_box
 from course_lib.box.scheduling.job_placement import FreeNode, empty_nodes, place
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
     for first in rows.each_job(db, IN_ORDER, (now_s,)):
         job = first
         reason = dependency_reason(db, job)
-        if reason is None and not ever.could_run(job, box):
+        if reason is None and not empty_box.could_run(job, box):
             reason = BAD_CONSTRAINTS  # held when it was submitted, so that nobody looked
         if reason is None:
             nodes = nodes or free_nodes(db, box)

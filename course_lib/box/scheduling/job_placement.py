@@ -16,7 +16,6 @@ class FreeNode:
     def __init__(self, name: str, cpus: int, devices: int) -> None:
         self.name = name
         self.total_cpus = cpus
-        self.total_devices = devices
         self.cpus = list(range(cpus))
         self.devices = list(range(devices))
         self.exclusive = False

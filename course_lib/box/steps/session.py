@@ -180,12 +180,12 @@ class Session:
             if self.options.kill_on_bad_exit and len(self.exit_codes) < self.total:
                 self._terminate()
 
-    def _terminate(self, quiet: bool = True) -> None:
+    def _terminate(self) -> None:
         if not self.terminating:
             self.terminating = True
             self.report.flush()
             say(f"launch/slurm: _step_signal: Terminating StepId={self.step_id}")
-            self.tell({"do": "terminate", "quiet": quiet})
+            self.tell({"do": "terminate"})
 
     def _check_wait(self) -> None:
         """--wait: the other tasks have so many seconds after the first has ended."""

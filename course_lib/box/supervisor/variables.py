@@ -9,11 +9,17 @@ from course_lib.box.dispatch import temporary_files
 from course_lib.box.hostlist import compress
 from course_lib.box.nodes.namespaces import address
 from course_lib.box.processes import job_mark
-from course_lib.box.queue import arrays
 from course_lib.box.queue.records import Allocation, Job
 from course_lib.box.scheduling.task_layout import Layout
+from course_lib.box.supervisor.job_variables import (
+    Variables,
+    array_variables,
+    asked_for,
+    job_and_nodes,
+    repeated,
+    spread_over_nodes,
+)
 
-Variables = dict[str, str]
 LAUNCHER_PORT = 60001
 COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"
 """Where torch.compile keeps what it made; in `/tmp`, where others may be first, if not told."""
@@ -23,51 +29,6 @@ OF_DEVICES = {
     *(b"HIP_VISIBLE_DEVICES", b"ZE_AFFINITY_MASK", b"SLURM_GPUS_ON_NODE"),
 }
 OF_ANOTHER_JOB = OF_DEVICES | {b"SLURM_JOB_GPUS", b"NCCL_HOSTID", b"COURSE_DEVICE_MEMORY_BYTES"}
-
-
-def array_variables(job: Job) -> Variables:
-    if not job.array_job_id:
-        return {}
-    found = {f"TASK_{name}": number for name, number in arrays.described(job.array_asked).items()}
-    found |= {"JOB_ID": job.array_job_id, "TASK_ID": job.array_task}
-    return {f"SLURM_ARRAY_{name}": str(number) for name, number in found.items()}
-
-
-def repeated(counts: list[int]) -> str:
-    """`2(x2),1`, as Slurm writes a number per node."""
-    parts: list[list[int]] = []
-    for count in counts:
-        if parts and parts[-1][0] == count:
-            parts[-1][1] += 1
-        else:
-            parts.append([count, 1])
-    return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in parts)
-
-
-def spread_over_nodes(distribution: str) -> Variables:
-    """Of --distribution; nothing where it is empty."""
-    kind, _, size = distribution.lower().partition("=")
-    found = {"SLURM_DISTRIBUTION": kind, "SLURM_DIST_PLANESIZE": size}
-    return {name: text for name, text in found.items() if text}
-
-
-def asked_for(job: Job) -> Variables:
-    """What the options of the submission put into the environment of a script or shell."""
-    found = {
-        "SLURM_CPUS_PER_TASK": str(job.cpus_per_task) if job.cpus_per_task else "",
-        "SLURM_GPUS": job.gpus,
-        "SLURM_GPUS_PER_NODE": job.gpus_per_node,
-        "SLURM_GPUS_PER_TASK": job.gpus_per_task,
-        **spread_over_nodes(job.distribution),
-        "SLURM_MEM_PER_NODE": job.memory,
-        "SLURM_MEM_PER_CPU": job.memory_per_cpu,
-        "SLURM_MEM_PER_GPU": job.memory_per_gpu,
-    }
-    if job.tasks_given or job.tasks_per_node:
-        found |= {"SLURM_NTASKS": str(job.tasks), "SLURM_NPROCS": str(job.tasks)}
-    if job.tasks_per_node:
-        found["SLURM_NTASKS_PER_NODE"] = str(job.tasks_per_node)
-    return {name: text for name, text in found.items() if text}
 
 
 class JobVariables:
@@ -92,20 +53,11 @@ class JobVariables:
         """What is the same in the script and in every task."""
         job, parts = self.job, self.parts
         found = {
-            "COURSE_BOX_HOME": settings.state_home(),
             job_mark.MARKER: job_mark.marker(job.id, settings.state_home()),
-            "SLURM_CLUSTER_NAME": self.box.cluster,
-            "SLURM_JOBID": str(job.id),
-            "SLURM_JOB_CPUS_PER_NODE": repeated([len(part.cpus) for part in parts]),
+            **job_and_nodes(job, parts, self.box.cluster),
             "SLURM_JOB_GID": str(job.gid),
-            "SLURM_JOB_ID": str(job.id),
-            "SLURM_JOB_NAME": job.name,
-            "SLURM_JOB_NODELIST": compress([part.node for part in parts]),
-            "SLURM_JOB_NUM_NODES": str(len(parts)),
-            "SLURM_JOB_PARTITION": job.partition,
             "SLURM_JOB_UID": str(job.uid),
             "SLURM_JOB_USER": job.user,
-            "SLURM_NODELIST": compress([part.node for part in parts]),
             "SLURM_PRIO_PROCESS": "0",
             "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
             "SLURM_WORKING_CLUSTER": f"{self.box.cluster}:box:0:9728:109",
@@ -115,15 +67,11 @@ class JobVariables:
             found["SLURM_NODE_ALIASES"] = "(null)"
         elif job.tasks_per_node:
             found["SLURM_NTASKS_PER_NODE"] = str(job.tasks_per_node)
-        return found | gpus.outer_limits(os.environ) | self._where_given()
+        return found | gpus.outer_limits(os.environ) | self._if_any()
 
-    def _where_given(self) -> Variables:
-        job = self.job
+    def _if_any(self) -> Variables:
         found = {
-            "SLURM_JOB_ACCOUNT": job.account,
-            "SLURM_JOB_QOS": job.qos,
-            "SLURM_JOB_RESERVATION": job.reservation,
-            "SLURM_RESTART_COUNT": str(job.restarts or ""),
+            "SLURM_RESTART_COUNT": str(self.job.restarts or ""),
             COMPILED_CODE: "" if self.names_compiled_code else temporary_files.compiled(),
         }
         return {name: text for name, text in found.items() if text}

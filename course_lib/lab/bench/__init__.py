@@ -11,13 +11,10 @@ from course_lib.lab.bench.jobs import recipe, script
 from course_lib.lab.bench.jube_file import jube
 from course_lib.lab.bench.results import Result, plan, published, run, table
 from course_lib.lab.bench.rulebook import failures, rules
+from course_lib.late_names import offering
 
 __all__ = [
     "ACCEPTED_S", "CASES", "Case", "Result", "case", "failures", "jube", "plan", "published",
     "recipe", "rules", "run", "script", "table", "time_to_report_s",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    """What completion offers."""
-    return __all__
+__dir__ = offering(__all__)

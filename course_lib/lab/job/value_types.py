@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import LabError
+from course_lib.mistakes.kinds import is_truth_value
 
 LARGEST_BYTES = 4 << 20
 """Of a file that a person writes."""
@@ -84,10 +85,6 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, Mapping) and all(map(_is_scalar, value.values()))
 
 
-def _is_switch(value: Any) -> bool:
-    return type(value).__name__ in ("bool", "bool_")  # numpy's too
-
-
 RULES = {
     "Mapping[str, Any]": (_has_names, "a table of names and values", "{ lr = 1e-3 }"),
     "Mapping[str, str]": (_is_table, "a table of names and values", '{ NAME = "value" }'),
@@ -96,5 +93,5 @@ RULES = {
         _is_list_of_commands, "a list of commands, each a list of words",
         '[["module", "load", "cuda"]]',
     ),
-    "bool": (_is_switch, "true or false", "true"),
+    "bool": (is_truth_value, "true or false", "true"),
 }  # fmt: skip

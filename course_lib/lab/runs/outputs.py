@@ -13,9 +13,10 @@ from course_lib.lab.job.script import Script
 from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import Jobs
 from course_lib.lab.queue.records import Record
+from course_lib.lab.runs import progress
 from course_lib.lab.runs.followed import FollowedJob
 
-LAST_LINES = 15
+LAST_LINES, LONG_LINE_BYTES = 15, 400
 ASK = (
     "that takes {0}=True in its recipe, as in run.recipe.but({0}=True), and a run that gets so far"
 )
@@ -66,14 +67,8 @@ class RunOutputs(FollowedJob):
             return ""
 
     def tail(self, lines: int = LAST_LINES) -> str:
-        """The last lines of the log, read from its end: logs may be large."""
-        try:
-            with self.log_file.open("rb") as file:
-                size = file.seek(0, 2)
-                file.seek(max(0, size - 400 * lines))
-                text = file.read().decode("utf-8", "replace")
-        except FileNotFoundError:
-            return ""
+        """The last lines of the log; empty before the job has started."""
+        text = progress.end_of(self.log_file, LONG_LINE_BYTES * lines)
         return "\n".join(text.splitlines()[-lines:])
 
     @property

@@ -101,14 +101,19 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
-def last_words(log: Path) -> str:
-    """The last line of a log that says something, short enough to stand in another line."""
+def end_of(log: Path, size_bytes: int) -> str:
+    """The last bytes of a log, which may be large; nothing where it cannot be read."""
     try:
         with log.open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - END_OF_LOG_BYTES))
-            text = file.read().decode("utf-8", "replace")
+            file.seek(max(0, file.seek(0, 2) - size_bytes))
+            return file.read().decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def last_words(log: Path) -> str:
+    """The last line of a log that says something, short enough to stand in another line."""
+    text = end_of(log, END_OF_LOG_BYTES)
     lines = [" ".join(NOT_TEXT.sub(" ", line).split()) for line in text.splitlines()]
     last = next((line for line in reversed(lines) if line), "")
     return last if len(last) <= SHOWN_OF_A_LINE else f"{last[: SHOWN_OF_A_LINE - 1]}…"

@@ -7,16 +7,10 @@ from collections.abc import Sequence
 from course_lib.plan.shapes.layout import Layout
 
 
-def bubble_share(layout: Layout) -> float:
-    """Idle time as a share of the busy time, all stages alike: (p - 1) / (v · m), and a third of
-    it where the weights' half of the backward pass fills the gaps (zero-bubble)."""
-    idle = (layout.pipeline - 1) / (layout.virtual * layout.micro_batches)
-    return idle / 3 if layout.schedule == "zero-bubble" else idle
-
-
 def idle_s(layout: Layout, stage_s: Sequence[float]) -> float:
     """Seconds in which the busiest stage waits, from the seconds that each stage takes for one
-    micro-batch (forward and backward): filling and draining pass through all others."""
+    micro-batch (forward and backward): filling and draining pass through all others. The weights'
+    half of the backward pass fills two thirds of that where it can wait (zero-bubble)."""
     waiting = (sum(stage_s) - max(stage_s)) / layout.virtual
     return waiting / 3 if layout.schedule == "zero-bubble" else waiting
 

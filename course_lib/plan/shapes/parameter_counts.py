@@ -46,25 +46,24 @@ def layer(model: Model, tensor: int = 1) -> Parameters:
     return Parameters(attention=attention, mlp=mlp, norms=2 * _norm(model))
 
 
-def embedding(model: Model, tensor: int = 1, padded: bool = True) -> int:
+def embedding(model: Model, tensor: int = 1) -> int:
     if model.patches is not None:
         patch_values = model.patches.in_channels * model.patches.size**2
         table = (patch_values + 1) * model.hidden
     else:
-        table = _vocabulary_rows(model, tensor, padded) * model.hidden
+        table = _vocabulary_rows(model, tensor) * model.hidden
     return table + (model.sequence * model.hidden if model.positions == "learned" else 0)
 
 
-def head(model: Model, tensor: int = 1, padded: bool = True) -> int:
+def head(model: Model, tensor: int = 1) -> int:
     """The matrix that makes logits (or patches), counted whether it is tied or not."""
     if model.patches is not None:
         return model.patches.out_channels * model.patches.size**2 * model.hidden
-    return _vocabulary_rows(model, tensor, padded) * model.hidden
+    return _vocabulary_rows(model, tensor) * model.hidden
 
 
-def _vocabulary_rows(model: Model, tensor: int, padded: bool) -> int:
-    rows = model.padded_vocabulary(tensor) if padded else model.vocabulary
-    return -(-rows // tensor)
+def _vocabulary_rows(model: Model, tensor: int) -> int:
+    return -(-model.padded_vocabulary(tensor) // tensor)
 
 
 def parameters(model: Model, padded: bool = False, tensor: int = 1) -> Parameters:

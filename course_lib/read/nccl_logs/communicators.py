@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.read.nccl_logs.collected import Collected
-from course_lib.read.nccl_logs.result import COMMUNICATOR_COLUMNS, RING_COLUMNS
+from course_lib.read.nccl_logs.result import COMMUNICATOR_COLUMNS
 from course_lib.read.nccl_logs.threads import Slot
 from course_lib.read.rows import Rows, as_integers
 
@@ -67,7 +67,7 @@ def _matched(slot: Slot, members: dict[Key, dict[int, Key]], joined: dict[Key, i
     return size, turn, group
 
 
-def renumbered(rows: Rows, columns: tuple[str, ...], number: list[int]) -> pd.DataFrame:
+def renumbered(rows: Rows, number: list[int]) -> pd.DataFrame:
     table = rows.table()
     table["communicator"] = [number[slot] for slot in table["communicator"]]
     for name in ("communicator", "channel", "rank", "parent", "line"):
@@ -86,7 +86,7 @@ def sizes(collected: Collected, number: list[int]) -> dict[int, int]:
 
 def rings(collected: Collected, number: list[int]) -> pd.DataFrame:
     """NCCL prints the first ranks of a long ring only: then it is marked as truncated."""
-    table = renumbered(collected.rings, RING_COLUMNS, number)
+    table = renumbered(collected.rings, number)
     known = sizes(collected, number)
     orders: list[tuple[int, ...]] = list(table["order"])
     keys = [int(key) for key in table["communicator"]]

@@ -18,7 +18,6 @@ from course_lib.read.nccl_logs.result import (
     CHANNEL_COLUMNS,
     OPERATION_COLUMNS,
     RANK_COLUMNS,
-    TREE_COLUMNS,
     NcclLog,
 )
 from course_lib.read.rows import Rows
@@ -32,7 +31,7 @@ def build(collected: Collected) -> NcclLog:
     channels = _channels(collected, number)
     ranks = _ranks(collected, number, channels)
     ring_table = rings(collected, number)
-    trees = renumbered(collected.trees, TREE_COLUMNS, number)
+    trees = renumbered(collected.trees, number)
     operations = [(*key, count) for key, count in sorted(collected.operations.items())]
     return NcclLog(
         library=collected.library,

@@ -48,7 +48,6 @@ class Arguments(msgspec.Struct, gc=False):
     collective: str | None = msgspec.field(default=None, name="Collective name")
     elements: int | None = msgspec.field(default=None, name="In msg nelems")
     dtype: str | None = None
-    group_size: int | None = msgspec.field(default=None, name="Group size")
 
 
 class Event(msgspec.Struct, gc=False):

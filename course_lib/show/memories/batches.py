@@ -33,9 +33,7 @@ def batches(
     with sheet(height_in=4.2) as page:
         left, right = page.panels(1, 2, width_ratios=[3, 2])
         _memory(left, micro_batch, peak_mib, limit_mib, lines)
-        right.plot(micro_batch[~broke], speed[~broke], "o-", color=BLUE, ms=7)
-        right.set(xlabel="micro-batch", ylabel="samples per second", title="Throughput")
-        right.set_ylim(0, 1.15 * np.nanmax(speed[~broke], initial=0.0) or 1.0)
+        _throughput(right, micro_batch[~broke], speed[~broke])
         right.set_xlim(left.get_xlim())
         for axes in (left, right):
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -50,6 +48,12 @@ def batches(
         return page.picture(
             "Peak memory and throughput against the micro-batch. " + "; ".join([*said, *ends]) + "."
         )
+
+
+def _throughput(axes: Axes, micro_batch: np.ndarray[Any, Any], speed: np.ndarray[Any, Any]) -> None:
+    axes.plot(micro_batch, speed, "o-", color=BLUE, ms=7)
+    axes.set(xlabel="micro-batch", ylabel="samples per second", title="Throughput")
+    axes.set_ylim(0, 1.15 * np.nanmax(speed, initial=0.0) or 1.0)
 
 
 def _memory(

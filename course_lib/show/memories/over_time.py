@@ -65,14 +65,7 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
     with sheet(height_in=2.6 * rows + 0.9) as page:
         panels = page.panels(rows, columns, sharey=True)
         for place, (axes, line) in enumerate(zip(panels, shown, strict=False)):
-            scale, _ = _stack(axes, line, unit_for_bytes=top)
-            _phases(axes, line, named=False)
-            if _near(line, line.limit_bytes):
-                _limit(axes, line.limit_bytes, scale, named=place == 0)
-            own_scale, own_unit = tables.byte_scale(line.peak_bytes)
-            peak = tables.quantity(line.peak_bytes / own_scale, own_unit)
-            axes.set_title(f"{whose(line, several)}: {peak}")
-            axes.set_ylim(0, top / scale)
+            _one_of_several(axes, line, top, whose(line, several), names_limit=place == 0)
             if place % columns:
                 axes.set_ylabel("")
         for axes in panels[len(shown) :]:
@@ -84,6 +77,16 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
             + " ".join(said_of(line) for line in shown)
             + rest
         )
+
+
+def _one_of_several(axes: Axes, line: Any, top_bytes: float, name: str, names_limit: bool) -> None:
+    scale, _ = _stack(axes, line, unit_for_bytes=top_bytes)
+    _phases(axes, line, named=False)
+    if _near(line, line.limit_bytes):
+        _limit(axes, line.limit_bytes, scale, named=names_limit)
+    own_scale, own_unit = tables.byte_scale(line.peak_bytes)
+    axes.set_title(f"{name}: {tables.quantity(line.peak_bytes / own_scale, own_unit)}")
+    axes.set_ylim(0, top_bytes / scale)
 
 
 def memory_compare(runs: Mapping[str, Any], rank: int = 0) -> Picture:

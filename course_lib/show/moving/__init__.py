@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from course_lib.late_names import offering
 from course_lib.mistakes.arguments import offered
 from course_lib.show.moving.collective_frames import collective
 from course_lib.show.moving.ddp import ddp_step
@@ -28,8 +29,4 @@ collective, ddp_step, fsdp_step, loss_scaling, pipeline, tensor_parallel_mlp = (
         collective, ddp_step, fsdp_step, loss_scaling, pipeline, tensor_parallel_mlp,
     )
 )  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    """What completion offers."""
-    return __all__
+__dir__ = offering(__all__)

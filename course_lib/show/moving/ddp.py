@@ -55,15 +55,7 @@ def simulate(ranks: int) -> list[DdpState]:
     layers = len(WEIGHTS)
     local = [gradient(WEIGHTS, [sample]) for sample in data(ranks)]
     mean = [sum(column) / ranks for column in zip(*local, strict=True)]
-    state = DdpState(
-        "same weights, different data",
-        "Rank 0 broadcast its weights once, at the start. Every rank has other samples.",
-        (WEIGHTS,) * ranks,
-        ((None,) * layers,) * ranks,
-    )
-    states = [state]
-    text = "Every rank computes its own loss. Nothing is sent."
-    states.append(replace(state, moment="forward", text=text, computing=-1))
+    states = _before_backward(ranks)
     held: list[list[float | None]] = [[None] * layers for _ in range(ranks)]
     averaged: set[int] = set()
     for layer in reversed(range(layers + 1)):
@@ -75,12 +67,23 @@ def simulate(ranks: int) -> list[DdpState]:
                 held[rank][reducing] = mean[reducing]
         if reducing < layers:
             averaged.add(reducing)
-        states.append(_moment(state, held, averaged, computing, reducing))
+        states.append(_moment(states[0], held, averaged, computing, reducing))
     after = tuple(w - RATE * g for w, g in zip(WEIGHTS, mean, strict=True))
     text = "Every rank takes the same step with the same average: the weights stay equal."
     done = replace(states[-1], moment="optimizer step", text=text, weights=(after,) * ranks)
     states.append(replace(done, reducing=None))
     return states
+
+
+def _before_backward(ranks: int) -> list[DdpState]:
+    begin = DdpState(
+        "same weights, different data",
+        "Rank 0 broadcast its weights once, at the start. Every rank has other samples.",
+        (WEIGHTS,) * ranks,
+        ((None,) * len(WEIGHTS),) * ranks,
+    )
+    text = "Every rank computes its own loss. Nothing is sent."
+    return [begin, replace(begin, moment="forward", text=text, computing=-1)]
 
 
 def _moment(

@@ -46,18 +46,6 @@ def inputs() -> dict[str, Matrix]:
     return {name: random.normal(size=shape) for name, shape in shapes.items()}
 
 
-def serial() -> dict[str, Matrix]:
-    """The same on one device, for comparison."""
-    v = inputs()
-    v["Z"] = v["X"] @ v["A"]
-    v["Y"] = activation(v["Z"])
-    v["out"] = v["Y"] @ v["B"]
-    v["dB"], v["dY"] = v["Y"].T @ v["dout"], v["dout"] @ v["B"].T
-    v["dZ"] = v["dY"] * activation_slope(v["Z"])
-    v["dA"], v["dX"] = v["X"].T @ v["dZ"], v["dZ"] @ v["A"].T
-    return v
-
-
 def simulate(ranks: int) -> list[MlpState]:
     given = inputs()
     values: list[dict[str, Matrix]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -42,12 +42,8 @@ def link_heat(matrix: pd.DataFrame, unit: str = "GB/s", title: str = "") -> Pict
         shade = axes.imshow(values, cmap="cividis_r" if not time_like else "cividis")
         axes.set_facecolor(FAINT)
         axes.grid(False)
-        for set_ticks, names in (
-            (axes.set_xticks, matrix.columns),
-            (axes.set_yticks, matrix.index),
-        ):
-            every = max(1, -(-len(names) // HEAT_LABELLED))
-            set_ticks(range(0, len(names), every), [shorten(n, 8) for n in names[::every]])
+        _label(axes.set_xticks, matrix.columns)
+        _label(axes.set_yticks, matrix.index)
         if max(values.shape) <= 12:
             _number_cells(axes, values, shade)
         page.figure.colorbar(shade, ax=axes, label=unit, shrink=0.85)
@@ -56,6 +52,11 @@ def link_heat(matrix: pd.DataFrame, unit: str = "GB/s", title: str = "") -> Pict
             f"Heat map of {unit} between {values.shape[0]} ranks: lowest {low}, highest {high}, "
             f"a spread of {finite.max() / max(finite.min(), 1e-12):.1f} times."
         )
+
+
+def _label(set_ticks: Callable[..., Any], ranks: pd.Index) -> None:
+    every = max(1, -(-len(ranks) // HEAT_LABELLED))
+    set_ticks(range(0, len(ranks), every), [shorten(rank, 8) for rank in ranks[::every]])
 
 
 def _heat_title(time_like: bool) -> str:

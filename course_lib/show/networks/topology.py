@@ -72,8 +72,6 @@ def _drawn(
     width = max(x + w for x, _, w, _ in boxes.values())
     height = max(y + h for _, y, _, h in boxes.values())
     margin = max(0.3, (7.0 - width) / 2)
-    inside = [link for link in links if hosts[link.first] == hosts[link.second]]
-    between = [link for link in links if hosts[link.first] != hosts[link.second]]
     with sheet(height_in=min(max(8.0 * (height + 1.1) / (width + 2 * margin), 2.8), 6.2)) as page:
         axes = bare(page.axes())
         if simulated:  # above the figure, since the axes may be much narrower
@@ -84,19 +82,30 @@ def _drawn(
             rank: Circle(place, RADIUS, fc=PAPER, ec=INK, lw=1.6, zorder=4)
             for rank, place in places.items()
         }
-        for link in inside:
-            _draw_link(axes, link, circles, inside=True, crowded=len(links) > 24)
-        if len(between) > BETWEEN_ONE_BY_ONE:
-            _draw_roads(axes, between, hosts, patches)
-        else:
-            for link in between:
-                _draw_link(axes, link, circles, inside=False, crowded=len(links) > 24)
+        _draw_links(axes, links, hosts, circles, patches)
         _draw_ranks(axes, circles, names)
         axes.set_xlim(-margin, width + margin)
         axes.set_ylim(-0.6, height + 0.3)
         axes.set_aspect("equal")
         _key(page.figure, links)
         return page.picture(_warned(simulated, said_of(ranks, hosts, links)))
+
+
+def _draw_links(
+    axes: Axes, links: list[Link], hosts: dict[Any, str], circles: dict[Any, Circle],
+    nodes: dict[str, FancyBboxPatch],
+) -> None:  # fmt: skip
+    """Those within nodes one by one; of many between nodes, one road for each two nodes."""
+    crowded = len(links) > 24
+    between = [link for link in links if hosts[link.first] != hosts[link.second]]
+    for link in links:
+        if hosts[link.first] == hosts[link.second]:
+            _draw_link(axes, link, circles, inside=True, crowded=crowded)
+    if len(between) > BETWEEN_ONE_BY_ONE:
+        _draw_roads(axes, between, hosts, nodes)
+        return
+    for link in between:
+        _draw_link(axes, link, circles, inside=False, crowded=crowded)
 
 
 def _draw_ranks(axes: Axes, circles: Mapping[Any, Circle], names: Mapping[Any, str]) -> None:

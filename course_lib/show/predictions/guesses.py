@@ -96,13 +96,17 @@ def guess(
                 said.insert(0, f"{name.split()[-1]} {text}")
         at = (points.max(initial=middle), 0)
         _beside(axes, tables.quantity(middle, unit), at, fontweight="bold", color=INK)
-        axes.set_yticks([height for _, height in rows], [name for name, _ in rows])
-        axes.set_ylim(-0.5, max(height for _, height in rows) + 0.5)
-        axes.grid(axis="y", visible=False)
+        _name_rows(axes, rows)
         axes.margins(x=0.18)
         axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
-        axes.tick_params(axis="y", length=0, labelcolor=QUIET)
         return page.picture(f"Points on one axis: {'; '.join(said)}.")
+
+
+def _name_rows(axes: Axes, rows: list[tuple[str, float]]) -> None:
+    axes.set_yticks([height for _, height in rows], [name for name, _ in rows])
+    axes.set_ylim(-0.5, max(height for _, height in rows) + 0.5)
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0, labelcolor=QUIET)
 
 
 def _beside(axes: Axes, text: str, point: tuple[float, float], **look: Any) -> None:

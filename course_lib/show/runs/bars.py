@@ -79,15 +79,7 @@ def stack(axes: Axes, names: Sequence[str], parts: Sequence[str], values: Any) -
 def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
     """The operators (or kernels) that take the most time; those on Tensor Cores marked."""
     table = tables.table_of(profile, "operators")
-    candidates = ("device_self_us", "total_us", "host_self_us")
-    usable = [name for name in candidates if name in table and tables.numbers(table[name]).any()]
-    there = [name for name in candidates if name in table]
-    column = column or (usable or there or [candidates[-1]])[0]
-    tables.require(table, ["name", column], "operators")
-    if not usable and not tables.numbers(table[column]).any():
-        raise ArgumentError(
-            "this table holds no time (a CPU run has no kernels); use the operators"
-        )
+    column = _column_of_time(table, column)
     grouped = table.assign(**{column: tables.numbers(table[column])}).groupby("name")[column].sum()
     best = grouped.sort_values(ascending=False).head(top)
     divisor, unit = tables.time_scale(float(best.max()) if len(best) else 0.0)
@@ -109,6 +101,20 @@ def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
             f"{name} {tables.quantity(best[name] / divisor, unit)}" for name in best.index
         )
         return page.picture(f"Bars of the most expensive operators: {said}.")
+
+
+def _column_of_time(table: pd.DataFrame, asked: str) -> str:
+    """The one that was asked for, else the first that holds any time."""
+    candidates = ("device_self_us", "total_us", "host_self_us")
+    there = [name for name in candidates if name in table]
+    usable = [name for name in there if tables.numbers(table[name]).any()]
+    column = asked or (usable or there or [candidates[-1]])[0]
+    tables.require(table, ["name", column], "operators")
+    if not usable and not tables.numbers(table[column]).any():
+        raise ArgumentError(
+            "this table holds no time (a CPU run has no kernels); use the operators"
+        )
+    return column
 
 
 def _step_rows(found: Mapping[str, pd.DataFrame], step: int | None) -> pd.DataFrame:

@@ -22,10 +22,7 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
     """Ranges and communication of a profile, a block a rank: nested ranges below each other."""
     spans = tables.table_of(profile, "spans")
     tables.require(spans, ["rank", "name", "begin_us", "end_us"], "timeline")
-    spans = _chosen(spans, ranks, step)
-    spans = spans.assign(
-        begin_us=tables.numbers(spans["begin_us"]), end_us=tables.numbers(spans["end_us"])
-    ).dropna(subset=["begin_us", "end_us"])
+    spans = _drawable(_chosen(spans, ranks, step))
     if spans.empty:
         raise ArgumentError(
             "this profile holds no range to draw" + ("" if step is None else f" in step {step}")
@@ -51,6 +48,11 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
         handles = [Patch(color=paint, label=shorten(name, 30)) for name, paint in paints.items()]
         legend_below(panels[0], handles)
         return page.picture(f"Timeline of {len(shown)} ranks. {_said(spans, divisor, unit)}")
+
+
+def _drawable(spans: pd.DataFrame) -> pd.DataFrame:
+    times = {name: tables.numbers(spans[name]) for name in ("begin_us", "end_us")}
+    return spans.assign(**times).dropna(subset=list(times))
 
 
 def _chosen(spans: pd.DataFrame, ranks: list[int] | None, step: int | None) -> pd.DataFrame:

@@ -76,7 +76,7 @@ def test_only_so_many_tasks_run_as_the_throttle_lets(queue):
 def test_a_task_that_is_held_alone_parts_from_the_others(queue):
     job = array(queue, "1-3", hold="user")
     with rows.transaction() as db:
-        (two,) = arrays.part(db, job, {2})
+        (two,) = arrays.split_off(db, job, {2})
     pending_jobs.release(two.id)
     assert queue.run_pass() == [two.id]
     assert shown(job) == {"2": "RUNNING", "1,3": "PENDING"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib.box.queue.records import Job
 from course_lib.box.supervisor import limits, memory_watch
-from course_lib.box.supervisor.variables import repeated
+from course_lib.box.supervisor.job_variables import repeated
 
 
 def test_a_device_without_gpu_is_a_limit_on_the_data_of_a_process():

@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from course_lib import read
 
-LINE = (
-    " iteration {n:8d}/     100 | consumed samples: {samples:12d} | "
-    "elapsed time per iteration (ms): {ms:.1f} | learning rate: 5.822E-05 | "
-    "global batch size:     8 | lm loss: {loss:.6E} | "
-    "loss scale: 1.0 | grad norm: 1.303 | number of skipped iterations:   0 | "
-    "number of nan iterations:   0 |\n"
-)
-
-
-def line(n: int, ms: float = 537.3, loss: float = 7.44895) -> str:
-    return LINE.format(n=n, samples=8 * n, ms=ms, loss=loss)
-
-
-def feed(text: str | bytes, piece_bytes: int | None = None) -> read.TrainingLog:
-    data = text.encode() if isinstance(text, str) else text
-    reader = read.TrainingReader()
-    for start in range(0, len(data), piece_bytes or len(data) or 1):
-        reader.feed(data[start : start + (piece_bytes or len(data))])
-    reader.finish()
-    return reader.result()
+from .printed import feed, line
 
 
 def test_fast_decoding_gives_the_same_floats_as_python():
@@ -163,56 +140,6 @@ def test_restart_from_a_checkpoint_keeps_the_later_rows():
     assert log.attempts == 2
 
 
-def test_folder_of_per_rank_files_is_one_run(write, tmp_path):
-    for rank in range(12):
-        text = "using world size: 12, data-parallel-size: 12 \n" if rank == 0 else "nothing\n"
-        text += "".join(line(n) for n in range(1, 4)) if rank in (10, 11) else ""
-        write(f"run/attempt_0/{rank}/stdout.log", text)
-    log = read.training_log(tmp_path / "run")
-    assert len(log.files) == 12
-    assert log.iterations["iteration"].tolist() == [1, 2, 3]
-    assert log.iterations["copies"].tolist() == [2, 2, 2]
-    assert log.iterations["rank"].tolist() == [10, 10, 10]
-    assert log.world.world_size == 12
-
-
-def test_run_folder_is_read_from_its_out_log(write, tmp_path):
-    write("runs/a/out.log", line(1))
-    write("runs/a/other.log", line(2))
-    assert read.training_log(tmp_path / "runs" / "a").last_iteration == 1
-
-
-def test_growing_file_gives_whole_lines_only(tmp_path):
-    path = tmp_path / "out.log"
-    reader = read.TrainingReader()
-    assert reader.poll(path) is False
-    text = (line(1) + line(2)).encode()
-    half = len(line(1)) + 130
-    path.write_bytes(text[:half])
-    assert reader.poll(path) is True
-    assert reader.result().iterations["iteration"].tolist() == [1]
-    with path.open("ab") as file:
-        file.write(text[half:])
-    reader.poll(path)
-    assert reader.result().iterations["iteration"].tolist() == [1, 2]
-    assert reader.poll(path) is False
-    assert reader.result().lines == 2
-
-
-@pytest.mark.parametrize("cut", [10, 60, 110, 125, 180, 230])
-def test_number_cut_at_the_end_of_a_file_is_not_believed(write, cut):
-    log = read.training_log(write("a.log", line(1) + line(2, 999.9)[:cut]))
-    row = log.iterations.iloc[-1]
-    if row.iteration == 2:
-        assert row.elapsed_ms in (999.9,) or row.elapsed_ms != row.elapsed_ms
-
-
-def test_gzip_is_read_whatever_its_name_and_even_if_cut(write):
-    data = gzip.compress("".join(line(n) for n in range(1, 2001)).encode())
-    assert read.training_log(write("a.log", data)).last_iteration == 2000
-    assert (read.training_log(write("b.gz", data[: len(data) // 2])).last_iteration or 0) < 2000
-
-
 def test_nan_and_skipped_iterations_are_counted():
     text = (
         line(1).replace("7.448950E+00", "nan").replace("nan iterations:   0", "nan iterations:   1")
@@ -242,80 +169,6 @@ def test_test_and_validation_losses_are_told_apart():
     )
     assert log.evaluations["split"].tolist() == ["validation", "test"]
     assert log.evaluations["iteration"].tolist() == [10, 10]
-
-
-def test_missing_file_says_what_to_do(tmp_path):
-    with pytest.raises(FileNotFoundError, match="give a log file"):
-        read.training_log(tmp_path / "none.log")
-
-
-def test_memory_is_bounded_by_results_not_by_a_line_without_end(tmp_path):
-    path = tmp_path / "a.log"
-    with path.open("wb") as file:
-        for _ in range(20):
-            file.write(b"x" * (1 << 20))
-        file.write(b"\n" + line(1).encode())
-    assert read.training_log(path).last_iteration == 1
-
-
-PIECES = [
-    line(1),
-    line(2)[:90],
-    "\n",
-    "0: [default1]:",
-    "\x1b[31m",
-    "validation loss at iteration 5 | lm loss value: x |",
-    "[Rank 1] (after 5 iterations) memory (MB) | allocated: 1..2 | max allocated: 3",
-    "iteration 9/",
-    "using world size: 99999999999999999999",
-    "- arguments ---",
-    "  a .... b\n",
-    "time across ranks (ms):\n",
-    "    x ....: (1, 2.2.2)\n",
-    "OVERFLOW! Rank 1 Skipping step. Attempted loss scale: 1e, reducing to 5\n",
-    "{'loss': 1e, 'learning_rate': 5}",
-    "step: 5 loss: 1.2.3",
-    "Avg val loss=nan",
-    "elapsed time per iteration (ms): 1e999 |",
-    "iteration 1/2 | elapsed time per iteration (ms): 9e22 | lm loss: 99999999999999999999.5 |\n",
-]
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    st.lists(
-        st.one_of(st.sampled_from(PIECES).map(str.encode), st.binary(max_size=60)), max_size=12
-    ),
-    st.integers(1, 200),
-)
-def test_no_bytes_raise(pieces, size):
-    log = feed(b"".join(pieces), size)
-    str(log)
-    assert log.lines >= 0
-    assert (log.finished, log.skipped, log.nan, log.parameter_count) is not None
-
-
-def test_an_iteration_called_infinite_is_no_place_for_other_lines(tmp_path):
-    path = tmp_path / "a.log"
-    path.write_text(
-        "\n" * 40 + " iteration   7/ 10 | elapsed time per iteration (ms): 5.0 | lm loss: 2.0 |\n"
-        " iteration inf/ 10 | elapsed time per iteration (ms): 5.0 | lm loss: 2.0 |\n"
-        "validation loss at iteration 3 | lm loss value: 2.5E+00 | lm loss PPL: 1.2E+01 |\n"
-        "[Rank 0] (after 3 iterations) memory (MB) | allocated: 5.0 | max allocated: 6.0 |\n"
-        "found inf in the gradients\nsaving checkpoint at iteration 3 to here\n"
-    )
-    log = read.training_log(path)
-    assert len(log.evaluations) == 1
-
-
-def test_a_line_of_another_form_at_the_end_of_a_block_is_read_too(tmp_path):
-    """Its bars are where a longer one of the same form has names."""
-    long = "a name of a field that is longer than any that a program would print to anybody"
-    line = " iteration {n}/ 9 | elapsed time per iteration (ms): 5.0 | {name}: 2.0 |\n"
-    path = tmp_path / "a.log"
-    lines = [line.format(n=1, name=long), line.format(n=2, name="a"), "x" * 33 + "\n"]
-    path.write_text("\n" * 40 + "".join(lines))
-    assert read.training_log(path).iterations["iteration"].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(

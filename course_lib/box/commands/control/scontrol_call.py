@@ -56,7 +56,7 @@ def _named(word: str) -> list[Job]:
     meant = job_words.read(word)
     if meant is not None and meant.tasks is not None:
         with rows.transaction() as db:
-            return arrays.part(db, meant.job_id, meant.tasks)
+            return arrays.split_off(db, meant.job_id, meant.tasks)
     with rows.snapshot() as db:
         if meant is not None:
             return arrays.members(db, meant.job_id)

@@ -50,6 +50,10 @@ def _say(paragraphs: list[str], call: ScontrolCall) -> None:
         print(text.replace("\n   ", " ") if call.one_line else text + "\n")
 
 
+SHOWN = "(state IN ('PENDING', 'RUNNING') OR completing = 1 OR end_s > ?)"
+"""Jobs that have not ended, or not long ago."""
+
+
 def _job(call: ScontrolCall, word: str) -> int:
     from course_lib.box.formats.job_view import JobView
     from course_lib.box.formats.scontrol_job import job_paragraph
@@ -60,13 +64,11 @@ def _job(call: ScontrolCall, word: str) -> int:
     upkeep.try_to_bring_up_to_date()
     box = settings.load()
     with rows.snapshot() as db:
-        since_s = time.time() - box.job_shown_s
-        where = "(state IN ('PENDING', 'RUNNING') OR completing = 1 OR end_s > ?)"
-        values: tuple[object, ...] = (since_s,)
+        where, values = SHOWN, [time.time() - box.job_shown_s]
         if meant is not None:
             where += " AND (id = ? OR array_job_id = ?)"
-            values = (since_s, meant.job_id, meant.job_id)
-        jobs = rows.jobs(db, where, values, rows.ALL_COLUMNS)
+            values += [meant.job_id, meant.job_id]
+        jobs = rows.jobs(db, where, tuple(values), rows.ALL_COLUMNS)
         known, paragraphs = bool(jobs), []
         for job in meant_jobs(jobs, meant):
             view = JobView(job, rows.allocations(db, job.id))

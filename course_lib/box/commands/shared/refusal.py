@@ -5,7 +5,7 @@ from __future__ import annotations
 from course_lib.box import settings
 from course_lib.box.commands.shared.errors import Failure
 from course_lib.box.queue.records import Job
-from course_lib.box.scheduling import dependency, ever, job_placement
+from course_lib.box.scheduling import dependency, empty_box, job_placement
 from course_lib.box.settings import UNLIMITED
 
 NOT_AVAILABLE = "Requested node configuration is not available"
@@ -132,8 +132,8 @@ def check_limits(job: Job, box: settings.Settings) -> None:
 def check_fit(job: Job, box: settings.Settings) -> int:
     """Number of nodes it would get on the empty box; a held job is not asked this."""
     try:
-        return len(ever.on_empty_box(job, box))
-    except ever.NeverFits as never:
+        return len(empty_box.place(job, box))
+    except empty_box.NeverFits as never:
         raise Refused(NOT_AVAILABLE, str(never)) from None
 
 

@@ -9,7 +9,7 @@ import socket
 import sys
 from contextlib import suppress
 
-from course_lib.box import bin_dir, hostlist, settings
+from course_lib.box import bin_dir, settings
 from course_lib.box.commands.shared.errors import Failure
 from course_lib.box.commands.shared.option_values import signal_number
 from course_lib.box.processes import inherited, messages
@@ -17,7 +17,7 @@ from course_lib.box.processes.event_loop import Loop
 from course_lib.box.queue import state
 from course_lib.box.queue.records import Allocation, Job
 from course_lib.box.steps.srun import connect
-from course_lib.box.supervisor.variables import asked_for, repeated
+from course_lib.box.supervisor.job_variables import asked_for, job_and_nodes, repeated
 
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP)
 LEFT_TO_THE_COMMAND = (
@@ -72,24 +72,11 @@ def _code(status: int) -> int:
 
 
 def _environment(job: Job, parts: list[Allocation]) -> dict[str, str]:
-    nodes = hostlist.compress([part.node for part in parts])
     path = os.environ.get("PATH", "/usr/bin:/bin")
     found = {
-        "COURSE_BOX_HOME": settings.state_home(),
+        **job_and_nodes(job, parts, settings.load().cluster),
         "PATH": path if bin_dir() in path.split(":") else f"{bin_dir()}:{path}",
-        "SLURM_CLUSTER_NAME": settings.load().cluster,
-        "SLURM_JOBID": str(job.id),
-        "SLURM_JOB_ACCOUNT": job.account,
-        "SLURM_JOB_CPUS_PER_NODE": repeated([len(part.cpus) for part in parts]),
-        "SLURM_JOB_ID": str(job.id),
-        "SLURM_JOB_NAME": job.name,
-        "SLURM_JOB_NODELIST": nodes,
-        "SLURM_JOB_NUM_NODES": str(len(parts)),
-        "SLURM_JOB_PARTITION": job.partition,
-        "SLURM_JOB_QOS": job.qos,
-        "SLURM_JOB_RESERVATION": job.reservation,
         "SLURM_NNODES": str(len(parts)),
-        "SLURM_NODELIST": nodes,
         "SLURM_NODE_ALIASES": "(null)",
         "SLURM_SUBMIT_DIR": os.getcwd(),
         "SLURM_SUBMIT_HOST": os.uname().nodename.partition(".")[0],
@@ -158,7 +145,7 @@ class AllocatedCommand:
 
     def _woken(self, woken: socket.socket) -> None:
         for number in woken.recv(64):
-            if number in (signal.SIGTERM, signal.SIGHUP):
+            if number in PASSED_ON:
                 self._send(number)
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         if pid:

@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 
 from course_lib.box.commands.shared.errors import Failure
-from course_lib.box.commands.submit import admission
+from course_lib.box.commands.submit import admission, waiting_for_nodes
 from course_lib.box.commands.submit.option_sources import Gathered
-from course_lib.box.dispatch import passes, upkeep
+from course_lib.box.dispatch import passes
 from course_lib.box.queue import state, store
-from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
+from course_lib.box.queue.records import FINAL_STATES, RUNNING, Job
 
 USAGE = "salloc [options] [command [arguments of the command]]"
-WAITS_S = (0.02, 0.05, 0.1, 0.2)
-QUEUED_AFTER_S = 0.4
-"""Slurm says that a job is queued only if it does not start at once."""
 REFUSED = "Job submit/allocate failed"
 
 
@@ -37,7 +33,22 @@ def run(arguments: list[str]) -> int:
         print(helptext.of("salloc", USAGE))
         return 0
     gathered.say_notes()
-    shell = "no-shell" not in given
+    job = _allocation(gathered)
+    if "no-shell" in given:
+        return 0
+    from course_lib.box.commands.submit import allocated_command
+
+    words = command or [_users_shell()]
+    kill = allocated_command.kill_signal(given)
+    code = allocated_command.run(job, words, given.get("chdir", ""), kill, "quiet" in given)
+    passes.run_pass()
+    return code
+
+
+def _allocation(gathered: Gathered) -> Job:
+    """Submits the job, and waits until it has its nodes."""
+    given = gathered.given
+    shell, quiet = "no-shell" not in given, "quiet" in given
     fields = {
         "name": "interactive" if shell else "no-shell",
         "kind": "salloc" if shell else "no-shell",
@@ -46,18 +57,9 @@ def run(arguments: list[str]) -> int:
     immediate_s = _immediate(given)
     job_id = state.submit(admission.complete(fields, gathered))
     passes.run_pass()
-    quiet = "quiet" in given
     job = _wait_for_nodes(job_id, immediate_s, quiet)
     _say(f"Granted job allocation {job_id}", quiet)
-    if not shell:
-        return 0
-    from course_lib.box.commands.submit import allocated_command
-
-    words = command or [_users_shell()]
-    how = allocated_command.kill_signal(given)
-    code = allocated_command.run(job, words, given.get("chdir", ""), how, quiet)
-    passes.run_pass()
-    return code
+    return job
 
 
 def _say(text: str, quiet: bool) -> None:
@@ -103,24 +105,13 @@ def _interrupt(_: int, __: object) -> None:
 
 
 def _granted(job_id: int, immediate_s: float | None, quiet: bool) -> Job:
-    begun_s, told = time.time(), False
-    for turn in range(sys.maxsize):
-        job = state.read_job(job_id)
-        if job is None or job.state != PENDING:
-            break
-        waited_s = time.time() - begun_s
-        if immediate_s is not None and waited_s >= immediate_s:
-            state.mark_unplaced(job_id)
-            raise Failure("Unable to allocate resources: Requested nodes are busy")
-        if not told and immediate_s is None and waited_s > QUEUED_AFTER_S:
-            if job.hold:
-                _say("Job is in held state, pending scheduler release", quiet)
-            _say(f"Pending job allocation {job_id}", quiet)
-            _say(f"job {job_id} queued and waiting for resources", quiet)
-            told = True
-        time.sleep(WAITS_S[min(turn, len(WAITS_S) - 1)])
-        if turn % 10 == 9:
-            upkeep.bring_up_to_date()
+    def tell_queued(job: Job) -> None:
+        if job.hold:
+            _say("Job is in held state, pending scheduler release", quiet)
+        _say(f"Pending job allocation {job_id}", quiet)
+        _say(f"job {job_id} queued and waiting for resources", quiet)
+
+    job, told = waiting_for_nodes.wait(job_id, immediate_s, tell_queued)
     if job is None or job.state != RUNNING:
         if job is None or job.state in FINAL_STATES:
             _say("Job has been cancelled", quiet)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 
 from course_lib.box.commands.shared import advice, refusal
 from course_lib.box.commands.shared.errors import Failure, Unsupported
-from course_lib.box.commands.submit import admission, srun_options
+from course_lib.box.commands.submit import admission, srun_options, waiting_for_nodes
 from course_lib.box.commands.submit.job_fields import Fields
 from course_lib.box.commands.submit.option_sources import Gathered
-from course_lib.box.dispatch import passes, upkeep
+from course_lib.box.dispatch import passes
 from course_lib.box.queue import state, store
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
 
 USAGE = "srun [options] program [arguments of the program]"
-QUEUED_AFTER_S = 0.4
-"""Slurm says that a job is queued only if it does not start at once."""
-WAITS_S = (0.02, 0.05, 0.1, 0.2)
 
 
 def run(arguments: list[str]) -> int:
@@ -124,23 +120,12 @@ def _name_fewer_nodes(fields: Fields) -> None:
 def _wait_for_nodes(job_id: int, options: srun_options.SrunOptions) -> bool:
     """False where the job ended before it began, by scancel, -I or Ctrl-C."""
     store.stay_with_folder()
-    begun_s = time.time()
     told = False
+    immediate_s = None if options.immediate_s is None else max(options.immediate_s, 0.1)
     try:
-        for turn in range(sys.maxsize):
-            job = state.read_job(job_id)
-            if job is None or job.state != PENDING:
-                break
-            waited_s = time.time() - begun_s
-            if options.immediate_s is not None and waited_s >= max(options.immediate_s, 0.1):
-                state.mark_unplaced(job_id)
-                raise Failure("Unable to allocate resources: Requested nodes are busy")
-            if not told and waited_s > QUEUED_AFTER_S and options.immediate_s is None:
-                _tell_queued(job, options)
-                told = True
-            time.sleep(WAITS_S[min(turn, len(WAITS_S) - 1)])
-            if turn % 10 == 9:
-                upkeep.try_to_bring_up_to_date()
+        job, told = waiting_for_nodes.wait(
+            job_id, immediate_s, lambda waiting: _tell_queued(waiting, options)
+        )
     except KeyboardInterrupt:
         state.mark_cancelled(job_id, os.getuid())
         job = state.read_job(job_id)

@@ -24,6 +24,7 @@ from course_lib.lab.job.recipes.gpt_parameters import documented
 from course_lib.lab.job.recipes.keywords import keeps_keywords
 from course_lib.lab.job.recipes.known_flags import check_known, known_flags, name_of
 from course_lib.lab.job.unfinished import Unfinished, gaps
+from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
 from course_lib.plan import Layout, Model, preset
 from course_lib.plan.numbers import real, whole
@@ -189,8 +190,4 @@ def _data_flags(flags: Mapping[str, Any], shape: Model, program: str) -> dict[st
 
 
 __all__ = ["layout", "model", "recipe"]
-
-
-def __dir__() -> list[str]:
-    """What completion offers."""
-    return __all__
+__dir__ = offering(__all__)

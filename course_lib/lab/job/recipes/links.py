@@ -8,6 +8,7 @@ from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import program
 from course_lib.lab.job.recipes.keywords import keeps_keywords
 from course_lib.lab.job.unfinished import Unfinished
+from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
 
 PROGRAM = "measure_links.py"
@@ -24,8 +25,4 @@ def recipe(
 
 
 __all__ = ["recipe"]
-
-
-def __dir__() -> list[str]:
-    """What completion offers."""
-    return __all__
+__dir__ = offering(__all__)

@@ -8,6 +8,7 @@ from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes.flags import command_line, parted
 from course_lib.lab.job.recipes.keywords import keeps_keywords
 from course_lib.lab.job.unfinished import Unfinished, gaps
+from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
 
 
@@ -28,8 +29,4 @@ def recipe(
 
 
 __all__ = ["recipe"]
-
-
-def __dir__() -> list[str]:
-    """What completion offers."""
-    return __all__
+__dir__ = offering(__all__)

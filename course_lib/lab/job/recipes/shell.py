@@ -11,6 +11,7 @@ from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes.keywords import keeps_keywords
 from course_lib.lab.job.script import Script
 from course_lib.lab.job.unfinished import Unfinished, gaps
+from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
 
 SHORT = {"N": "nodes", "t": "time", "G": "gpus"}
@@ -127,8 +128,4 @@ def _minutes(text: str) -> int:
 
 
 __all__ = ["recipe", "script"]
-
-
-def __dir__() -> list[str]:
-    """What completion offers."""
-    return __all__
+__dir__ = offering(__all__)

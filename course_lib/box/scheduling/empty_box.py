@@ -11,7 +11,7 @@ class NeverFits(Exception):
     """No node has what the job asks for; the text is the remark of Slurm's controller, or empty."""
 
 
-def on_empty_box(job: Job, box: Settings) -> list[Allocation]:
+def place(job: Job, box: Settings) -> list[Allocation]:
     """The parts that it would get; raises NeverFits."""
     cpus = max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1)
     if max(cpus, job.cpus_min) > box.cpus_per_node:
@@ -30,7 +30,7 @@ def on_empty_box(job: Job, box: Settings) -> list[Allocation]:
 
 def could_run(job: Job, box: Settings) -> bool:
     try:
-        on_empty_box(job, box)
+        place(job, box)
     except NeverFits:
         return False
     return True

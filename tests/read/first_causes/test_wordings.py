@@ -1,0 +1,124 @@
+"""First causes in logs that were written for a wording, one each, and in no words at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from course_lib import read
+
+MIB, GIB = 2**20, 2**30
+
+WORDINGS = [
+    (line.split(maxsplit=1)[1], line.split()[0])
+    for line in (Path(__file__).parent / "wordings.txt").read_text().splitlines()
+]
+"""Lines as PyTorch, NCCL, gloo, Slurm and this course print them, with the cause they tell of."""
+
+
+@pytest.mark.parametrize(("text", "cause"), WORDINGS)
+@pytest.mark.parametrize("before", ["", "0: [default1]:", "node7: ", "\x1b[31m"])
+def test_wording(write, text, cause, before):
+    found = read.failure(write("a.log", f"hello\n{before}{text}\nsrun: Force Terminated job 7\n"))
+    assert (found.cause, found.line) == (cause, 2)
+
+
+def test_our_own_memory_limit_names_rank_node_and_sizes(write):
+    text = next(text for text, cause in WORDINGS if cause == "device_limit")
+    found = read.failure(write("a.log", text))
+    assert (found.rank, found.node) == (3, "node2")
+    assert found.details["tried_bytes"] == 512 * MIB
+    assert found.details["total_bytes"] == GIB
+    assert found.details["free_bytes"] == 100 * MIB
+
+
+def test_cause_lies_in_another_ranks_file(write, tmp_path):
+    waiting = (
+        "[rank{r}]:[E410 17:25:53.848336558 ProcessGroupNCCL.cpp:683] [Rank {r}] Watchdog caught "
+        "collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+        "Timeout(ms)=600000) ran for 600010 milliseconds before timing out.\n"
+    )
+    for rank in (0, 1, 2):
+        write(f"run/rank{rank}.log", waiting.format(r=rank))
+    write("run/rank3.log", "Traceback (most recent call last):\nZeroDivisionError: division by 0\n")
+    found = read.failure(tmp_path / "run")
+    assert (found.cause, found.rank) == ("python_error", 3)
+    assert found.details["waiting_ranks"] == (0, 1, 2)
+    assert len(found.consequences) == 3
+
+
+def test_earlier_of_two_nodes_by_time_not_by_name(write, tmp_path):
+    write("run/node0.log", "2024-01-02 10:00:09 start\nValueError: late\n")
+    write("run/node1.log", "2024-01-02 10:00:01 start\nKeyError: 'early'\n")
+    assert "early" in read.failure(tmp_path / "run").evidence
+
+
+def test_exception_without_a_usual_name_after_a_traceback(write):
+    text = (
+        "[rank1]: Traceback (most recent call last):\n"
+        '[rank1]:   File "a.py", line 3, in f\n'
+        "[rank0]: something of another rank\n"
+        "[rank1]:     launch()\n"
+        "[rank1]: triton.runtime.errors.OutOfResources: out of resource: shared memory\n"
+    )
+    found = read.failure(write("a.log", text))
+    assert (found.cause, found.rank, found.line) == ("python_error", 1, 5)
+    assert found.details["type"] == "OutOfResources"
+
+
+def test_error_that_the_run_survived_is_not_the_cause(write):
+    steps = "".join(
+        f" iteration {n}/ 9 | elapsed time per iteration (ms): 5.0 | lm loss: 1.0 |\n"
+        for n in range(1, 6)
+    )
+    end = next(text for text, cause in WORDINGS if cause == "time_limit")
+    text = "Traceback (most recent call last):\nValueError: optional\n" + steps
+    assert read.failure(write("a.log", text + end)).cause == "time_limit"
+    assert read.failure(write("b.log", text)) is None
+
+
+def test_nan_iterations_without_any_error(write):
+    text = "".join(
+        f" iteration {n}/ 9 | elapsed time per iteration (ms): 5.0 | lm loss: nan | "
+        f"number of nan iterations: {n // 3} |\n"
+        for n in range(1, 6)
+    )
+    found = read.failure(write("a.log", text))
+    assert (found.cause, found.details["iteration"]) == ("nan_loss", 3)
+
+
+def test_start_up_overflows_are_normal(write):
+    text = "".join(
+        "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: "
+        f"{2.0**n}, reducing to {2.0 ** (n - 1)}\n"
+        for n in range(32, 14, -1)
+    )
+    assert read.failure(write("a.log", text)) is None
+
+
+PIECES = [text.encode() for text, _ in WORDINGS] + [
+    b"Traceback (most recent call last):\n",
+    b"Root Cause (first observed failure):\n",
+    b"rank : 1 (x)\nexitcode : -9\n",
+    b"srun: error: n: tasks 1-99999999,5-: Killed\n",
+    b"*** JOB 1 ON ",
+    b"\n",
+]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(
+        st.one_of(st.sampled_from(PIECES), st.binary(max_size=50)),
+        max_size=10,
+    )
+)
+def test_no_bytes_raise(tmp_path_factory, pieces):
+    path = tmp_path_factory.mktemp("fuzz") / "a.log"
+    path.write_bytes(b"".join(pieces))
+    found = read.failure(path)
+    assert found is None or str(found)
+    read.failures(path)
