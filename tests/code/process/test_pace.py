@@ -167,11 +167,12 @@ def test_a_program_that_says_nothing_keeps_its_pace_by_one_call():
     assert len(done.stdout.splitlines()) == 3
 
 
-def test_profiles_count_the_sleep_as_computing(paced, tmp_path):
+def test_profiles_count_the_sleep_as_computing(paced, tmp_path, monkeypatch):
     from torch.profiler import ProfilerActivity, profile, record_function
 
     from course_lib import read
 
+    monkeypatch.setattr(pace, "waited_s", lambda _: 0.0)  # a busy machine leaves less to sleep
     step, forward = record_function("ProfilerStep#1"), pace.computing("forward 0")
     with profile(activities=[ProfilerActivity.CPU]) as recorded, step, forward:
         torch.ones(400, 400) @ torch.ones(400, 400)
@@ -180,7 +181,7 @@ def test_profiles_count_the_sleep_as_computing(paced, tmp_path):
     recorded.export_chrome_trace(str(path))
     found = read.profile(path)
     (step,) = found.overlap.to_dict("records")
-    assert step["compute_us"] >= 55_000, "twice what was computed, slept"
     assert step["idle_us"] < step["total_us"] - 55_000
-    assert found.share("cpu") * step["total_us"] >= 55_000
-    assert "course::pace" in set(found.operators["name"])
+    assert found.share("cpu") * step["total_us"] >= 55_000, "torch-tb-profiler's table"
+    slept = found.operators.set_index("name")["host_self_us"]["course::pace"]
+    assert step["compute_us"] >= slept >= 55_000
