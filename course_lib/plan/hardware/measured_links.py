@@ -44,8 +44,7 @@ def with_links(cluster: Cluster, measured: Any, ranks: pd.DataFrame | None = Non
 
 def _paced(ranks: pd.DataFrame) -> bool:
     """Unknown in files of older programs."""
-    factors = ranks["pace"].fillna(1).astype(float) if "pace" in ranks else []
-    return any(factor > 1 for factor in factors)
+    return "pace" in ranks and bool((ranks["pace"].astype(float) > 1).any())
 
 
 def _line_of_fit(pair: pd.DataFrame) -> tuple[float, float]:
