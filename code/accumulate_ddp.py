@@ -35,6 +35,7 @@ from flags.ranges import COUNT, SIZE, OneOf, Whole
 from observing.reporting import say
 from process.device import start
 from process.failing import run_and_exit
+from process.pace import keep_pace
 
 INPUTS, LEARNING_RATE = 64, 0.02
 COMPARED = 64  # numbers of each parameter that are compared over the ranks
@@ -97,6 +98,7 @@ def difference_of_copies(model: nn.Module) -> float:
 
 def train(args: argparse.Namespace) -> None:
     device, size = start(args), dist.get_world_size()
+    keep_pace()
     student, teacher = perceptron(args.width, seed=0).to(device), perceptron(32, seed=1).to(device)
     model, sent = DistributedDataParallel(student), Sent()
     model.register_comm_hook(sent, counted)

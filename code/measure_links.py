@@ -31,6 +31,7 @@ from links.measurements import Row, exactly, sweep
 from process.device import environment_of_rank, start
 from process.errors import ArgumentsError
 from process.failing import run_and_exit
+from process.pace import PACE
 
 SIZE_BYTES = Whole(1, 2**40)
 FLAGS = [
@@ -66,6 +67,7 @@ def meet(device: torch.device) -> list[Row]:
     """Who is where; ranks of a node have the same name for it."""
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().split(".")[0]
     me = {"rank": dist.get_rank(), "node": node, "device": str(device), "pid": os.getpid()}
+    me["pace"] = PACE.factor if PACE else 1  # of computing; messages are as fast as they go
     ranks: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(ranks, me)
     NODE_OF[:] = [rank["node"] for rank in ranks]

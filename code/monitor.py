@@ -40,6 +40,8 @@ class Monitor:
         self.spent_s: dict[int, float] = {}
         self.homes: dict[int, int] = {}
         self.looks = 0
+        pace = os.environ.get("COURSE_DEVICE_PACE", "")  # see process/pace.py
+        self.pace = float(pace) if pace.replace(".", "", 1).isdigit() else 1.0
 
     def look(self) -> dict[str, Any]:
         # Seconds of all processors together: their own count of the time that has passed, so the
@@ -66,7 +68,7 @@ class Monitor:
         }
 
     def _ranks(self, passed_s: float) -> list[dict[str, Any]]:
-        """100 % is one processor, as in top."""
+        """100 % is one processor, as in top; of a slot's rate where slots keep a pace."""
         rows, spent = [], {}
         gone = len(self.spent_s) < len(self.homes)  # a rank ended: torchrun may start it anew
         if not self.homes or gone or self.looks % LOOKS_PER_SEARCH == 0:
@@ -81,7 +83,10 @@ class Monitor:
                 continue  # it has ended, and nobody has taken notice yet
             since = spent_s - self.spent_s[number] if number in self.spent_s else None
             percent = None if since is None else round(100 * since / passed_s, 1)
-            rows.append({"rank": rank, "pid": number, "cpu_percent": percent, "memory_bytes": size})
+            row = {"rank": rank, "pid": number, "cpu_percent": percent, "memory_bytes": size}
+            if self.pace > 1 and percent is not None:
+                row["slot_percent"] = round(self.pace * percent, 1)
+            rows.append(row)
             spent[number] = spent_s
         self.spent_s = spent
         return rows

@@ -7,6 +7,10 @@ a factor of 3 on two cores, four slots have all the time they need, and one alon
 
 A stretch ends where the program communicates, and with a micro-batch or a step. Messages are not
 paced: they take what they take on the link. Without the variable, or with 1, nothing is paced.
+
+    with computing("forward"): ...               # sleeps at its end
+    with communicating("all-reduce"): ...        # sleeps before it
+    keep_pace()                                  # once, in a program that says neither
 """
 
 from __future__ import annotations
@@ -14,12 +18,17 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from weakref import WeakSet
 
 import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from process.profile_ranges import named
+from process.profile_ranges import is_recording, named
 
 SHORTEST_SLEEP_S = 100e-6  # what the kernel adds to a sleep is of this size
 
@@ -29,23 +38,64 @@ class Pace:
 
     def __init__(self, factor: float) -> None:
         self.factor = factor
+        self.waited = open_wait_times()
+        self.slept_s = 0.0
         self.resume()
 
     def resume(self) -> None:
         """From here on the thread computes; what it waited for before is no computing."""
-        self.began_s, self.used_s = time.perf_counter(), time.thread_time()
+        self.began_s, self.used_s = self.passed_s(), time.thread_time()
+
+    def passed_s(self) -> float:
+        """Time in which the thread computed, would have if others had left it a core, or slept
+        here. What it waits for a message is not in it, wherever that happens."""
+        if self.waited is None:
+            return time.perf_counter()
+        return time.thread_time() + waited_s(self.waited) + self.slept_s
 
     def catch_up(self) -> None:
         """Sleeps until the stretch has lasted as long as its processor time asks for."""
         computed_s = time.thread_time() - self.used_s
         ends_s = self.began_s + self.factor * computed_s
-        rest_s = ends_s - time.perf_counter()
+        rest_s = ends_s - self.passed_s()
         if rest_s < SHORTEST_SLEEP_S:
             return  # owed with the next stretch, unless that begins anew
-        with named("pace"):
-            time.sleep(rest_s)
+        self.sleep(rest_s)
         # What the sleep lasted too long is taken off the next one.
         self.began_s, self.used_s = ends_s, self.used_s + computed_s
+
+    def sleep(self, seconds: float) -> None:
+        began_s, waited_before_s = time.perf_counter(), waited_s(self.waited)
+        sleep_operator()(seconds) if is_recording() else time.sleep(seconds)
+        # Waking up late counts once, as waiting for a core.
+        late_s = waited_s(self.waited) - waited_before_s
+        self.slept_s += time.perf_counter() - began_s - late_s
+
+
+@cache
+def sleep_operator() -> Callable[[float], None]:
+    """A sleep that every reader of profiles counts as computing, as it does a product."""
+    OPERATORS.define("pace(float seconds) -> ()")
+    OPERATORS.impl("pace", time.sleep, "CompositeExplicitAutograd")
+    operator: Callable[[float], None] = torch.ops.course.pace
+    return operator
+
+
+OPERATORS = torch.library.Library("course", "DEF")
+
+
+def open_wait_times() -> int | None:
+    """The kernel's account of this thread; None where it keeps none: then the clock must do, and
+    what the thread waits for between `communicating` and `computing` alone is left out."""
+    try:
+        return os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+def waited_s(account: int | None) -> float:
+    """For a core, while the thread could have run."""
+    return 0.0 if account is None else int(os.pread(account, 64, 0).split()[1]) / 1e9
 
 
 def factor_asked() -> float:
@@ -56,7 +106,13 @@ def factor_asked() -> float:
     return factor if math.isfinite(factor) and factor > 1 else 1.0
 
 
-PACE = Pace(factor_asked()) if factor_asked() > 1 and not torch.accelerator.is_available() else None
+def on_processor() -> bool:
+    """Where process/device.py puts a rank on the CPU."""
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    return accelerator is None or accelerator.type == "mps"
+
+
+PACE = Pace(factor_asked()) if factor_asked() > 1 and on_processor() else None
 
 
 def catch_up() -> None:
@@ -93,3 +149,28 @@ def _between(name: str) -> Iterator[None]:
     with named(name):
         yield
     resume()
+
+
+def keep_pace() -> None:
+    """For programs that do not say where they compute: sleeps after each module's forward, before
+    the gradient of each parameter is handed on (DDP sends it from there), and after a step of an
+    optimizer. What is computed outside of modules is owed until then."""
+    if PACE is None:
+        return
+    seen: WeakSet[nn.Module] = WeakSet()
+
+    def after_forward(module: nn.Module, _inputs: object, _output: object) -> None:
+        catch_up()
+        if module in seen:
+            return
+        seen.add(module)
+        for parameter in module.parameters(recurse=False):
+            if parameter.requires_grad:
+                parameter.register_hook(lambda _gradient: catch_up())
+
+    def after_step(*_: object) -> None:
+        catch_up()
+        resume()
+
+    register_module_forward_hook(after_forward)
+    register_optimizer_step_post_hook(after_step)

@@ -12,9 +12,11 @@ NOTHING: AbstractContextManager[None] = nullcontext()
 
 def named(name: str) -> AbstractContextManager[object]:
     """A range of this name in the profile; free of cost while nothing is recorded."""
-    if torch.compiler.is_compiling() or not torch.autograd._profiler_enabled():
-        return NOTHING
-    return torch.profiler.record_function(name)
+    return torch.profiler.record_function(name) if is_recording() else NOTHING
+
+
+def is_recording() -> bool:
+    return not torch.compiler.is_compiling() and torch.autograd._profiler_enabled()
 
 
 def in_backward() -> bool:

@@ -49,6 +49,9 @@ class Settings(Record):
     """squeue and scontrol know an ended job for this long (Slurm's MinJobAge)."""
     gpus: str = "auto"
     """`auto` uses the GPUs of the machine where there are any; `none` never does."""
+    device_pace: float | str = 1
+    """Computing of a slot that is no GPU lasts so many times its processor time, so that slots
+    that share cores do not slow each other; `auto` chooses by slots and cores."""
 
     @property
     def node_names(self) -> list[str]:
@@ -158,6 +161,7 @@ def _read_plain(text: str) -> dict[str, object] | None:
 def check(settings: Settings, path: str = SETTINGS_FILE) -> Settings:
     """The same settings, or an error that names the value, the rule and the file."""
     kinds = {"int": (int,), "float": (int, float), "str": (str,)}
+    kinds["float | str"] = (int, float, str)
     for name, kind in Settings.__annotations__.items():
         value = getattr(settings, name)
         if not isinstance(value, kinds[kind]) or isinstance(value, bool):
@@ -169,6 +173,9 @@ def check(settings: Settings, path: str = SETTINGS_FILE) -> Settings:
         raise SettingsError(f"{path}: link_gbit = {settings.link_gbit!r}; use {SLOWEST_LINK}")
     if settings.mode not in MODES:
         raise SettingsError(f"{path}: mode = {settings.mode!r}; use one of {', '.join(MODES)}")
+    pace = settings.device_pace
+    if pace != "auto" and (isinstance(pace, str) or not 1 <= pace < SLOWEST_PACE):
+        raise SettingsError(f'{path}: device_pace = {pace!r}; use "auto", or a number from 1 on')
     for text in (settings.default_time, settings.max_time):
         minutes(text)
     if not settings.partition_names:
@@ -177,6 +184,7 @@ def check(settings: Settings, path: str = SETTINGS_FILE) -> Settings:
 
 
 LOWEST_LINK_GBIT = 1e-5  # the kernel counts the time of a burst in 32 bits
+SLOWEST_PACE = 1000
 SLOWEST_LINK = "0.00001 (10 kbit/s) or more"
 MAY_BE_ZERO = ("devices_per_node", "kill_wait_s", "job_shown_s", "requeue_delay_s")
 

@@ -161,3 +161,24 @@ def test_the_report_counts_what_stops_a_job():
         "✓ a", "! b", "  → do b", "✗ c", "  → do c", "", "1 of these stops jobs from running."
     ]  # fmt: skip
     assert report([good("a")])[1]
+
+
+@pytest.mark.parametrize(
+    ("comment", "level", "what", "cure"),
+    [
+        ("3 (4 slots on 2 cores)", "good", "1/3 of the rate of a core", ""),
+        ("2.5 (box.toml says so)", "good", "box.toml says so", ""),
+        ("3 (4 slots on 2 cores; 8 cores now, remove /a to choose again)", "fair",
+         "(4 slots on 2 cores)", "8 cores now, remove /a to choose again"),
+    ],
+)  # fmt: skip
+def test_the_pace_of_a_slot_is_told_and_what_has_changed_since(fake, comment, level, what, cure):
+    fake("scontrol", f"echo '   Comment=device_pace={comment}'")
+    (finding,) = checks.pace()
+    assert (finding.level, finding.cure) == (level, cure)
+    assert what in finding.what
+
+
+def test_a_slot_as_fast_as_it_goes_is_not_worth_a_line(fake):
+    fake("scontrol", "echo NodeName=node1")
+    assert list(checks.pace()) == []

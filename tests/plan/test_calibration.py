@@ -124,6 +124,15 @@ def test_a_burst_that_a_shaped_link_lets_pass_is_not_taken_for_bandwidth():
     assert with_links(box(processors=4), table, RANKS).turn_us == box().turn_us
 
 
+def test_ranks_that_keep_a_pace_have_a_processor_each_whatever_the_machine_has():
+    table = pd.DataFrame(samples("point_to_point", (0, 1), [(1e3, 20), (1e6, 520)]))
+    machine = box(processors=2)
+    for paces, processors in (([3.0] * 3, 4), ([1.0] * 3, 2), ([float("nan")] * 3, 2)):
+        found = with_links(machine, table, RANKS.assign(pace=paces))
+        assert found.processors == processors
+    assert with_links(machine, table, RANKS).processors == 2, "of an older program"
+
+
 def test_a_link_has_the_latency_of_its_fastest_message_and_not_of_a_busy_processor():
     table = pd.DataFrame(samples("point_to_point", (0, 1), [(1e3, 900), (1e6, 1400), (4e6, 2900)]))
     table["fastest_us"] = [70, 600, 2100]

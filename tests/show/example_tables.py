@@ -101,7 +101,8 @@ def load(seconds: int = 90, devices: bool = False) -> SimpleNamespace:
             "rank": rank,
             "pid": 100 + rank,
             "time_s": time_s,
-            "cpu_percent": 90.0 + rank,
+            "cpu_percent": 30.0 + rank / 3,
+            "slot_percent": 90.0 + rank,
             "memory_bytes": (1 + rank) << 30,
         }
         for rank in range(4)

@@ -8,6 +8,7 @@ from course_lib.box import hostlist, settings
 from course_lib.box.formats import times
 from course_lib.box.formats.node_view import NodeView, boot_s, free_mib, load
 from course_lib.box.formats.scontrol_job import SEPARATOR
+from course_lib.box.nodes import device_pace
 
 
 def node_paragraph(view: NodeView, details: bool) -> str:
@@ -37,8 +38,15 @@ def node_paragraph(view: NodeView, details: bool) -> str:
         "CapWatts=n/a",
         "CurrentWatts=0 AveWatts=0",
         "ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s",
+        *_comment(box),
     ]
     return SEPARATOR.join(lines)
+
+
+def _comment(box: settings.Settings) -> list[str]:
+    """Slurm has such a line where an administrator wrote one."""
+    pace = device_pace.of_slot(box)
+    return [f"Comment=device_pace={pace.factor:g} ({pace.why})"] if pace.factor > 1 else []
 
 
 def _resources(view: NodeView) -> list[str]:

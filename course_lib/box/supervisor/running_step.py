@@ -129,13 +129,14 @@ class RunningStep:
         bound = device_binding.bind(
             message["gpu_bind"], self.layout.devices[node], on_node.index(task), len(on_node)
         )
-        own = self.context.variables.task(self.layout, task, bound.devices)
+        variables = self.context.variables
+        own = variables.task(self.layout, task, bound.devices)
         if message["gpu_bind"].startswith("per_task:") and bound.devices and len(on_node) > 1:
             own["SLURMD_TRES_BIND"] = f"gpu:{message['gpu_bind']}"
         return Order(
             node=self.layout.places[self.layout.node_of(task)],
             argv=message["argv"],
-            environment={**shared, **encoded(own)},
+            environment={**(variables.pace if bound.devices else {}), **shared, **encoded(own)},
             folder=message["folder"],
             umask=message["umask"],
             limits={**message["limits"], **own_limits},

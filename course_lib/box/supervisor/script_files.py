@@ -65,12 +65,16 @@ def with_commands(environment: dict[bytes, bytes], start_file: str) -> dict[byte
 
 def order(job: Job, variables: JobVariables, script: str, start_file: str) -> Order:
     """What the step daemon of the script is told to start."""
-    inherited = without(OF_ANOTHER_JOB, job.variables())
+    has_device = bool(variables.parts[0].devices)
+    inherited = {
+        **(variables.pace if has_device else {}),
+        **without(OF_ANOTHER_JOB, job.variables()),
+    }
     return Order(
         node=0,
         argv=[os.fsencode(script), *job.arguments()],
         environment=with_commands({**inherited, **encoded(variables.batch())}, start_file),
         folder=job.work_dir,
         umask=job.umask,
-        limits=limits.of_process(job, bool(variables.parts[0].devices), variables.gpus),
+        limits=limits.of_process(job, has_device, variables.gpus),
     )

@@ -7,6 +7,7 @@ import os
 from course_lib.box import gpus, settings
 from course_lib.box.dispatch import temporary_files
 from course_lib.box.hostlist import compress
+from course_lib.box.nodes import device_pace
 from course_lib.box.nodes.namespaces import address
 from course_lib.box.processes import job_mark
 from course_lib.box.queue.records import Allocation, Job
@@ -40,6 +41,7 @@ class JobVariables:
         self.box = settings.load()
         found = gpus.find()
         self.machine = found if self.box.gpus == "auto" else gpus.Gpus(maker=found.maker)
+        self.pace = device_pace.variables(self.box)
         chosen = job.variables().get(COMPILED_CODE.encode(), b"")
         # torch sets the one in /tmp in its own environment, as in a notebook that submits
         self.names_compiled_code = bool(chosen) and b"/torchinductor_" not in chosen

@@ -65,6 +65,18 @@ FLAT = re.compile(r"(?P<why>flat mode: .*)\. Cure: (?P<cure>.*)\.")
 FLAT_MEANS = "until then all lessons run, but the link cannot be slowed or measured"
 
 
+def pace() -> Iterator[Finding]:
+    """How fast a slot of the box computes, where that is not as fast as it goes."""
+    if told := PACE.search(Slurm().call("scontrol", "show", "node")):
+        share = f"computes at 1/{told['factor']} of the rate of a core"
+        why, _, since = told["why"].partition("; ")
+        text = f"a device slot {share}, whatever its neighbours do ({why})"
+        yield fair(text, since) if since else good(text)
+
+
+PACE = re.compile(r"Comment=device_pace=(?P<factor>[\d.]+) \((?P<why>.*)\)")
+
+
 def nodes(site: Site) -> Iterator[Finding]:
     """Partition, and whether two nodes of it work and have devices."""
     rows = ask(Slurm())

@@ -45,7 +45,7 @@ def _of_the_cluster(site: Site, place: workspace.Workspace) -> list[Finding]:
     findings: list[Finding] = []
     if site.box:
         clusters.put_box_on_path()
-        findings += _all(cluster.network)
+        findings += _all(cluster.network, cluster.pace)
     return findings + _all(
         lambda: cluster.site_file(site, place),
         lambda: cluster.commands(site),

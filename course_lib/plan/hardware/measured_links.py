@@ -19,7 +19,7 @@ def with_links(cluster: Cluster, measured: Any, ranks: pd.DataFrame | None = Non
     """The cluster with links as measured: `with_links(cluster, run.links)`. Instead of what
     `read.links` returns, its samples (or the lines fitted to them: alpha_us, beta_gb_s) and its
     ranks will do. The median pair counts; and if everyone's all-reduce was measured too, what its
-    steps cost beyond that."""
+    steps cost beyond that. Ranks that keep a pace share no processors."""
     if ranks is None:
         return with_links(cluster, measured.samples, measured.ranks)
     node = dict(zip(ranks["rank"], ranks["node"], strict=True))
@@ -38,7 +38,13 @@ def with_links(cluster: Cluster, measured: Any, ranks: pd.DataFrame | None = Non
             "ranks, and on two nodes to learn the link between them"
         )
     linked = cluster.but(**found)
-    return linked.but(turn_us=_turn_us(linked, measured, len(node)))
+    linked = linked.but(turn_us=_turn_us(linked, measured, len(node)))
+    return linked.but(processors=linked.devices) if _paced(ranks) else linked
+
+
+def _paced(ranks: pd.DataFrame) -> bool:
+    """Unknown in files of older programs."""
+    return "pace" in ranks and bool((ranks["pace"].astype(float) > 1).any())
 
 
 def _line_of_fit(pair: pd.DataFrame) -> tuple[float, float]:

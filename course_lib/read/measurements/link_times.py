@@ -20,7 +20,7 @@ from course_lib.read.rows import as_numbers
 if TYPE_CHECKING:
     import pandas as pd
 
-RANK_COLUMNS = ("rank", "node", "device", "pid")
+RANK_COLUMNS = ("rank", "node", "device", "pid", "pace")
 SAMPLE_COLUMNS = (
     "kind",
     "source",
@@ -166,6 +166,7 @@ def links(path: PathLike) -> Links:
 def _build(data: dict[str, Any], notes: tuple[str, ...]) -> Links:
 
     ranks = _table(data.get("ranks"), RANK_COLUMNS, ("rank", "pid"))
+    ranks["pace"] = as_numbers(ranks["pace"]).astype(float)
     samples = _table(
         data.get("samples"), SAMPLE_COLUMNS, ("source", "destination", "size_bytes", "repeat")
     )

@@ -24,7 +24,7 @@ LOAD_COLUMNS = (
     "network_in_bytes_s",
     "network_out_bytes_s",
 )
-RANK_COLUMNS = ("node", "rank", "pid", "time_s", "cpu_percent", "memory_bytes")
+RANK_COLUMNS = ("node", "rank", "pid", "time_s", "cpu_percent", "slot_percent", "memory_bytes")
 DEVICE_COLUMNS = (
     "node",
     "device",
@@ -42,7 +42,10 @@ _COUNTERS = ("network_in_bytes", "network_out_bytes")
 @answers_misspelt
 @dataclass(frozen=True)
 class Monitor:
-    """`time_s` counts from the first look of any node; rates are since the look before."""
+    """`time_s` counts from the first look of any node; rates are since the look before.
+
+    Of `cpu_percent` 100 is one core, of `slot_percent` the rate of a device slot: the same where
+    slots keep no pace. Threads that send and receive count, so that more than 100 is possible."""
 
     load: pd.DataFrame
     ranks: pd.DataFrame
@@ -68,9 +71,11 @@ def monitor(path: PathLike | Iterable[PathLike], last_bytes: int | None = None) 
                 break
     looks.sort(key=lambda row: float(row["unix_s"]))
     start = float(looks[0]["unix_s"]) if looks else None
+    ranks = _inner(looks, "ranks", RANK_COLUMNS, start or 0.0)
+    ranks["slot_percent"] = ranks["slot_percent"].fillna(ranks["cpu_percent"])
     return Monitor(
         load=_load(looks, start or 0.0),
-        ranks=_inner(looks, "ranks", RANK_COLUMNS, start or 0.0),
+        ranks=ranks,
         devices=_inner(looks, "devices", DEVICE_COLUMNS, start or 0.0),
         start_unix_s=start,
         files=tuple(str(file) for file in files),

@@ -67,8 +67,8 @@ def _busy(recorded: Any) -> Iterator[Line]:
         yield from _lines(
             devices, ["node", "device"], "utilisation_percent", "device {device}, {node}"
         )
-    elif len(ranks) and ranks["cpu_percent"].notna().any():
-        yield from _lines(ranks, ["rank", "node"], "cpu_percent", "rank {rank}, {node}")
+    elif len(ranks) and ranks["slot_percent"].notna().any():
+        yield from _lines(ranks, ["rank", "node"], "slot_percent", "rank {rank}, {node}")
     else:
         yield from _lines(load, ["node"], "cpu_percent", "{node}")
 

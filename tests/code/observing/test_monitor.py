@@ -86,6 +86,21 @@ def test_it_records_the_ranks_of_its_own_job_and_ends_when_told(tmp_path, rank, 
     assert all(isinstance(one, dict) for one in lines(tmp_path))
 
 
+def test_the_load_of_a_slot_with_a_pace_is_a_share_of_its_rate(tmp_path, rank):
+    given = environment(tmp_path, COURSE_DEVICE_PACE="2.5")
+    with subprocess.Popen(
+        [sys.executable, str(PROGRAM), "--interval-s", "0.1"], env=given
+    ) as paced:
+        rows = wait_for(
+            lambda: [
+                row for row in lines(tmp_path) if row["ranks"] and row["ranks"][0]["cpu_percent"]
+            ]
+        )
+        paced.kill()
+    (one,) = rows[-1]["ranks"]
+    assert one["slot_percent"] == pytest.approx(2.5 * one["cpu_percent"], abs=0.2)
+
+
 def test_a_small_process_that_stands_in_for_a_rank_is_not_taken_for_it(tmp_path, rank, monitor):
     """The box starts Python programs so: `python` only waits for the one that works."""
     waits = subprocess.Popen(["sleep", "100"], env=environment(tmp_path, RANK="2"))

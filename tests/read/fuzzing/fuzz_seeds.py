@@ -157,7 +157,7 @@ TIMELINE: list[Any] = [
 ]
 LINKS: dict[str, Any] = {
     "format": "course-links-1", "backend": "gloo", "device": "cpu", "world_size": 2,
-    "ranks": [{"rank": 0, "node": "n1", "device": "cpu", "pid": 5},
+    "ranks": [{"rank": 0, "node": "n1", "device": "cpu", "pid": 5, "pace": 3.0},
               {"rank": 1, "node": "n2", "device": "cpu", "pid": 6}],
     "samples": [
         {"kind": kind, "source": 0, "destination": 1, "size_bytes": size, "repeat": 0,

@@ -186,6 +186,14 @@ def test_load_and_rates(write, tmp_path):
     assert found.start_unix_s == 100
 
 
+def test_the_load_of_a_slot_is_that_of_its_core_where_it_keeps_no_pace(write, tmp_path):
+    rank = {"rank": 4, "pid": 10, "cpu_percent": 30.0, "slot_percent": 90.0}
+    write("run/monitor/n1.jsonl", look(100) + "\n" + look(101, ranks=[rank]))
+    found = read.monitor(tmp_path / "run").ranks
+    assert found["slot_percent"].tolist() == [99.0, 90.0]
+    assert found["cpu_percent"].tolist() == [99.0, 30.0]
+
+
 def test_only_the_end_of_a_long_record(write):
     path = write("n1.jsonl", "".join(look(second) + "\n" for second in range(100)))
     found = read.monitor(path, last_bytes=3 * len(look(99)) + 10)

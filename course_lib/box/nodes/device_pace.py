@@ -1,0 +1,115 @@
+"""How fast a device slot that is no GPU computes: as fast as a share of a core, always.
+
+A slot's program makes its computing last so many times the processor time that it used, so that
+all slots fit on the cores and none is faster while its neighbour waits. Decided when the box is
+first used, and kept with its state: jobs of different days can be compared.
+"""
+
+from __future__ import annotations
+
+import os
+
+from course_lib.box import gpus, settings
+from course_lib.box.frozen_record import Record
+from course_lib.box.queue import private_folder
+
+VARIABLE = b"COURSE_DEVICE_PACE"
+KEPT = "device_pace.txt"
+MARGIN = 1.5
+"""For what runs beside the slots' computing: messages, the box, the learner's notebook. Measured
+with four slots on two cores: without it they slow each other, with 1.25 repeats differ more."""
+
+
+class Pace(Record):
+    """`factor`: how long computing lasts, in units of its processor time; 1 is as fast as it goes.
+    `why` is a sentence for people."""
+
+    factor: float
+    why: str
+
+
+def of_slot(box: settings.Settings) -> Pace:
+    slots = box.nodes * box.devices_per_node
+    if isinstance(box.device_pace, (int, float)):
+        return Pace(factor=float(box.device_pace), why="box.toml says so")
+    if box.gpus == "auto" and gpus.find().names:
+        return Pace(factor=1.0, why="the slots are GPUs")
+    path = os.path.join(settings.state_home(), KEPT)
+    cores = usable_cores()
+    if (known := _kept(path)) is None or known[0] != slots:
+        known = (slots, cores, chosen(slots, cores))
+        _keep(path, known)
+    slots, counted, factor = known
+    why = f"{_counted(slots, 'slot')} on {_counted(counted, 'core')}"
+    if cores != counted:
+        why += f"; {_counted(cores, 'core')} now, remove {path} to choose again"
+    return Pace(factor=factor, why=why)
+
+
+def variables(box: settings.Settings) -> dict[bytes, bytes]:
+    """For what has a device; below its own environment, since who sets it there decides."""
+    factor = of_slot(box).factor
+    return {VARIABLE: b"%g" % factor} if factor > 1 else {}
+
+
+def chosen(slots: int, cores: float) -> float:
+    return 1.0 if cores >= slots else round(MARGIN * slots / cores, 1)
+
+
+def _counted(number: float, what: str) -> str:
+    return f"{number:g} {what}{'s' * (number != 1)}"
+
+
+def _kept(path: str) -> tuple[int, float, float] | None:
+    try:
+        with open(path) as file:
+            slots, cores, factor = file.read().split()
+        known = int(slots), float(cores), float(factor)
+    except (OSError, ValueError):
+        return None
+    return known if known[1] > 0 and 1 <= known[2] < settings.SLOWEST_PACE else None
+
+
+def _keep(path: str, known: tuple[int, float, float]) -> None:
+    """Who cannot write it down chooses the same the next time, as long as the cores stay."""
+    try:
+        private_folder.make(settings.state_home())
+        with open(f"{path}.{os.getpid()}", "w") as file:
+            file.write(" ".join(map(str, known)) + "\n")
+        os.replace(f"{path}.{os.getpid()}", path)
+    except OSError:
+        pass
+
+
+def usable_cores(root: str = "/") -> float:
+    """At once: those that this process may run on, and no more than its control groups allow."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = float(len(os.sched_getaffinity(0)))
+    else:
+        cores = float(os.cpu_count() or 1)
+    return min([cores, *_quotas(root)])
+
+
+def _quotas(root: str) -> list[float]:
+    """Of the control groups around this process (version 2), and of a container's own (1)."""
+    base = os.path.join(root, "sys/fs/cgroup")
+    groups = [line.split("::", 1)[1] for line in _lines(root, "proc/self/cgroup") if "::" in line]
+    folder, found = groups[0].strip("/") if groups else "", []
+    while True:
+        for line in _lines(base, folder, "cpu.max"):
+            found.append(line.split())
+        if not folder:
+            break
+        folder = os.path.dirname(folder)
+    old = [_lines(base, "cpu", f"cpu.cfs_{name}_us") for name in ("quota", "period")]
+    found += [[quota, period] for quota, period in zip(*old, strict=False)]
+    numbers = [pair for pair in found if len(pair) == 2 and all(word.isdigit() for word in pair)]
+    return [int(quota) / int(period) for quota, period in numbers if int(quota) and int(period)]
+
+
+def _lines(*path: str) -> list[str]:
+    try:
+        with open(os.path.join(*path), encoding="ascii") as file:
+            return file.read().split("\n")
+    except (OSError, UnicodeDecodeError):
+        return []

@@ -1,0 +1,127 @@
+"""The rate of a device slot: chosen once for a box, and handed to what has a device."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.box import gpus
+from course_lib.box.nodes import device_pace
+from course_lib.box.settings import Settings
+
+FOUR = {"nodes": 2, "devices_per_node": 2, "device_pace": "auto"}
+
+
+@pytest.fixture
+def cores(tmp_path, monkeypatch):
+    """Says how many there are, for a box of its own without GPUs."""
+    monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(gpus, "find", gpus.Gpus)
+
+    def there_are(number):
+        monkeypatch.setattr(device_pace, "usable_cores", lambda: float(number))
+
+    there_are(2)
+    return there_are
+
+
+@pytest.mark.parametrize(
+    ("slots", "cores", "factor"),
+    [(4, 2, 3.0), (4, 1.5, 4.0), (4, 3, 2.0), (4, 4, 1.0), (2, 8, 1.0), (8, 6, 2.0), (0, 2, 1.0)],
+)
+def test_slots_share_the_cores_with_a_margin_where_there_are_too_few(slots, cores, factor):
+    assert device_pace.chosen(slots, cores) == factor
+
+
+def test_a_choice_stays_when_the_cores_change_and_says_how_to_choose_again(cores, tmp_path):
+    assert device_pace.of_slot(Settings(**FOUR)).factor == 3.0
+    assert device_pace.of_slot(Settings(**FOUR)).why == "4 slots on 2 cores"
+    cores(1)
+    later = device_pace.of_slot(Settings(**FOUR))
+    kept = tmp_path / "home" / "device_pace.txt"
+    assert later.factor == 3.0
+    assert later.why == f"4 slots on 2 cores; 1 core now, remove {kept} to choose again"
+    kept.unlink()
+    assert device_pace.of_slot(Settings(**FOUR)).factor == 6.0
+
+
+def test_a_box_with_other_slots_chooses_again(cores):
+    assert device_pace.of_slot(Settings(**FOUR)).factor == 3.0
+    assert device_pace.of_slot(Settings(**{**FOUR, "nodes": 4})).factor == 6.0
+
+
+@pytest.mark.parametrize("text", ["", "4 2", "4 2 nan", "4 0 3", "4 2 0.5", "four 2 3", "4 2 1e9"])
+def test_a_damaged_file_is_chosen_anew(cores, tmp_path, text):
+    (tmp_path / "home").mkdir(mode=0o700)
+    (tmp_path / "home" / "device_pace.txt").write_text(text)
+    assert device_pace.of_slot(Settings(**FOUR)).factor == 3.0
+
+
+def test_gpus_are_as_fast_as_they_are(cores, monkeypatch):
+    monkeypatch.setattr(gpus, "find", lambda: gpus.Gpus(maker="nvidia", names=("0",)))
+    assert device_pace.of_slot(Settings(**FOUR)).factor == 1.0
+    assert device_pace.of_slot(Settings(**FOUR, gpus="none")).factor == 3.0
+
+
+def test_a_number_in_the_settings_is_taken_as_it_is(cores):
+    assert device_pace.variables(Settings(device_pace=2.5)) == {b"COURSE_DEVICE_PACE": b"2.5"}
+    assert device_pace.variables(Settings(device_pace=1)) == {}
+
+
+@pytest.mark.parametrize(
+    ("files", "least"),
+    [
+        ({"sys/fs/cgroup/cpu.max": "50000 100000\n"}, 0.5),
+        ({"sys/fs/cgroup/a/cpu.max": "max 100000\n", "sys/fs/cgroup/cpu.max": "30000 100000"}, 0.3),
+        ({"sys/fs/cgroup/a/b/cpu.max": "20000 100000\n"}, 0.2),
+        ({"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "40000\n",
+          "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n"}, 0.4),
+    ],
+)  # fmt: skip
+def test_the_share_of_a_container_counts_as_cores(tmp_path, files, least):
+    files = {"proc/self/cgroup": "0::/a/b\n", **files}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert device_pace.usable_cores(str(tmp_path)) == least
+
+
+def test_no_limit_leaves_the_cores_that_the_process_may_run_on(tmp_path):
+    (tmp_path / "sys/fs/cgroup/cpu").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup/cpu/cpu.cfs_quota_us").write_text("-1\n")
+    (tmp_path / "sys/fs/cgroup/cpu/cpu.cfs_period_us").write_text("100000\n")
+    assert device_pace.usable_cores(str(tmp_path)) >= 1
+
+
+TOLD = "srun bash -c 'echo ${COURSE_DEVICE_PACE:-none}'; echo ${COURSE_DEVICE_PACE:-none}"
+
+
+@pytest.fixture
+def paced(box):
+    """The box of all these tests, with a pace for one of them."""
+    path = box.home / "box.toml"
+    before = path.read_text()
+
+    def by(factor):
+        path.write_text(f"{before}device_pace = {factor}\n")
+        return box
+
+    yield by
+    path.write_text(before)
+
+
+def test_what_has_a_device_is_told_its_pace_unless_the_user_says_another(paced):
+    box = paced(3)
+    assert box.result(TOLD, "--gpus-per-node=1").split() == ["3", "3"]
+    own = box.result(TOLD, "--gpus-per-node=1", "--export=ALL,COURSE_DEVICE_PACE=1")
+    assert own.split() == ["1", "1"]
+    exported = box.result(f"export COURSE_DEVICE_PACE=2\n{TOLD}", "--gpus-per-node=1")
+    assert exported.split() == ["2", "2"]
+    assert box.result(TOLD).split() == ["none", "none"]
+
+
+def test_a_node_says_what_its_slots_are(paced):
+    box = paced(1)
+    assert "Comment" not in box.run("scontrol", "show", "node").stdout
+    paced(2.5)
+    told = box.run("scontrol", "show", "node", "node1").stdout
+    assert "   Comment=device_pace=2.5 (box.toml says so)\n" in told
