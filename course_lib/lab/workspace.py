@@ -98,13 +98,30 @@ def find(start: Path | None = None) -> Workspace:
     """`COURSE_WORKSPACE`, else the nearest folder upwards that has a site file, records, or the
     course's notebooks in it, else the folder where we are."""
     if chosen := os.environ.get("COURSE_WORKSPACE"):
-        return Workspace(Path(chosen).expanduser().resolve())
-    here = (start or Path.cwd()).resolve()
+        return Workspace(_named(chosen))
+    try:
+        here = (start or Path.cwd()).resolve()
+    except FileNotFoundError as error:
+        raise WorkspaceError("the folder that you stand in was deleted; `cd` to another") from error
     for folder in (here, *here.parents):
         marks = (folder / SITE_FILE, folder / ".course", folder / "notebooks" / "00_the_lab.ipynb")
         if any(mark.exists() for mark in marks) or _is_checkout(folder):
             return Workspace(folder)
     return Workspace(here)
+
+
+def _named(chosen: str) -> Path:
+    """The folder that COURSE_WORKSPACE says; scripts and records, which name it, are UTF-8."""
+    try:
+        chosen.encode()
+        return Path(chosen).expanduser().resolve()
+    except (RuntimeError, ValueError) as error:
+        why = "there is no such home" if isinstance(error, RuntimeError) else "it is not UTF-8"
+        raise WorkspaceError(
+            f"COURSE_WORKSPACE={chosen!a} names no folder: {why}; write the whole path"
+        ) from error
+    except OSError as error:
+        raise WorkspaceError(f"COURSE_WORKSPACE={chosen!r}: {error.strerror}") from error
 
 
 def programs_folder() -> Path:

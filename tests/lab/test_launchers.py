@@ -103,7 +103,7 @@ dist.barrier()
 def test_where_nodes_have_no_names_nothing_is_unpickled_from_a_port(fake, tmp_path, monkeypatch):
     """Flat mode without a C compiler: launchers meet in a file, and gloo keeps to loopback."""
     pytest.importorskip("torch")
-    if shutil.which("getent") and not subprocess.run(["getent", "hosts", "node1"]).returncode:
+    if shutil.which("getent") and not subprocess.call(["getent", "hosts", "node1"]):
         pytest.skip("this machine knows a node1")
     for name in host_names.COMPILERS:
         fake(name, "exit 1")
