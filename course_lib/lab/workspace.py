@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import getpass
 import json
 import os
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from course_lib.lab.errors import LabError, WorkspaceError
+from course_lib.lab.plain_files import account, without_waiting
 
 PACKAGE = Path(__file__).resolve().parent.parent
 SITE_FILE = "site.toml"
@@ -76,7 +76,7 @@ class Workspace:
         path = self.state / "sbatch.lock"
         if not path.exists():
             return False
-        with writing(path), path.open("a") as file:
+        with writing(path), open(path, "a", opener=without_waiting) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -161,7 +161,7 @@ def _why_not(path: Path, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _full(path)
     return (
-        f"{getpass.getuser()} cannot write to {path} ({error.strerror}); work in a folder of your "
+        f"{account()} cannot write to {path} ({error.strerror}); work in a folder of your "
         "own, or name one with COURSE_WORKSPACE"
     )
 
@@ -185,7 +185,7 @@ def _is_checkout(folder: Path) -> bool:
 def _lock(path: Path) -> Iterator[IO[str]]:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a")
+        file = open(path, "a", opener=without_waiting)  # noqa: SIM115  # closed below
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 import json
 import os
 import re
@@ -11,6 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.lab.plain_files import account, plain
 from course_lib.lab.workspace import find
 
 FILE = Path(".course") / "progress.jsonl"
@@ -30,7 +30,7 @@ def record(workspace: Path, exercise: str, *, passed: bool, unmet: str) -> None:
     """Appends one line. A workspace that cannot be written must not stop a check."""
     entry = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "learner": getpass.getuser(),
+        "learner": account(),
         "exercise": exercise,
         "passed": passed,
         "unmet": unmet,
@@ -50,7 +50,7 @@ def record(workspace: Path, exercise: str, *, passed: bool, unmet: str) -> None:
 
 def standings(workspace: Path, learner: str | None = None) -> list[Standing]:
     """One row per exercise tried, in the order of the lessons; broken lines are passed over."""
-    learner = learner or getpass.getuser()
+    learner = learner or account()
     tried: dict[str, Standing] = {}
     for entry in _entries(Path(workspace) / FILE):
         if entry.get("learner") != learner:
@@ -68,7 +68,7 @@ def standings(workspace: Path, learner: str | None = None) -> list[Standing]:
 
 def _entries(path: Path) -> list[dict[str, object]]:
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = plain(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
     entries = []

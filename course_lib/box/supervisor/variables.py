@@ -15,8 +15,6 @@ from course_lib.box.scheduling.task_layout import Layout
 
 Variables = dict[str, str]
 LAUNCHER_PORT = 60001
-COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"
-"""Where torch.compile keeps what it made; in `/tmp`, where others may be first, if not told."""
 Devices = tuple[int, ...]
 OF_DEVICES = {
     *(b"CUDA_VISIBLE_DEVICES", b"GPU_DEVICE_ORDINAL", b"ROCR_VISIBLE_DEVICES"),
@@ -79,7 +77,7 @@ class JobVariables:
         self.box = settings.load()
         found = gpus.find()
         self.machine = found if self.box.gpus == "auto" else gpus.Gpus(maker=found.maker)
-        chosen = job.variables().get(COMPILED_CODE.encode(), b"")
+        chosen = job.variables().get(settings.COMPILED_CODE.encode(), b"")
         # torch sets the one in /tmp in its own environment, as in a notebook that submits
         self.names_compiled_code = bool(chosen) and b"/torchinductor_" not in chosen
 
@@ -124,7 +122,7 @@ class JobVariables:
             "SLURM_JOB_QOS": job.qos,
             "SLURM_JOB_RESERVATION": job.reservation,
             "SLURM_RESTART_COUNT": str(job.restarts or ""),
-            COMPILED_CODE: "" if self.names_compiled_code else temporary_files.compiled(),
+            settings.COMPILED_CODE: "" if self.names_compiled_code else settings.compiled_code(),
         }
         return {name: text for name, text in found.items() if text}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import reprlib
 import tomllib
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import LabError
+from course_lib.lab.plain_files import without_waiting
 
 LARGEST_BYTES = 4 << 20
 """Of a file that a person writes."""
@@ -33,7 +33,7 @@ def read_text(path: Path, kind: type[LabError]) -> str:
 
 def _first_bytes(path: Path) -> bytes:
     """One more than a file may have. Devices never end, and pipes never begin: no waiting."""
-    with open(path, "rb", opener=lambda name, how: os.open(name, how | os.O_NONBLOCK)) as file:
+    with open(path, "rb", opener=without_waiting) as file:
         return file.read(LARGEST_BYTES + 1) or b""
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_lib.lab.plain_files import plain
+
 if TYPE_CHECKING:
     from course_lib.lab.queue.states import Status
     from course_lib.lab.runs.followed import FollowedJob
@@ -104,7 +106,7 @@ def duration(seconds: float) -> str:
 def last_words(log: Path) -> str:
     """The last line of a log that says something, short enough to stand in another line."""
     try:
-        with log.open("rb") as file:
+        with plain(log).open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - END_OF_LOG_BYTES))
             text = file.read().decode("utf-8", "replace")
     except OSError:
