@@ -13,6 +13,8 @@ from course_lib.box.frozen_record import Record
 
 CLUSTER = "box"
 SETTINGS_FILE = "box.toml"
+COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"
+"""Where torch.compile keeps what it made; in `/tmp`, where others may be first, if not told."""
 UNLIMITED = -1
 """Minutes of a time limit that is none."""
 MODES = ("auto", "namespaces", "flat")
@@ -92,6 +94,11 @@ def state_home() -> str:
         return os.path.abspath(chosen)
     base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.path.join(base, "course-box")
+
+
+def compiled_code() -> str:
+    """What torch.compile has made, shared by the jobs of one user; see COMPILED_CODE."""
+    return os.path.join(state_home(), "compiled")
 
 
 def job_folder(job_id: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import getpass
 import json
 import os
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from course_lib.lab.errors import LabError, WorkspaceError
+from course_lib.lab.plain_files import account, without_waiting
 
 PACKAGE = Path(__file__).resolve().parent.parent
 SITE_FILE = "site.toml"
@@ -76,7 +76,7 @@ class Workspace:
         path = self.state / "sbatch.lock"
         if not path.exists():
             return False
-        with writing(path), path.open("a") as file:
+        with writing(path), open(path, "a", opener=without_waiting) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -98,13 +98,30 @@ def find(start: Path | None = None) -> Workspace:
     """`COURSE_WORKSPACE`, else the nearest folder upwards that has a site file, records, or the
     course's notebooks in it, else the folder where we are."""
     if chosen := os.environ.get("COURSE_WORKSPACE"):
-        return Workspace(Path(chosen).expanduser().resolve())
-    here = (start or Path.cwd()).resolve()
+        return Workspace(_named(chosen))
+    try:
+        here = (start or Path.cwd()).resolve()
+    except FileNotFoundError as error:
+        raise WorkspaceError("the folder that you stand in was deleted; `cd` to another") from error
     for folder in (here, *here.parents):
         marks = (folder / SITE_FILE, folder / ".course", folder / "notebooks" / "00_the_lab.ipynb")
         if any(mark.exists() for mark in marks) or _is_checkout(folder):
             return Workspace(folder)
     return Workspace(here)
+
+
+def _named(chosen: str) -> Path:
+    """The folder that COURSE_WORKSPACE says; scripts and records, which name it, are UTF-8."""
+    try:
+        chosen.encode()
+        return Path(chosen).expanduser().resolve()
+    except (RuntimeError, ValueError) as error:
+        why = "there is no such home" if isinstance(error, RuntimeError) else "it is not UTF-8"
+        raise WorkspaceError(
+            f"COURSE_WORKSPACE={chosen!a} names no folder: {why}; write the whole path"
+        ) from error
+    except OSError as error:
+        raise WorkspaceError(f"COURSE_WORKSPACE={chosen!r}: {error.strerror}") from error
 
 
 def programs_folder() -> Path:
@@ -144,7 +161,7 @@ def _why_not(path: Path, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _full(path)
     return (
-        f"{getpass.getuser()} cannot write to {path} ({error.strerror}); work in a folder of your "
+        f"{account()} cannot write to {path} ({error.strerror}); work in a folder of your "
         "own, or name one with COURSE_WORKSPACE"
     )
 
@@ -168,7 +185,7 @@ def _is_checkout(folder: Path) -> bool:
 def _lock(path: Path) -> Iterator[IO[str]]:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a")
+        file = open(path, "a", opener=without_waiting)  # noqa: SIM115  # closed below
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from course_lib.lab.plain_files import plain
+
 
 def append(path: Path, entry: Mapping[str, Any], what: str) -> None:
     """Adds one line, whole also where others write at once. Where that cannot be done, it is said
@@ -27,7 +29,7 @@ def append(path: Path, entry: Mapping[str, Any], what: str) -> None:
 def entries(path: Path) -> list[dict[str, Any]]:
     """None where there is no file; broken lines are passed over."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = plain(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
     found = []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.lab.plain_files import account
 from course_lib.lab.workspace import find
 from course_lib.teach import kept_lines
 
@@ -29,7 +29,7 @@ def record(workspace: Path, exercise: str, *, passed: bool, unmet: str) -> None:
     """Appends one line. A workspace that cannot be written must not stop a check."""
     entry = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "learner": getpass.getuser(),
+        "learner": account(),
         "exercise": exercise,
         "passed": passed,
         "unmet": unmet,
@@ -39,7 +39,7 @@ def record(workspace: Path, exercise: str, *, passed: bool, unmet: str) -> None:
 
 def standings(workspace: Path, learner: str | None = None) -> list[Standing]:
     """One row per exercise tried, in the order of the lessons; broken lines are passed over."""
-    learner = learner or getpass.getuser()
+    learner = learner or account()
     tried: dict[str, Standing] = {}
     for entry in kept_lines.entries(Path(workspace) / FILE):
         if entry.get("learner") != learner:

@@ -33,6 +33,12 @@ PASSWORD = "open sesame"
 HOMES = Path("/home")
 PORT = 8765
 HUB = f"http://127.0.0.1:{PORT}"
+PLACES = (
+    "api/contents", "api/kernels", "api/sessions", "api/terminals", "api/kernelspecs", "api/me",
+    "files/notebooks/00_the_lab.ipynb", "tensorboard/", "proxy/6006/", "proxy/absolute/22/",
+    "terminals/websocket/1", "api/kernels/1/channels", "lab/tree/notebooks", "metrics",
+)  # fmt: skip
+"""Of a user's server, with all that is behind it."""
 OVERRIDES = f"""
 load_subconfig(CONFIG)
 c.JupyterHub.bind_url = {HUB!r}
@@ -157,6 +163,41 @@ def test_each_user_runs_the_first_lesson_and_sees_only_their_own(hub, log_in):
                 capture_output=True, text=True, check=False,
             )  # fmt: skip
             assert looked.returncode != 0, f"{user} could look into {private}: {looked.stdout}"
+
+
+def test_nobody_reaches_the_other_s_server_by_the_hub_by_its_port_or_by_its_process(hub, log_in):
+    pages = {user: log_in(user) for user in USERS}
+    for user, other in (USERS, USERS[::-1]):
+        server = _server(user)
+        (port,) = ports(server)
+        page = pages[other].context.new_page()  # with the other's own cookies
+        for place in (f"{HUB}/user/{user}", f"http://127.0.0.1:{port}/user/{user}"):
+            reached = {path: page.goto(f"{place}/{path}").status for path in PLACES}
+            assert set(reached.values()) <= {401, 403, 404}, (place, reached)
+        assert _says(user, server.pid), "its owner reads it: the attempt itself works"
+        assert not _says(other, server.pid), "whose token is in there"
+        for process in [server, *server.children(recursive=True)]:
+            words = " ".join(process.cmdline())
+            assert not [word for word in _secrets(server) if word in words], words
+
+
+def _server(user: str) -> psutil.Process:
+    return next(one for one in _processes(user, "jupyterhub-singleuser") if ports(one))
+
+
+def _secrets(server: psutil.Process) -> list[str]:
+    names = ("JUPYTERHUB_API_TOKEN", "JPY_API_TOKEN", "CONFIGPROXY_AUTH_TOKEN")
+    environment = server.environ()
+    return [environment[name] for name in names if environment.get(name)]
+
+
+def _says(account: str, pid: int) -> str:
+    """What the account can read of the environment of a process."""
+    done = subprocess.run(
+        ["su", account, "-c", f"cat /proc/{pid}/environ"],
+        capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
+    return done.stdout
 
 
 def test_the_limits_hold_in_the_user_s_server(hub, log_in):

@@ -3,6 +3,7 @@ in the folder where those of unexpected errors go."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import sys
 import pytest
 
 from course_lib import cli
+from course_lib.lab import plain_files
 from course_lib.lab.commands import jobs, mishaps
 from course_lib.teach import run as course_run
 
@@ -57,7 +59,7 @@ def course(tmp_path, monkeypatch, capsys, fake_slurm):
     monkeypatch.setattr(course_run, "run_lesson", _must_not_happen)
     monkeypatch.setattr(jobs.os, "execl", lambda *_: print("a shell"))
 
-    def call(*words):
+    def call(*words, may_say_nothing=False):
         capsys.readouterr()
         try:
             code = cli.main(list(words))
@@ -65,7 +67,7 @@ def course(tmp_path, monkeypatch, capsys, fake_slurm):
             code = left.code
         said = "".join(capsys.readouterr())
         assert code in (0, 1, 2), words
-        assert said.strip(), f"nothing was said to {words}"
+        assert said.strip() or may_say_nothing, f"nothing was said to {words}"
         assert "Traceback" not in said, words
         kept = list((tmp_path / "state").rglob("*.txt"))
         assert not kept, f"{words}: {kept[0].read_text()}"
@@ -153,6 +155,75 @@ def test_only_the_newest_tracebacks_are_kept(tmp_path, monkeypatch):
     assert newest.exists()
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
     assert mishaps.keep(ValueError("x")) is None
+
+
+ENDLESS = {
+    "a pipe": os.mkfifo,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "a folder": lambda path: path.mkdir(parents=True),
+}
+MAY_BE_REPLACED = (
+    "site.toml", ".course/lock", ".course/budget.toml", ".course/jobs/a.json",
+    ".course/jobs/a.intent.json", "runs/n-7/out.log", "runs/n-7/recipe.toml", "runs/n-7/exit_code",
+    "runs/n-7/job.sbatch",
+)  # fmt: skip
+RECORD = {"token": "t", "name": "n", "key": "k", "job_id": 7, "folder": "n-7",
+          "final": {"state": "COMPLETED"}}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+@pytest.mark.parametrize("name", MAY_BE_REPLACED)
+@pytest.mark.timeout(60)
+def test_what_never_begins_or_ends_in_place_of_a_file_is_not_waited_for(
+    course, tmp_path, monkeypatch, kind, name
+):
+    workspace = tmp_path / "workspace"
+    for folder in (".course/jobs", "runs/n-7"):
+        (workspace / folder).mkdir(parents=True)
+    (workspace / ".course/jobs/n.json").write_text(json.dumps(RECORD))
+    (workspace / name).unlink(missing_ok=True)
+    ENDLESS[kind](workspace / name)
+    monkeypatch.setattr(mishaps, "keep", lambda _: None)  # an error of the system may be kept
+    for line in (
+        "runs",
+        "log n",
+        "log -n 3 n",
+        "budget",
+        "render n",
+        "submit shell a commands=true",
+    ):
+        course(*line.split(), may_say_nothing=True)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "part"),
+    [
+        ("COURSE_WORKSPACE", "~nobody-of-that-name/x", "there is no such home"),
+        ("COURSE_WORKSPACE", "/tmp/\udcff", "it is not UTF-8"),
+    ],
+)
+def test_a_workspace_that_is_none_is_told_by_name(course, monkeypatch, variable, value, part):
+    monkeypatch.setenv(variable, value)
+    for line in ("runs", "budget", "site check", "progress", "submit shell a commands=true"):
+        code, said = course(*line.split())
+        assert (code, part in said) == (2, True), said
+
+
+def test_an_account_without_a_name_or_home_has_its_number(monkeypatch):
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 59001)
+    assert plain_files.account() == "59001"
+    assert plain_files.home() == "~"
+
+
+@pytest.mark.parametrize("when", ["1e300", "-5", "1e11"])
+def test_a_record_of_an_impossible_time_is_passed_over(course, tmp_path, when):
+    records = tmp_path / "workspace" / ".course" / "jobs"
+    records.mkdir(parents=True)
+    text = json.dumps(RECORD)[:-1] + f', "submitted_unix_s": {when}}}'
+    (records / "n.json").write_text(text)
+    assert "no runs yet" in course("runs")[1]
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -4,9 +4,12 @@ Slurm with COURSE_TEST_CLUSTER=slurm."""
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 
 import pytest
 
+from course_lib.box.nodes import host_names
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.lab import Lab
 
@@ -82,3 +85,41 @@ def test_a_container_command_with_hard_words_survives_the_way(lab, inside):
     run = Lab(lab.workspace.folder, site=site, quiet=True).submit(recipe)
     expected = inside[1].partition("=")[2] if inside else None
     assert lines(run) == [repr(expected)]
+
+
+ALONE = """
+import os, time, psutil, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+dist.all_reduce(torch.ones(8))
+own, launcher = psutil.Process(), psutil.Process().parent()
+for who, one in (("rank", own), ("launcher", launcher)):
+    for end in one.net_connections("tcp"):
+        if end.status == psutil.CONN_LISTEN: print(who, *end.laddr, flush=True)
+print("meeting", os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"], flush=True)
+dist.barrier()
+"""
+
+
+def test_where_nodes_have_no_names_nothing_is_unpickled_from_a_port(fake, tmp_path, monkeypatch):
+    """Flat mode without a C compiler: launchers meet in a file, and gloo keeps to loopback."""
+    pytest.importorskip("torch")
+    if shutil.which("getent") and not subprocess.call(["getent", "hosts", "node1"]):
+        pytest.skip("this machine knows a node1")
+    for name in host_names.COMPILERS:
+        fake(name, "exit 1")
+    home = tmp_path / "box"
+    home.mkdir(mode=0o700)
+    (home / "box.toml").write_text('mode = "flat"\n')
+    monkeypatch.setenv("COURSE_BOX_HOME", str(home))
+    monkeypatch.setenv("COURSE_BOX_WARM", "0")
+    program = tmp_path / "alone.py"
+    program.write_text(ALONE)
+    lab = Lab(tmp_path / "workspace", site="box", quiet=True)
+    run = lab.submit(Recipe(name="alone", program=str(program), nodes=2, gpus_per_node=1))
+    words = [line.split() for line in lines(run)]
+    ((_, host, store),) = {tuple(line) for line in words if line[0] == "meeting"}
+    assert host == "127.0.0.1"
+    assert {line[1] for line in words if line[0] == "rank"} == {"127.0.0.1"}, "gloo's"
+    # the store of the ranks, which holds texts; not the port at which launchers would meet
+    assert {line[2] for line in words if line[0] == "launcher"} == {store}
+    assert store != str(10000 + run.job_id % 20000)

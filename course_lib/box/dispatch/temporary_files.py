@@ -14,8 +14,6 @@ FOLDER = "tmp"
 """In the folder of the job, or there a link to one with a shorter path."""
 CALLERS = "callers"
 """In the folder of the job: who calls whom in flat mode, see host_names.c."""
-COMPILED = "compiled"
-"""In the state folder: what torch.compile has made, shared by the jobs of one user."""
 LONGEST_PATH_BYTES = 70
 """A socket's path may have 107 bytes; Python's multiprocessing adds 32 to the folder."""
 
@@ -31,15 +29,11 @@ def make(job_folder: str) -> None:
         import tempfile
 
         os.symlink(tempfile.mkdtemp(prefix="course-"), path)
-    os.makedirs(compiled(), mode=0o700, exist_ok=True)
+    os.makedirs(settings.compiled_code(), mode=0o700, exist_ok=True)
 
 
 def of_job(job_id: int) -> str:
     return os.path.realpath(os.path.join(settings.job_folder(job_id), FOLDER))
-
-
-def compiled() -> str:
-    return os.path.join(settings.state_home(), COMPILED)
 
 
 def remove(job_folder: str) -> None:

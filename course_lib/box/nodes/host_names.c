@@ -192,24 +192,29 @@ static int is_ours(uint32_t here, unsigned port, uint32_t there, unsigned there_
 }
 
 /* A caller of this job may send a line and be gone before anybody takes the call: then the kernel no
-   longer tells whose it was. So each leaves a file, named after its end of the connection, in a
-   folder of the job that no other account can enter; who takes the call removes it. */
-static int file_of(const union place *place, char path[PATH_MAX])
+   longer tells whose it was. So each leaves a file, named after its end of the connection and the
+   port that it calls, in a folder of the job that no other account can enter; who takes the call
+   removes it. One that nobody of the job takes stays, but tells of no other port. */
+static int file_of(const union place *caller, unsigned called_port, char path[PATH_MAX])
 {
     const char *folder = getenv("COURSE_BOX_CALLERS");
     uint32_t address;
     unsigned port;
-    return folder && *folder && four_of(place, &address, &port)
-        && snprintf(path, PATH_MAX, "%s/%08x-%u", folder, address, port) < PATH_MAX;
+    return folder && *folder && four_of(caller, &address, &port)
+        && snprintf(path, PATH_MAX, "%s/%08x-%u-%u", folder, address, port, called_port) < PATH_MAX;
 }
 
-static void leave_file(int connection)
+static void leave_file(int connection, const struct sockaddr *asked, socklen_t asked_length)
 {
-    union place own;
+    union place own, called = {0};
     socklen_t length = sizeof own;
     char path[PATH_MAX];
+    uint32_t address;
+    unsigned port;
     int file;
-    if (!getsockname(connection, &own.any, &length) && file_of(&own, path)
+    memcpy(&called, asked, asked_length < sizeof called ? asked_length : sizeof called);
+    if (four_of(&called, &address, &port)
+        && !getsockname(connection, &own.any, &length) && file_of(&own, port, path)
         && (file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) >= 0)
         close(file);
 }
@@ -225,7 +230,7 @@ static int is_from_our_user(int connection)
         || !four_of(&own, &ends.own, &ends.own_port) || !four_of(&peer, &ends.peer, &ends.peer_port))
         return 1; /* no network connection */
     int is_seen = any_row(is_ours, &ends) != 0; /* first: who is gone then has left its file before */
-    return (file_of(&peer, path) && !unlink(path)) || is_seen;
+    return (file_of(&peer, ends.own_port, path) && !unlink(path)) || is_seen;
 }
 
 /* Loopback in place of "all networks", for what will listen. */
@@ -309,7 +314,7 @@ int connect(int descriptor, const struct sockaddr *asked, socklen_t length)
     int failed = real(descriptor, asked, length);
     saved = errno;
     if (asked && asked->sa_family != AF_UNIX && (!failed || saved == EINPROGRESS))
-        leave_file(descriptor);
+        leave_file(descriptor, asked, length);
     errno = saved;
     return failed;
 }

@@ -17,6 +17,7 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "host_names.c"
 VARIABLE = "LD_PRELOAD"
 COMPILERS = ("cc", "gcc", "clang")
 COMPILING_S = 60.0
+GLOO, LOOPBACK = b"GLOO_SOCKET_IFNAME", b"lo0" if sys.platform == "darwin" else b"lo"
 
 
 def library(box: settings.Settings, stamp: str) -> str:
@@ -67,3 +68,9 @@ def added_to(environment: dict[bytes, bytes], path: str, callers: str = "") -> d
     if own in given.replace(b" ", b":").split(b":"):
         return environment
     return {**environment, name: own + (b":" + given if given else b"")}
+
+
+def on_loopback(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Where there is no library, what gloo can be told: it would take the address that the machine
+    has in its network."""
+    return {GLOO: LOOPBACK, **environment}

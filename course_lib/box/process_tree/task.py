@@ -52,7 +52,10 @@ def become_process(
     for text in order.said:
         _complain(text)
     numbered = {**order.environment, b"SLURM_TASK_PID": str(os.getpid()).encode()}
-    environment = host_names.added_to(numbered, plan.names_library, plan.callers)
+    if plan.separate or plan.names_library:
+        environment = host_names.added_to(numbered, plan.names_library, plan.callers)
+    else:
+        environment = host_names.on_loopback(numbered)
     os.umask(order.umask)
     _enter_folder(order.folder)
     inherited.lower_limits(order.limits)

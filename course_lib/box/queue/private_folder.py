@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -20,6 +21,8 @@ def make(folder: str) -> None:
     except FileNotFoundError:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         found = os.stat(folder)
+    if not stat.S_ISDIR(found.st_mode):  # root could make a device private, for everybody
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
     if found.st_uid != os.getuid():
         raise _of_another(folder, found.st_uid)
     if not found.st_mode & FOR_OTHERS:

@@ -22,8 +22,6 @@ from course_lib.box.supervisor.job_variables import (
 )
 
 LAUNCHER_PORT = 60001
-COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"
-"""Where torch.compile keeps what it made; in `/tmp`, where others may be first, if not told."""
 Devices = tuple[int, ...]
 OF_DEVICES = {
     *(b"CUDA_VISIBLE_DEVICES", b"GPU_DEVICE_ORDINAL", b"ROCR_VISIBLE_DEVICES"),
@@ -42,7 +40,7 @@ class JobVariables:
         found = gpus.find()
         self.machine = found if self.box.gpus == "auto" else gpus.Gpus(maker=found.maker)
         self.pace = device_pace.variables(self.box)
-        chosen = job.variables().get(COMPILED_CODE.encode(), b"")
+        chosen = job.variables().get(settings.COMPILED_CODE.encode(), b"")
         # torch sets the one in /tmp in its own environment, as in a notebook that submits
         self.names_compiled_code = bool(chosen) and b"/torchinductor_" not in chosen
 
@@ -74,7 +72,7 @@ class JobVariables:
     def _if_any(self) -> Variables:
         found = {
             "SLURM_RESTART_COUNT": str(self.job.restarts or ""),
-            COMPILED_CODE: "" if self.names_compiled_code else temporary_files.compiled(),
+            settings.COMPILED_CODE: "" if self.names_compiled_code else settings.compiled_code(),
         }
         return {name: text for name, text in found.items() if text}
 

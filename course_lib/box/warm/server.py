@@ -113,7 +113,8 @@ def preload(root: str) -> Loaded:
     """Imports what jobs will need, and notes which variables that read."""
     import importlib
 
-    before = dict(os.environ)  # torch itself sets a few
+    before = dict(os.environ)  # torch itself sets a few, and makes the folder that this one names
+    os.environ[settings.COMPILED_CODE] = settings.compiled_code()
     with WatchedEnvironment() as watched:
         for module in MODULES:
             with contextlib.suppress(ImportError):

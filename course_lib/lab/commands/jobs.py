@@ -114,7 +114,7 @@ def _follow(run: Run, lines: int) -> int:
 
 
 def _copy(run: Run, position: int) -> int:
-    if not run.log_file.exists():
+    if not run.log_file.is_file():
         return position
     with run.log_file.open("rb") as file:
         file.seek(position)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ from course_lib.lab.job.recipes import shell
 from course_lib.lab.job.script import render
 from course_lib.lab.job.site import Site
 from course_lib.lab.job.unfinished import Unfinished
+from course_lib.lab.plain_files import account
 from course_lib.lab.queue.nodes import ask
 from course_lib.lab.queue.slurm import TIMEOUT_S, Slurm, job_environment
 from course_lib.lab.workspace import Workspace
@@ -127,7 +127,7 @@ def permissions(site: Site) -> Iterator[Finding]:
         return
     try:
         text = Slurm().call(
-            "sacctmgr", "-n", "-P", "show", "associations", f"user={getpass.getuser()}",
+            "sacctmgr", "-n", "-P", "show", "associations", f"user={account()}",
             "format=account,qos",
         )  # fmt: skip
     except SlurmError:

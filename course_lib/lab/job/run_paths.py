@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from course_lib.lab.plain_files import plain
+
 
 def folder_name(name: str, job_id: object) -> str:
     """Of the folder below `runs/`; `job_id` may be what stands for a number not known yet."""
@@ -39,7 +41,7 @@ class RunPaths:
     def read_exit_code(self) -> int | None:
         """None as long as the file is missing, or empty because the disk was full."""
         try:
-            text = self.exit_code.read_text(encoding="utf-8").strip()
+            text = plain(self.exit_code).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError):
             return None
         return int(text) if text.isdecimal() else None

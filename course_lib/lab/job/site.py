@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from course_lib.lab.job.recipe import (
     table_of,
 )
 from course_lib.lab.job.recipe_rules import DIRECTIVE, VARIABLE
+from course_lib.lab.plain_files import account, home
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.names import answers_misspelt
 from course_lib.plan.numbers import real
@@ -192,9 +192,9 @@ def preset(name: str) -> Site:
 def _expand(value: Any, source: str) -> Any:
     """`~` and `$NAME` are replaced here, because in the script every value is quoted."""
     if isinstance(value, str):
-        known = {"USER": getpass.getuser(), "HOME": str(Path.home()), **os.environ}
-        home = str(Path.home()) + value[1:] if value == "~" or value.startswith("~/") else value
-        text = VALUE_OF.sub(lambda found: known.get(found["name"], found[0]), home)
+        known = {"USER": account(), "HOME": home(), **os.environ}
+        whole = home() + value[1:] if value == "~" or value.startswith("~/") else value
+        text = VALUE_OF.sub(lambda found: known.get(found["name"], found[0]), whole)
         if left := VALUE_OF.search(text):
             raise SiteError(f"{source}: {value!r} uses {left[0]}, which is not set here; set it")
         return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import reprlib
 import tomllib
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import LabError
+from course_lib.lab.plain_files import without_waiting
 from course_lib.mistakes.kinds import is_truth_value
 
 LARGEST_BYTES = 4 << 20
@@ -18,15 +20,22 @@ LARGEST_BYTES = 4 << 20
 
 def read_text(path: Path, kind: type[LabError]) -> str:
     try:
-        if path.stat().st_size > LARGEST_BYTES:
+        content = _first_bytes(path)
+        if len(content) > LARGEST_BYTES:
             raise kind(f"{path} has more than {LARGEST_BYTES >> 20} MiB: it is another file")
-        return path.read_text(encoding="utf-8")
+        return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8").read()
     except UnicodeDecodeError as error:
         raise kind(
             f"{path} cannot be read: it is no text (byte {error.start} is not UTF-8)"
         ) from error
     except OSError as error:
         raise kind(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _first_bytes(path: Path) -> bytes:
+    """One more than a file may have. Devices never end, and pipes never begin: no waiting."""
+    with open(path, "rb", opener=without_waiting) as file:
+        return file.read(LARGEST_BYTES + 1) or b""
 
 
 def parse(text: str, source: str, kind: type[LabError]) -> dict[str, Any]:

@@ -41,9 +41,17 @@ class PrivateOutput(IOPubThread):  # type: ignore[misc]
 def main() -> None:
     if Path(sys.path[0]) == Path.cwd():  # the learner's files must not hide Python's own
         del sys.path[0]
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(compiled_code()))
     vars(kernelapp)["IOPubThread"] = PrivateOutput
     _without_debugger()
     kernelapp.launch_new_instance()
+
+
+def compiled_code() -> Path:
+    """Where torch makes a folder as soon as a cell imports it: else in `/tmp`, by a name that
+    another account can guess. Jobs have their own: submissions know torch's default by its name."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    return cache.expanduser() / "course" / "torchinductor_notebooks"
 
 
 def _without_debugger() -> None:

@@ -15,9 +15,12 @@ from course_lib.lab.errors import RecipeError, UnknownRunError, WorkspaceError
 from course_lib.lab.job import value_types
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.run_paths import RunPaths
+from course_lib.lab.plain_files import plain
 from course_lib.lab.queue.states import UNKNOWN, Status
 from course_lib.lab.workspace import Workspace, write_json, writing
 
+LATEST_UNIX_S = 1e11
+"""The year 5138: later is no time of a submission, and more than calendars can say."""
 INTENT = ".intent.json"
 
 
@@ -83,7 +86,7 @@ class Registry:
 
     def recipe_text(self, intent: Record) -> tuple[str, str]:
         """recipe.toml and script of an intent."""
-        table = json.loads(self.intent_path(intent).read_text(encoding="utf-8"))
+        table = json.loads(plain(self.intent_path(intent)).read_text(encoding="utf-8"))
         return table["recipe_toml"], table["script"]
 
     def intend(self, record: Record, recipe_toml: str, script: str) -> None:
@@ -149,10 +152,11 @@ def _read(path: Path) -> Record | None:
     import msgspec
 
     try:
-        record = msgspec.json.decode(path.read_bytes(), type=Record)
+        record = msgspec.json.decode(plain(path).read_bytes(), type=Record)
         if record.final is not None:
             msgspec.convert(asdict(Status(**record.final)), Status)
     except (OSError, ValueError, TypeError, RecursionError):
         return None
     is_below_runs = Path(record.folder).name == record.folder != ".."
-    return record if is_below_runs else None
+    is_a_time = 0 <= record.submitted_unix_s < LATEST_UNIX_S
+    return record if is_below_runs and is_a_time else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from course_lib.lab.errors import BudgetError
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.site import Site
+from course_lib.lab.plain_files import plain
 from course_lib.lab.queue.records import Record
 from course_lib.lab.workspace import Workspace, write_atomically
 from course_lib.plan.numbers import real
@@ -95,7 +96,7 @@ def cost(recipe: Recipe, site: Site | None = None) -> str:
 def _limit(workspace: Workspace) -> float | None:
     path = workspace.state / "budget.toml"
     try:
-        hours = real(tomllib.loads(path.read_text(encoding="utf-8"))["device_hours"])
+        hours = real(tomllib.loads(plain(path).read_text(encoding="utf-8"))["device_hours"])
         if hours is None or hours < 0:
             raise ValueError("no number of hours")
         return hours

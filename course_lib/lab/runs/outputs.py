@@ -10,6 +10,7 @@ from course_lib.lab.errors import DeletedRunError, NotRecordedError, RecipeError
 from course_lib.lab.job import value_types
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.script import Script
+from course_lib.lab.plain_files import plain
 from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import Jobs
 from course_lib.lab.queue.records import Record
@@ -56,13 +57,13 @@ class RunOutputs(FollowedJob):
 
     @cached_property
     def script(self) -> Script:
-        return Script(self.name, self._kept(self.paths.script).read_text(encoding="utf-8"))
+        return Script(self.name, plain(self._kept(self.paths.script)).read_text(encoding="utf-8"))
 
     @property
     def text(self) -> str:
         """The log as it stands; empty before the job has started."""
         try:
-            return self.log_file.read_text(encoding="utf-8", errors="replace")
+            return plain(self.log_file).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return ""
 
@@ -90,7 +91,7 @@ class RunOutputs(FollowedJob):
     @property
     def failure(self) -> Any:
         """The first cause of a failed run, or None."""
-        return self._reader("failure", self.log_file) if self.log_file.exists() else None
+        return self._reader("failure", self.log_file) if self.log_file.is_file() else None
 
     @property
     def log(self) -> Any:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_lib.lab.plain_files import plain
+
 if TYPE_CHECKING:
     from course_lib.lab.queue.states import Status
     from course_lib.lab.runs.followed import FollowedJob
@@ -104,7 +106,7 @@ def duration(seconds: float) -> str:
 def end_of(log: Path, size_bytes: int) -> str:
     """The last bytes of a log, which may be large; nothing where it cannot be read."""
     try:
-        with log.open("rb") as file:
+        with plain(log).open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - size_bytes))
             return file.read().decode("utf-8", "replace")
     except OSError:

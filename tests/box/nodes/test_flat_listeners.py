@@ -163,3 +163,36 @@ def test_two_calls_in_a_row_are_both_heard(flat):
         there.sendall(b"second")
         flat.until_said(job, "second")
     assert Path(flat.work / f"out-{job}").exists()
+
+
+CALLER = """
+import socket, struct, sys, threading
+server = socket.create_server(("", 0))
+with socket.socket() as one:
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    one.bind(("127.0.0.1", 0))
+    one.connect(("127.0.0.1", int(sys.argv[1])))
+    print(server.getsockname()[1], one.getsockname()[1], flush=True)
+open("begun", "w").close()
+while True:
+    there, _ = server.accept(); there.sendall(b"heard"); there.close()
+"""
+FROM_PORT = (
+    "import encodings.idna, os, socket, sys\nos.setuid(65534)\n"
+    "there = socket.socket()\nthere.bind(('127.0.0.1', int(sys.argv[2])))\n"
+    "there.connect(('127.0.0.1', int(sys.argv[1])))\n"
+    "try: print(there.recv(9))\nexcept ConnectionError: print(b'')\n"
+)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another account")
+def test_a_call_to_another_port_speaks_for_nobody_who_gets_that_place_next(flat):
+    (flat.work / "caller.py").write_text(CALLER)
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        job = flat.submit(f"python caller.py {elsewhere.getsockname()[1]}", "-n1")
+        flat.until_exists("begun")
+    done = subprocess.run(
+        [sys.executable, "-c", FROM_PORT, *flat.output(job).split()],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "b''"

@@ -55,3 +55,13 @@ def test_a_file_that_another_account_prepared_is_refused(home, lacking):
     for _ in range(2):  # and it stays so
         with pytest.raises(store.NotOurs, match=r"names-1\.so"):
             store.connect()
+
+
+def test_what_is_no_folder_keeps_its_mode(tmp_path):
+    """A device would otherwise be root's alone from then on, for the whole machine."""
+    path = tmp_path / "file"
+    path.touch()
+    path.chmod(0o666)
+    with pytest.raises(NotADirectoryError):
+        private_folder.make(str(path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666

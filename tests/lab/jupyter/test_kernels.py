@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import signal
 import socket
@@ -146,3 +147,11 @@ def holder(temporary: Path) -> tuple[subprocess.Popen, Path]:
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     return process, Path(process.stdout.readline().strip())
+
+
+def test_what_torch_makes_at_its_import_has_no_name_that_others_guess(kernel):
+    _, client = kernel
+    folder = printed_by(client, "import os; print(os.environ['TORCHINDUCTOR_CACHE_DIR'])").strip()
+    given = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    assert folder == given or "/course/torchinductor_" in folder
+    assert not folder.startswith(f"/tmp/torchinductor_{getpass.getuser()}")
