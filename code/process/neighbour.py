@@ -15,10 +15,10 @@ rank before it is on the same machine, the door opens to this machine alone.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import json
 import os
-import select
 import socket
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ class Neighbour:
         if before != loopback:
             family, host, address = _side_towards(os.environ["MASTER_ADDR"])
         self.door = socket.create_server((host, 0), family=family)
+        self.door.setblocking(False)  # several threads may say farewell at once
         os.register_at_fork(after_in_child=self.door.close)  # a child may outlive this process
         _write(store, f"door/{rank}", [address, self.door.getsockname()[1]])
         place, home = _read(store, f"home/{behind}")
@@ -62,12 +63,13 @@ class Neighbour:
 
     def leave(self, farewell: bytes) -> None:
         """Nobody was let in until now: the kernel holds connections that wait at the door."""
-        while select.select([self.door], [], [], 0)[0]:
+        while True:
             try:
-                with self.door.accept()[0] as visitor:
-                    visitor.send(farewell)
-            except OSError:
+                visitor, _ = self.door.accept()
+            except OSError:  # BlockingIOError: that was the last one
                 return
+            with visitor, contextlib.suppress(OSError):  # a stranger may have gone meanwhile
+                visitor.send(farewell)
 
 
 def _held(door: list[Any], is_near: bool) -> socket.socket | None:
