@@ -25,7 +25,7 @@ LONGEST_MEETING = timedelta(seconds=10)
 PEER_GONE = re.compile(
     r"[Cc]onnection (?:closed|reset|refused)|[Bb]roken pipe|remote process exited|ncclRemoteError|"
     r"ncclSystemError|communicator was aborted|Timed out waiting|timed out after|Socket closed|"
-    r"failed to recv|[Ww]atchdog caught collective operation timeout"
+    r"[Ff]ailed to recv|[Ww]atchdog caught collective operation timeout"
 )
 """How gloo, NCCL and the store say that somebody stopped answering."""
 

@@ -116,7 +116,10 @@ class Meeting:
         except RuntimeError:  # who kept the store is dead; a rank is missed by the one before it
             if self.agent and self.rank == 0:
                 self._tell_of("torchrun's agent, which kept the ranks' common store")
-            time.sleep(GRACE_S)
+            elif self.rank == self.size - 1 and self.neighbour is None:  # at the start
+                self._tell_of(f"rank 0 (on {os.environ['MASTER_ADDR']})")
+            else:
+                time.sleep(GRACE_S)
         self._end()
 
     def _end(self) -> None:

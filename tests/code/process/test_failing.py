@@ -108,6 +108,7 @@ def test_torchrun_names_a_rank_that_was_killed():
         "[../gloo/transport/tcp/buffer.cc:100] Connection reset by peer",
         "NCCL error: remote process exited or there was a network error, ncclRemoteError",
         "NCCL communicator was aborted on rank 1.",
+        "Failed to recv, got 0 bytes. Connection was likely closed.",
         "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE)",
     ],
 )
