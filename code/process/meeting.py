@@ -23,6 +23,7 @@ import os
 import re
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -57,6 +58,11 @@ def own_connection(store: Any) -> dist.Store:
     return made
 
 
+def _aside(work: Callable[[], object]) -> None:
+    """In a thread: a store whose machine is gone may never answer."""
+    threading.Thread(target=work, daemon=True).start()
+
+
 class Meeting:
     """One rank's view of the others. Only `watch` raises: a store that is gone ends the talk."""
 
@@ -78,7 +84,7 @@ class Meeting:
         """From now on this process ends when another rank fails or dies, whatever it waits for."""
         if self.size == 1:
             return
-        threading.Thread(target=self._wait_for_news, daemon=True).start()
+        _aside(self._wait_for_news)
         try:
             self.neighbour = Neighbour(self.shared, self.rank, self.size)
         except OSError as error:
@@ -87,7 +93,7 @@ class Meeting:
                  f"cannot be reached from {node_name()} ({error})"])  # fmt: skip
             return
         atexit.register(self.neighbour.leave, WELL)  # of a program that ends by itself
-        threading.Thread(target=self._watch_neighbour, daemon=True).start()
+        _aside(self._watch_neighbour)
 
     def _watch_neighbour(self) -> None:
         assert self.neighbour is not None
@@ -100,10 +106,11 @@ class Meeting:
 
     def _tell_of(self, dead: str) -> None:
         """Nobody else has missed it. A launcher may have killed it for another one's death."""
-        first = self._first_missed(dead)
+        first: list[str] = []
+        _aside(lambda: first.append(self._first_missed(dead)))
         time.sleep(GRACE_S)
         if not self.over.is_set():
-            lost = LostRankError([dead] if first == dead else [first, dead])
+            lost = LostRankError([dead] if dead in first else [*first, dead])
             say(told(lost, self.rank, self.size))
 
     def _wait_for_news(self) -> None:
@@ -126,9 +133,11 @@ class Meeting:
         """Another rank has failed, and the main thread may be waiting for that one for ever."""
         self.heard_at = self.heard_at or time.monotonic()
         self.heard.set()
-        self._spread_failure()
+        _aside(self._spread_failure)
         time.sleep(LINGER_S + MARGIN_S)
-        if not self.leaving and not self.over.is_set():
+        if self.leaving:  # the main thread ends this process, unless the store holds it up
+            time.sleep(2 * MARGIN_S)
+        if not self.over.is_set():
             os._exit(1)
 
     def _spread_failure(self) -> None:
@@ -178,7 +187,7 @@ class Meeting:
 
     def _first_missed(self, rank: str) -> str:
         try:
-            return bytes(self.store.compare_set("dead", "", rank)).decode()
+            return bytes(own_connection(self.shared).compare_set("dead", "", rank)).decode()
         except RuntimeError:
             return rank
 
