@@ -47,13 +47,11 @@ class DivergedError(AskedError):
 
 
 class LostRankError(AskedError):
-    """Ranks that ended without a word, told by one that waited for them."""
+    """Ranks that ended without a word, told by the one that watched them."""
 
-    def __init__(self, lost: Sequence[str], met: BaseException) -> None:
-        ended = "ended" if len(lost) == 1 else "all ended"
+    def __init__(self, lost: Sequence[str]) -> None:
         super().__init__(
-            f"lost {', '.join(lost)}: {ended} without a word, such as a process that was killed, "
-            f"for memory or by a signal, or a node that is gone; `sacct -j <job>` and the node's "
-            f"own log may say why, and --load continues from the last checkpoint "
-            f"({type(met).__name__}: {str(met).splitlines()[0]})"
+            f"lost {', then '.join(lost)}: ended without a word, such as a process that was "
+            "killed, for memory or by a signal, or a node that is gone; `sacct -j <job>` and the "
+            "node's own log may say why, and --load continues from the last checkpoint"
         )

@@ -9,24 +9,23 @@ import atexit
 import os
 import re
 import sys
-import traceback
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import NoReturn
 
 import torch.distributed as dist
 
 from process import device
-from process.errors import AskedError, LostRankError
-from process.meeting import Meeting, node_name, open_store
+from process.errors import AskedError
+from process.meeting import Meeting, open_store
+from process.telling import say, told
 
 EXIT_OUT_OF_MEMORY = 41
 LONGEST_MEETING = timedelta(seconds=10)
 PEER_GONE = re.compile(
     r"[Cc]onnection (?:closed|reset|refused)|[Bb]roken pipe|remote process exited|ncclRemoteError|"
     r"ncclSystemError|communicator was aborted|Timed out waiting|timed out after|Socket closed|"
-    r"failed to recv|[Ww]atchdog caught collective operation timeout"
+    r"[Ff]ailed to recv|[Ww]atchdog caught collective operation timeout"
 )
 """How gloo, NCCL and the store say that somebody stopped answering."""
 
@@ -56,27 +55,21 @@ def fail(error: BaseException) -> NoReturn:
     sys.stdout.flush()
     out_of_memory = device.out_of_memory_line(error)
     if out_of_memory:  # each has its own size to tell; said first, while there is memory to say it
-        _print([out_of_memory])
+        say([out_of_memory])
     meeting = _meet()
     if meeting is not None and meeting.too_late():
         os._exit(1)
     foreseen = isinstance(error, AskedError)
-    if meeting is not None and not foreseen and PEER_GONE.search(str(error)):
-        error = _named(meeting, error)
-    speaks = not out_of_memory and _speaks(error, meeting)
+    peer_gone = not foreseen and PEER_GONE.search(str(error))
+    follows = meeting is not None and peer_gone and meeting.follows()
+    speaks = not out_of_memory and not follows and _speaks(error, meeting)
     if speaks:
-        _print(told(error))
+        say(told(error, *device.environment_of_rank()[:2]))
     if meeting is not None:
         meeting.leave(speaks or bool(out_of_memory))
     if out_of_memory:
         os._exit(EXIT_OUT_OF_MEMORY)
     os._exit(error.exit_code if isinstance(error, AskedError) else 1)
-
-
-def _named(meeting: Meeting, error: BaseException) -> BaseException:
-    """A peer that stopped answering was killed, or its node is gone: it cannot say so itself."""
-    lost = meeting.lost()
-    return LostRankError(lost, error) if lost else error
 
 
 def _meet() -> Meeting | None:
@@ -96,21 +89,3 @@ def _speaks(error: BaseException, meeting: Meeting | None) -> bool:
         return meeting.is_first_with(f"{type(error).__name__}: {error}")
     alike = isinstance(error, AskedError) and error.exit_code == 2  # follows from flags alone
     return device.environment_of_rank()[0] == 0 or not alike
-
-
-def told(error: BaseException) -> list[str]:
-    """A line for each problem; the traceback of what nobody foresaw."""
-    rank, world_size, _ = device.environment_of_rank()
-    where = f" (rank {rank} on {node_name()})" if world_size > 1 else ""
-    if isinstance(error, AskedError):
-        prefix = f"[rank{rank}]: " if world_size > 1 else ""
-        name = Path(sys.argv[0]).name
-        return [f"{prefix}{name}: error: {problem}{where}" for problem in error.problems]
-    lines = "".join(traceback.format_exception(error)).splitlines()
-    return [*(f"[rank{rank}]: {line}" for line in lines[:-1]), f"[rank{rank}]: {lines[-1]}{where}"]
-
-
-def _print(lines: list[str]) -> None:
-    """One write, so that lines of several ranks never mix."""
-    sys.stderr.write("".join(f"{line}\n" for line in lines))
-    sys.stderr.flush()

@@ -1,10 +1,15 @@
-"""How ranks that end learn of each other: a few keys in the store through which they met.
+"""How ranks that end learn of each other: through the store in which they met, and in a ring.
 
-    place/<rank>    node and process number, written by every rank at the start
+In the store, a few keys:
+
     said/<digest>   how many ranks have this error; the first of them speaks
-    failed          set by the first rank that fails: who waits for it in a collective hears of it
-    here/<rank>     written by who has heard of that: a rank that was killed is not among them
+    through         how many ranks have done their work
+    news            "failed" once a rank has failed, "over" once all are through
+    dead            the first rank that was missed
     ended           how many ranks have said what they had to say
+
+In the ring (neighbour.py) each rank watches the next one, for ranks that are killed. The news goes
+round there as well: the store may have been in the rank that is dead.
 
 A rank that fails lingers for a moment. torchrun ends all others as soon as one has left, also one
 that is about to tell of an error of its own; and the store may live in the very rank that leaves.
@@ -12,21 +17,26 @@ that is about to tell of an error of its own; and the store may live in the very
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import re
-import socket
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
 
+from process.errors import LostRankError
+from process.neighbour import DEAD, FAILED, WELL, Neighbour
+from process.telling import node_name, say, told
+
 LINGER_S = 3.0
 """For an error of their own that others are about to tell."""
-ANSWER_S = 2.0
-"""For every rank that lives to say that it has heard: a thread of its own does, at once."""
+GRACE_S = 1.0
+"""Who ends a whole job kills rank after rank, also the one that would tell of the others."""
 MARGIN_S = 1.0
 """Who failed leaves first, so that a launcher names it; then who heard of it; the store last."""
 ANSWER = timedelta(seconds=5)
@@ -48,12 +58,13 @@ def own_connection(store: Any) -> dist.Store:
     return made
 
 
-def node_name() -> str:
-    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+def _aside(work: Callable[[], object]) -> None:
+    """In a thread: a store whose machine is gone may never answer."""
+    threading.Thread(target=work, daemon=True).start()
 
 
 class Meeting:
-    """One rank's view of the keys. No method raises: a store that is gone only ends the talk."""
+    """One rank's view of the others. Only `watch` raises: a store that is gone ends the talk."""
 
     def __init__(self, store: dist.Store, rank: int, world_size: int) -> None:
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun may start us anew
@@ -61,72 +72,124 @@ class Meeting:
         self.store = own_connection(self.shared)
         self.store.set_timeout(ANSWER)
         self.rank, self.size = rank, world_size
-        agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        self.keeps_store = rank == 0 and not agent
-        self.finished = False  # the program is through: news no longer matter
-        self.heard_at: float | None = None  # when another rank's failure became known
-        self._set(f"place/{rank}", f"{node_name()}, process {os.getpid()}")
+        self.agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        self.keeps_store = rank == 0 and not self.agent
+        self.neighbour: Neighbour | None = None
+        self.over = threading.Event()  # all ranks are through
+        self.heard = threading.Event()  # of a rank that has failed
+        self.heard_at = 0.0
+        self.leaving = False  # with an error of our own
 
     def watch(self) -> None:
-        """Ends this rank when another has failed: it may be waiting for that one for ever."""
-        if self.size > 1:
-            threading.Thread(target=self._wait_for_news, daemon=True).start()
+        """From now on this process ends when another rank fails or dies, whatever it waits for."""
+        if self.size == 1:
+            return
+        _aside(self._wait_for_news)
+        try:
+            self.neighbour = Neighbour(self.shared, self.rank, self.size)
+        except OSError as error:
+            after = (self.rank + 1) % self.size
+            say([f"[rank{self.rank}]: note: nobody would notice if rank {after} were killed, which "
+                 f"cannot be reached from {node_name()} ({error})"])  # fmt: skip
+            return
+        atexit.register(self.neighbour.leave, WELL)  # of a program that ends by itself
+        _aside(self._watch_neighbour)
+
+    def _watch_neighbour(self) -> None:
+        assert self.neighbour is not None
+        farewell = self.neighbour.farewell()
+        if farewell == WELL:
+            return
+        if farewell == DEAD and not self.heard.is_set():  # or a launcher ends who is left
+            self._tell_of(self.neighbour.who)
+        self._end()
+
+    def _tell_of(self, dead: str) -> None:
+        """Nobody else has missed it. A launcher may have killed it for another one's death."""
+        first: list[str] = []
+        _aside(lambda: first.append(self._first_missed(dead)))
+        time.sleep(GRACE_S)
+        if not self.over.is_set():
+            lost = LostRankError([dead] if dead in first else [*first, dead])
+            say(told(lost, self.rank, self.size))
 
     def _wait_for_news(self) -> None:
         store = own_connection(self.shared)
         try:
-            store.wait(["failed"], LONG)  # sleeps in the socket, without Python's lock
-        except RuntimeError:
-            pass  # the store is gone, and with it the rank or the agent that kept it
-        else:
-            if store.get("failed") == b"none":
+            store.wait(["news"], LONG)  # sleeps in the socket, without Python's lock
+            if store.get("news") == b"over":
+                self.over.set()
                 return
-            self._set(f"here/{self.rank}", "yes", store)
-        self.heard_at = time.monotonic()
+        except RuntimeError:  # who kept the store is dead; a rank is missed by the one before it
+            if self.agent and self.rank == 0:
+                self._tell_of("torchrun's agent, which kept the ranks' common store")
+            elif self.rank == self.size - 1 and self.neighbour is None:  # at the start
+                self._tell_of(f"rank 0 (on {os.environ['MASTER_ADDR']})")
+            else:
+                time.sleep(GRACE_S)
+        self._end()
+
+    def _end(self) -> None:
+        """Another rank has failed, and the main thread may be waiting for that one for ever."""
+        self.heard_at = self.heard_at or time.monotonic()
+        self.heard.set()
+        _aside(self._spread_failure)
         time.sleep(LINGER_S + MARGIN_S)
-        if not self.finished:
+        if self.leaving:  # the main thread ends this process, unless the store holds it up
+            time.sleep(2 * MARGIN_S)
+        if not self.over.is_set():
             os._exit(1)
+
+    def _spread_failure(self) -> None:
+        if self.neighbour is not None:
+            self.neighbour.leave(FAILED)
+        self._set("news", "failed")
 
     def too_late(self) -> bool:
         """From now on errors are what follows when the rank that failed leaves."""
-        return self.heard_at is not None and time.monotonic() - self.heard_at > LINGER_S - 0.5
+        return self.heard.is_set() and time.monotonic() - self.heard_at > LINGER_S - 0.5
+
+    def follows(self) -> bool:
+        """Whether a peer that stopped answering did so because of what another rank tells."""
+        return self.heard.wait(LINGER_S)
 
     def is_first_with(self, text: str) -> bool:
         """Numbers do not count: addresses and ports differ where the cause is one."""
         digest = hashlib.sha256(re.sub(r"\d+", "#", text).encode()).hexdigest()
         return self._add(f"said/{digest}", 1) in (1, None)
 
-    def lost(self) -> list[str]:
-        """The ranks that are no more, each with its place; asked when one stopped answering.
-
-        Where the store is gone, it is the rank that kept it.
-        """
-        self._set("failed", "yes")
-        self._set(f"here/{self.rank}", "yes")
-        missing, began = set(range(self.size)) - {self.rank}, time.monotonic()
-        try:
-            while missing and time.monotonic() - began < ANSWER_S:
-                missing = {rank for rank in missing if not self.store.check([f"here/{rank}"])}
-                time.sleep(0.05)
-            places = {rank: self.store.get(f"place/{rank}").decode() for rank in sorted(missing)}
-        except RuntimeError:
-            return ["rank 0, which kept the ranks' common store"] if self.rank else []
-        return [f"rank {rank} (on {place})" for rank, place in places.items()]
-
     def leave(self, spoke: bool) -> None:
         """Tells of the failure, and lets the others come to word before this rank goes."""
-        self._set("failed", "yes")
-        began, count = time.monotonic(), self._add("ended", 1)
-        while count is not None and count < self.size and time.monotonic() - began < LINGER_S:
-            time.sleep(0.05)
-            count = self._add("ended", 0)
+        self.leaving = True
+        self._spread_failure()
+        self._wait_for_all("ended")
         time.sleep(MARGIN_S if self.keeps_store else 0 if spoke else MARGIN_S / 4)
 
     def finish(self) -> None:
-        """All is well here; the rank that keeps the store says so before it takes it away."""
-        self.finished = True
+        """Nobody leaves before all are through: until then each watches the next one."""
+        if self.size == 1:
+            return
+        if self._add("through", 1) == self.size:
+            self._set("news", "over")
+        self.over.wait()
+        if self.neighbour is not None:
+            self.neighbour.leave(WELL)
         if self.keeps_store:
-            self._set("failed", "none")
+            self._wait_for_all("ended")
+        else:
+            self._add("ended", 1)
+
+    def _wait_for_all(self, key: str) -> None:
+        began, count = time.monotonic(), self._add(key, 1)
+        while count is not None and count < self.size and time.monotonic() - began < LINGER_S:
+            time.sleep(0.05)
+            count = self._add(key, 0)
+
+    def _first_missed(self, rank: str) -> str:
+        try:
+            return bytes(own_connection(self.shared).compare_set("dead", "", rank)).decode()
+        except RuntimeError:
+            return rank
 
     def _add(self, key: str, amount: int) -> int | None:
         try:
@@ -134,8 +197,8 @@ class Meeting:
         except RuntimeError:
             return None
 
-    def _set(self, key: str, value: str, store: dist.Store | None = None) -> None:
+    def _set(self, key: str, value: str) -> None:
         try:
-            (store or self.store).set(key, value)
+            self.store.set(key, value)
         except RuntimeError:
             return

@@ -6,6 +6,7 @@ import argparse
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +18,8 @@ import torch.distributed as dist
 from process.device import environment_of_rank, start
 from process.errors import ArgumentsError, DataError
 from process.failing import run_and_exit
+
+ENDS = "killed at the end"
 
 
 def main() -> int:
@@ -37,15 +40,40 @@ def main() -> int:
         raise DataError("here" if rank == 1 else "there")
     if case == "bug" and rank == 1:
         raise RuntimeError("nobody foresaw this")
-    if case == f"killed {rank}":
-        os.kill(os.getpid(), signal.SIGKILL)
+    if case == "stopped" and rank == 1:
+        stop_for(seconds=3)
     if case == "slow end" and rank == 1:
-        time.sleep(6)  # rank 0 leaves with its store: no reason to end what is still at work
-        return 0
-    if case != "slow end":
+        time.sleep(6)
+    if case == ENDS and rank == 1:
+        time.sleep(2)  # the others are through
+    if case in (f"killed {rank}", f"killed unnoticed {rank}") or (case, rank) == (ENDS, 1):
+        leave_a_child()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if case.startswith("killed unnoticed"):
+        threading.Event().wait(60)  # as in a collective of NCCL, which notices nothing
+    elif case not in ("slow end", "stopped", ENDS):
         dist.all_reduce(torch.ones(1))
         time.sleep(60)
     return 0
+
+
+def leave_a_child() -> None:
+    """It has all that this process had open, and lives on."""
+    if os.fork() == 0:
+        for stream in (0, 1, 2):
+            os.close(stream)
+        time.sleep(20)
+        os._exit(0)
+
+
+def stop_for(seconds: float) -> None:
+    """As a debugger does."""
+    rank = os.getpid()
+    if os.fork() == 0:
+        time.sleep(seconds)
+        os.kill(rank, signal.SIGCONT)
+        os._exit(0)
+    os.kill(rank, signal.SIGSTOP)
 
 
 if __name__ == "__main__":
