@@ -6,34 +6,90 @@ import contextlib
 import json
 import os
 import re
+import signal
+import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 import websocket
 
-sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "deploy"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "lab" / "tensorboard"))
 from board import wait_until
-from lab_server import PATIENCE_S, make_lab
 from listening import ports, reached_by, sockets
 
+ADDRESS = re.compile(r"^\s+(http://127\.0\.0\.1:\d+)(/lab\S*)\?token=(\w+)")
+PATIENCE_S = 120
 NOBODY = 65534
 SOCKETS = 6
 """Of a kernel: its five channels, and what its forks print."""
 
 
+@dataclass(frozen=True)
+class Served:
+    process: subprocess.Popen
+    address: str
+    page: str
+    token: str
+
+    def ask(self, path: str, method: str = "GET") -> bytes:
+        """The address is printed a moment before the server listens there."""
+        request = urllib.request.Request(
+            self.address + path, method=method, headers={"Authorization": f"token {self.token}"}
+        )
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                    return answer.read()
+            except urllib.error.HTTPError:
+                raise
+            except urllib.error.URLError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+
+
 @pytest.fixture(scope="module")
 def served(repository, tmp_path_factory):
-    """With a home whose files reset PATH."""
-    home = tmp_path_factory.mktemp("served") / ("a-home-with-a-long-name-" * 6)
+    """Started as from a script: no terminal anywhere, and a home whose files reset PATH."""
+    folder = tmp_path_factory.mktemp("served")
+    home = folder / ("a-home-with-a-long-name-" * 6)
     home.mkdir()
     (home / ".bashrc").write_text("PATH=/usr/bin:/bin\n")
     (home / ".profile").write_text("PATH=/usr/bin:/bin\n. ~/.bashrc\n")
-    with make_lab(repository, home) as running:
-        yield running
+    environment = {**os.environ, "BROWSER": "none", "HOME": str(home), "SHELL": "/bin/bash"}
+    for name in ("JUPYTER_TOKEN", "JUPYTER_RUNTIME_DIR", "XDG_DATA_HOME", "PROMPT_COMMAND"):
+        environment.pop(name, None)
+    server = subprocess.Popen(
+        ["bash", "deploy/lab.sh"],
+        cwd=repository,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    printed = []
+    try:
+        for line in server.stderr:
+            printed.append(line)
+            if found := ADDRESS.search(line):
+                yield Served(server, *found.groups())
+                break
+        else:
+            pytest.fail("JupyterLab printed no address:\n" + "".join(printed[-20:]))
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.stderr.close()
+        server.wait(timeout=30)
 
 
 def test_the_printed_address_opens_jupyterlab_on_lesson_00(served):
