@@ -42,7 +42,7 @@ class PrivateOutput(IOPubThread):  # type: ignore[misc]
 
 class CourseKernel(kernelapp.IPKernelApp):  # type: ignore[misc]
     def init_shell(self) -> None:
-        super().init_shell()
+        super().init_shell()  # type: ignore[no-untyped-call]
         install()  # the import of this module was too early for it
 
 
