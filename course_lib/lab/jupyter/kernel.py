@@ -16,6 +16,8 @@ from ipykernel import kernelapp
 from ipykernel.iostream import IOPubThread
 from zmq.eventloop.zmqstream import ZMQStream
 
+from course_lib.mistakes.display import install
+
 
 class PrivateOutput(IOPubThread):  # type: ignore[misc]
     """Takes what forked processes print by a socket in the folder of the kernel's sockets."""
@@ -38,13 +40,19 @@ class PrivateOutput(IOPubThread):  # type: ignore[misc]
         return context, outgoing
 
 
+class CourseKernel(kernelapp.IPKernelApp):  # type: ignore[misc]
+    def init_shell(self) -> None:
+        super().init_shell()  # type: ignore[no-untyped-call]
+        install()  # the import of this module was too early for it
+
+
 def main() -> None:
     if Path(sys.path[0]) == Path.cwd():  # the learner's files must not hide Python's own
         del sys.path[0]
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(compiled_code()))
     vars(kernelapp)["IOPubThread"] = PrivateOutput
     _without_debugger()
-    kernelapp.launch_new_instance()
+    CourseKernel.launch_instance()
 
 
 def compiled_code() -> Path:

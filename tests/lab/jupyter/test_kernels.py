@@ -64,6 +64,17 @@ def test_what_a_forked_process_prints_arrives(kernel):
     assert "fork" in printed_by(client, IN_A_FORK)
 
 
+def test_an_error_of_the_course_is_the_learners_line_and_one_sentence(kernel):
+    """The kernel imports the course before there is an IPython that could be told."""
+    _, client = kernel
+    asked = client.execute("from course_lib import shell\nshell.recipe('b')")
+    answers = iter(lambda: client.get_shell_msg(timeout=PATIENCE_S), None)
+    answer = next(one for one in answers if one["parent_header"]["msg_id"] == asked)
+    shown = answer["content"]["traceback"]
+    assert "shell.recipe also needs commands" in shown[-1]
+    assert "course_lib/" not in "".join(shown)
+
+
 def test_a_restarted_kernel_answers_at_the_same_place(kernel):
     manager, client = kernel
     before = process_of(manager).pid
