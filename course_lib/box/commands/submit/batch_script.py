@@ -60,16 +60,17 @@ def words(text: str, file: str, line_number: int) -> list[str]:
             quote, word = letter, word or []
         elif not quote and letter.isspace():
             escaped = False
-            if word is not None:
+            if word:  # an empty word in quotes is none, as in Slurm
                 found.append("".join(word))
+            if word is not None:
                 word, word_ends = None, place
         elif not quote and letter == "#":
             break
         else:
             word = [*(word or []), letter]
     if quote:
-        left = text[word_ends:]
+        left = text[word_ends:].lstrip()
         raise Failure(f"{file}: line {line_number}: Unmatched `{quote}` in [{left}]", fatal=True)
-    if word is not None:
+    if word:
         found.append("".join(word))
     return found

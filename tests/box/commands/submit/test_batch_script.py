@@ -33,7 +33,7 @@ def test_a_directive_is_split_into_words(line, words):
 def test_an_open_quote_is_shown_with_what_is_left_of_its_line():
     with pytest.raises(Failure) as caught:
         batch_script.words(' -N1 --comment="a b', "job.sh", 2)
-    assert caught.value.lines == ('job.sh: line 2: Unmatched `"` in [ --comment="a b]',)
+    assert caught.value.lines == ('job.sh: line 2: Unmatched `"` in [--comment="a b]',)
     assert caught.value.kind == "fatal"
 
 
