@@ -37,16 +37,16 @@ out
 
 #: pairs of steps, each with a device of its own
 cat >one.sh <<'E'
-touch began-$1-$2; i=0
-while [ ! -e began-$1-$3 ] && [ $i -lt 40 ]; do sleep 0.1; i=$((i+1)); done
-echo "$1: cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset}" $([ $i -lt 40 ] && echo together || echo alone)
+touch began-$1-$2; i=0 # the other one has begun, or was told to wait
+until [ -e began-$1-$3 ] || grep -qsE 'temporarily disabled|error' said-$1-$3 || [ $((++i)) -gt 100 ]; do sleep 0.1; done
+echo "$1: cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset}" $([ -e began-$1-$3 ] && echo together || echo alone)
 E
 job -N1 -n2 --gpus-per-node=2 <<'E'
 k=0
 for shape in '--exact -n1 --gpus=1' '-n1 --gpus=1 -c1' '--exact -n1 --gres=gpu:1' '--exclusive -n1 --gpus-per-node=1' '--exact -n1 --gpus-per-task=1' '--overlap -n1 --gpus=1' '--exact -n1' '--overlap -n1' '--exact -n1 --gpus=0' '--exact -n1 --gres=none' '--exact -n1 --gpus=2' '--overlap -n1 --gpus=2'; do
     k=$((k+1))
     echo "== $shape" >>pairs.txt
-    { srun $shape bash one.sh $k a b & srun $shape bash one.sh $k b a & wait; } 2>&1 | grep -v -E 'step creation|Step created' | sort >>pairs.txt
+    { srun $shape bash one.sh $k a b 2>said-$k-a & srun $shape bash one.sh $k b a 2>said-$k-b & wait; cat said-$k-?; } 2>&1 | grep -v -E 'step creation|Step created' | sort >>pairs.txt
 done
 E
 longest=100 ended
@@ -189,16 +189,16 @@ out
 
 #: pairs of steps in a job that asked with a count of devices
 cat >one.sh <<'E'
-touch began-$1-$2; i=0
-while [ ! -e began-$1-$3 ] && [ $i -lt 40 ]; do sleep 0.1; i=$((i+1)); done
-echo "$1: cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset}" $([ $i -lt 40 ] && echo together || echo alone)
+touch began-$1-$2; i=0 # the other one has begun, or was told to wait
+until [ -e began-$1-$3 ] || grep -qsE 'temporarily disabled|error' said-$1-$3 || [ $((++i)) -gt 100 ]; do sleep 0.1; done
+echo "$1: cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset}" $([ -e began-$1-$3 ] && echo together || echo alone)
 E
 job -N1 -n2 --gpus=2 <<'E'
 k=0
 for shape in '--exact -n1 --gpus=1' '-n1 --gpus=1 -c1' '--exact -n1 --gres=gpu:1' '--exclusive -n1 --gpus-per-node=1' '--exact -n1 --gpus-per-task=1' '--overlap -n1 --gpus=1' '--exact -n1 --gpus=0' '--exact -n1 --gres=none'; do
     k=$((k+1))
     echo "== $shape" >>pairs.txt
-    { srun $shape bash one.sh $k a b & srun $shape bash one.sh $k b a & wait; } 2>&1 | grep -v -E 'step creation|Step created' | sort >>pairs.txt
+    { srun $shape bash one.sh $k a b 2>said-$k-a & srun $shape bash one.sh $k b a 2>said-$k-b & wait; cat said-$k-?; } 2>&1 | grep -v -E 'step creation|Step created' | sort >>pairs.txt
 done
 E
 longest=100 ended
@@ -206,16 +206,16 @@ log pairs.txt
 
 #: pairs of steps in a job that asked with --gres
 cat >one.sh <<'E'
-touch began-$1-$2; i=0
-while [ ! -e began-$1-$3 ] && [ $i -lt 40 ]; do sleep 0.1; i=$((i+1)); done
-echo "$1: cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset}" $([ $i -lt 40 ] && echo together || echo alone)
+touch began-$1-$2; i=0 # the other one has begun, or was told to wait
+until [ -e began-$1-$3 ] || grep -qsE 'temporarily disabled|error' said-$1-$3 || [ $((++i)) -gt 100 ]; do sleep 0.1; done
+echo "$1: cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset}" $([ -e began-$1-$3 ] && echo together || echo alone)
 E
 job -N1 -n2 --gres=gpu:2 <<'E'
 k=0
 for shape in '--exact -n1 --gpus=1' '-n1 --gpus=1 -c1' '--exact -n1 --gres=gpu:1' '--exclusive -n1 --gpus-per-node=1' '--exact -n1 --gpus-per-task=1' '--overlap -n1 --gpus=1' '--exact -n1 --gpus=0' '--exact -n1 --gres=none'; do
     k=$((k+1))
     echo "== $shape" >>pairs.txt
-    { srun $shape bash one.sh $k a b & srun $shape bash one.sh $k b a & wait; } 2>&1 | grep -v -E 'step creation|Step created' | sort >>pairs.txt
+    { srun $shape bash one.sh $k a b 2>said-$k-a & srun $shape bash one.sh $k b a 2>said-$k-b & wait; cat said-$k-?; } 2>&1 | grep -v -E 'step creation|Step created' | sort >>pairs.txt
 done
 E
 longest=100 ended
