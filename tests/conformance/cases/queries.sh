@@ -360,7 +360,8 @@ steps
 all=$(joined "${ids[@]}")
 for window in '' '-S now-1hour' '-E now' '-S now-1hour -E now'; do
     for state in CD F R CD,F; do
-        echo "$state $window: $(sacct -s $state $window -X -n -P -o jobname | paste -sd ' ')"
+        [[ $window == *-S*-E* ]] || # in which other jobs of the cluster ended
+            echo "$state $window: $(sacct -s $state $window -X -n -P -o jobname | paste -sd ' ')"
         echo "$state $window -j: $(sacct -s $state $window -X -n -P -o jobname -j "$all" | paste -sd ' ')"
     done
 done

@@ -60,9 +60,10 @@ def words(text: str, file: str, line_number: int) -> list[str]:
             quote, word = letter, word or []
         elif not quote and letter.isspace():
             escaped = False
-            if word:  # an empty word in quotes is none, as in Slurm
-                found.append("".join(word))
+            if word == []:  # with an empty word in quotes Slurm stops reading the line
+                return found
             if word is not None:
+                found.append("".join(word))
                 word, word_ends = None, place
         elif not quote and letter == "#":
             break
