@@ -8,6 +8,7 @@ reason
 for id in "${ids[@]}"; do t scontrol release $id; done
 because BadConstraints "${ids[@]}"
 reason
+patience 20 bash -c "scontrol show job $id | grep -q StartTime=Unknown"
 show Reason JobState Priority StartTime
 t squeue -h -o '%i %T %R' -S i
 t sbatch -J fits --wrap 'echo ran'
