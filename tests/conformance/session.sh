@@ -10,6 +10,7 @@
 # states [ID…]        name, state, reason and exit code of the jobs, from `scontrol show job`
 # steps [ID…]         what sacct says of them and their steps, once they have ended
 # reason [ID…]        state and reason of the jobs in the queue
+# because REASON [ID…]  waits until that is the reason of the jobs in the queue
 # show FIELD…         those fields of `scontrol show job` of the last job
 # out [ID…]           what the jobs wrote to slurm-<id>.out; `log FILE…` other files
 # sorted FILE…        files whose lines come from several processes, in no order
@@ -125,6 +126,14 @@ accounted() {
 reason() {
     if (($# == 0)); then set -- "${ids[@]}"; fi
     squeue -h -t all -o '%i %T %r' -S i -j "$(joined "$@")" | indented 'q '
+}
+because() { patience 20 all_because "$1" "${@:2}"; }
+all_because() {
+    local reason=$1 found
+    shift
+    if (($# == 0)); then set -- "$id"; fi
+    found=$(squeue -h -t all -o %r -j "$(joined "$@")")
+    [[ $found ]] && ! grep -qvx "$reason" <<<"$found"
 }
 show() {
     local field

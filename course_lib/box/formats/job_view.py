@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import time
 
-from course_lib.box import hostlist
+from course_lib.box import hostlist, settings
 from course_lib.box.queue import arrays
 from course_lib.box.queue.records import CANCELLED, PENDING, RUNNING, Allocation, Job, StepRecord
 from course_lib.box.scheduling.job_placement import cpus_for, devices_wanted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 BITSTR_LEN = 64
 COMPACT = {
@@ -164,3 +168,14 @@ class JobView:
             return "(null)"
         words = [self.job.command, *self.job.arguments()]
         return " ".join(os.fsdecode(word) for word in words)
+
+
+def estimate_starts(views: list[JobView], db: Connection) -> None:
+    """Only where a job waits for its turn: the reckoning needs the whole queue."""
+    if not any(view.job.reason in ("Resources", "Priority") for view in views):
+        return
+    from course_lib.box.scheduling import estimates
+
+    starts = estimates.starts(db, settings.load())
+    for view in views:
+        view.estimated_start_s = starts.get(view.job.id, 0.0)

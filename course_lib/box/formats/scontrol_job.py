@@ -51,7 +51,7 @@ def _times(view: JobView) -> list[str]:
     least = times.limit_full(job.time_least_min) if job.time_least_min else "N/A"
     start_s = job.start_s
     if job.state == PENDING:
-        start_s = job.begin_s if job.begin_s > job.submit_s else 0.0
+        start_s = job.begin_s if job.begin_s > job.submit_s else view.estimated_start_s
     end_s = view.end_s
     if job.state == PENDING and start_s and job.time_limit_min > 0:
         end_s = start_s + job.time_limit_min * 60
@@ -155,7 +155,7 @@ def _files(view: JobView) -> list[str]:
     for name, text in pairs:
         if text:
             lines.append(f"{name}=gres:{text if text.startswith('gpu') else 'gpu:' + text}")
-    if job.mail_type:
+    if job.mail_type not in ("", "NONE"):
         lines.append(f"MailUser={job.mail_user or job.user} MailType={job.mail_type}")
     if job.tasks_per_gpu:
         lines.append(f"NtasksPerTRES={job.tasks_per_gpu}")

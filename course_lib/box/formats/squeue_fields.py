@@ -85,6 +85,13 @@ def start(view: JobView) -> str:
     return times.stamp(job.start_s)
 
 
+def end(view: JobView) -> str:
+    job = view.job
+    if job.state == PENDING and view.estimated_start_s and job.time_limit_min > 0:
+        return times.stamp(view.estimated_start_s + job.time_limit_min * 60)
+    return times.stamp(view.end_s)
+
+
 def job_id(view: JobView) -> str:
     """Slurm has 31 letters for it, unless the length of lists of tasks is set."""
     shown = view.shown_id
@@ -96,7 +103,7 @@ FIELDS: dict[str, tuple[str, Callable[[JobView], str]]] = {
     "tres-per-node": ("TRES_PER_NODE", per_node),
     "mincpus": ("MIN_CPUS", lambda v: str(max(v.job.cpus_per_task, 1))),
     "mintmpdisk": ("MIN_TMP_DISK", lambda v: "0"),
-    "endtime": ("END_TIME", lambda v: times.stamp(v.end_s)),
+    "endtime": ("END_TIME", end),
     "feature": ("FEATURES", lambda v: null(v.job.constraint_text)),
     "groupname": ("GROUP", lambda v: v.job.group_name),
     "oversubscribe": ("OVER_SUBSCRIBE", over_subscribe),

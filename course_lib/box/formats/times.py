@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from course_lib.box.settings import UNLIMITED
 
+STANDARD = "%Y-%m-%dT%H:%M:%S"
+
 
 def stamp(moment_s: float, absent: str = "N/A") -> str:
-    """2026-11-20T09:31:00; SLURM_TIME_FORMAT is not looked at."""
+    """2026-11-20T09:31:00, or as SLURM_TIME_FORMAT has it."""
     if moment_s <= 0:
         return absent
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(int(moment_s)))
+    form = os.environ.get("SLURM_TIME_FORMAT", "standard")
+    form = STANDARD if form in ("standard", "relative", "") else form
+    return time.strftime(form, time.localtime(int(moment_s)))
 
 
 def short(seconds: float) -> str:

@@ -60,9 +60,9 @@ def allot(
     counts = _counts(request, [cpus[place] for place in places])
     own = step_devices.allot(request.devices, devices, places, counts, request.overlap)
     needed = [number * request.cpus_per_task for number in counts]
-    if not request.overcommit and not request.overlap:
+    if not request.overcommit:
         chosen = bool(request.excluded or request.wanted) and count < len(names)
-        _check(needed, [cpus[place] for place in places], [free[place] for place in places], chosen)
+        _check(needed, [cpus[place] for place in places], [room[place] for place in places], chosen)
     held = tuple(
         min(need, cpus[place]) if request.exact else cpus[place]
         for need, place in zip(needed, places, strict=True)

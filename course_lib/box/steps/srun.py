@@ -99,7 +99,7 @@ def _message(options: Options, own_job: int | None) -> messages.Message:
         "terminal": options.pty and os.isatty(0),
         "distribution": options.distribution,
         "gpu_bind": binding(options),
-        "time_min": options.time_min or 0,
+        "time_min": max(options.time_min or 0, 0),  # of -t 0 none comes, as in Slurm
     }
 
 
@@ -122,8 +122,11 @@ def _handed_down(options: Options, own_job: int | None) -> Mapping[str, str]:
         return os.environ
     job, parts = state.read_job(own_job), state.read_allocation(own_job)
     found = {"SLURM_NNODES": str(len(parts))}
-    if job and (
-        options.ntasks or job.tasks_per_node or (job.tasks_given and not job.gpus_per_task)
+    owns_job = options.jobid is None  # who joins is told nothing of the tasks
+    if (
+        owns_job
+        and job
+        and (options.ntasks or job.tasks_per_node or (job.tasks_given and not job.gpus_per_task))
     ):
         found["SLURM_NTASKS"] = str(job.tasks)
     return found

@@ -13,7 +13,7 @@ from course_lib.box.steps.step_request import Options
 def check(options: Options, request: dict[str, Any], parts: list[Allocation], job_id: int) -> None:
     """Raises Impossible with the lines of srun. `parts`: of the job."""
     held, passed_over = len(parts), options.relative or 0
-    asked = options.nodes_min or 0 if options.jobid is not None else 0
+    asked = min(options.nodes_min or 0, request["nodes"]) if options.jobid is not None else 0
     wanted, excluded = set(request["wanted"]), set(request["excluded"])
     if options.relative is not None and (wanted or excluded):
         raise Impossible("-r,--relative not allowed with -w,--nodelist or -x,--exclude.")

@@ -152,7 +152,7 @@ def _counts(options: Options, environment: Mapping[str, str]) -> tuple[int, int,
     if tasks is None:
         tasks = nodes * (per_node or 1)
     if tasks < nodes:
-        if not is_range:
+        if options.nodes_min and not is_range:
             say(f"Warning: can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}")
         nodes = tasks
     if per_node and tasks > nodes and tasks != nodes * per_node:

@@ -70,6 +70,7 @@ def asked_for(job: Job) -> Variables:
         "SLURM_MEM_PER_NODE": job.memory,
         "SLURM_MEM_PER_CPU": job.memory_per_cpu,
         "SLURM_MEM_PER_GPU": job.memory_per_gpu,
+        "SLURM_OVERCOMMIT": "1" if job.overcommit else "",
     }
     if job.tasks_given or job.tasks_per_node:
         found |= {"SLURM_NTASKS": str(job.tasks), "SLURM_NPROCS": str(job.tasks)}

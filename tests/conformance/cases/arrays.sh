@@ -317,7 +317,7 @@ while [ ! -e go ]; do sleep 0.1; done
 X
 appears up2
 t scontrol requeue "${id}_1"
-sleep 2
+because BeginTime "${id}_1"
 t squeue -S i -h -o '%i %t %R'
 touch go
 scancel "${id}_1"
@@ -395,7 +395,7 @@ t ls
 
 #: after of an array
 job -a 1-2 --hold <<'X'
-sleep 2
+true
 X
 array=$id
 t sbatch -d "after:$array" --wrap 'touch ran'
@@ -530,3 +530,13 @@ SLURM_BITSTR_LEN=0 t squeue -h -o '%i' -j "$id"
 scontrol show job "$id" | grep -oE 'Array[A-Za-z]+=[^ ]*' | paste -sd ' '
 t scancel "${id}_3"
 t squeue -h -o '%i' -j "$id"
+
+#: aftercorr where the other array has no such task
+job --hold -a 1-2 <<'X'
+exit $((SLURM_ARRAY_TASK_ID - 1))
+X
+t sbatch -d "aftercorr:$id" -a 1-3 --wrap true
+t scontrol release "${ids[0]}"
+ended "${ids[0]}" "${id}_1"
+because DependencyNeverSatisfied "${id}_2" "${id}_3"
+t squeue -h -r -S i -o '%i %T %r' -t all -j "$id"

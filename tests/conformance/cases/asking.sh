@@ -200,3 +200,6 @@ t squeue --format %j --noh
 t squeue --n=joined -h -o %j
 t squeue -h -o%j -- 
 touch go
+
+#: scontrol show of what a small cluster has not
+for entity in bbstat burstbuffer dwstat federation frontend nosuch; do t scontrol show $entity; done

@@ -175,7 +175,7 @@ ended
 t sbatch -d "afterok:$id" --wrap 'echo ran'
 ended
 t sbatch -d "afternotok:${ids[0]}" --wrap 'echo ran'
-sleep 2
+because DependencyNeverSatisfied
 reason
 show Dependency
 
@@ -185,7 +185,7 @@ false
 X
 ended
 t sbatch -d "afterok:$id" --wrap 'echo ran'
-sleep 2
+because DependencyNeverSatisfied
 reason
 t sbatch -d "afternotok:${ids[0]}" --wrap 'echo ran'
 ended "$id"

@@ -329,3 +329,10 @@ for attempt in range(100):
 wait
 X
 tell
+
+#: variables that are none of sbatch and salloc
+SBATCH_CPUS_PER_TASK=3 t sbatch --hold --wrap true
+show CPUs/Task
+SBATCH_DEPENDENCY=singleton t sbatch --hold --wrap true
+show Dependency
+SALLOC_JOB_NAME=x SALLOC_CPUS_PER_TASK=3 SALLOC_DEPENDENCY=afterok:1 t salloc -n2 bash -c 'squeue -h -o "%j %C" -j $SLURM_JOB_ID'

@@ -6,8 +6,9 @@ for shape in '--gpus-per-node=16' '-N2 --gpus-per-node=3' '--gres=gpu:3' '--gpus
 done
 reason
 for id in "${ids[@]}"; do t scontrol release $id; done
-sleep 5
+because BadConstraints "${ids[@]}"
 reason
+patience 20 bash -c "scontrol show job $id | grep -q StartTime=Unknown"
 show Reason JobState Priority StartTime
 t squeue -h -o '%i %T %R' -S i
 t sbatch -J fits --wrap 'echo ran'
@@ -32,12 +33,12 @@ reason
 #: a job that was released and cannot run is held, changed and released again
 t sbatch --hold --gpus-per-node=3 --wrap 'echo ran'
 t scontrol release $id
-sleep 4
+because BadConstraints
 reason
 t scontrol hold $id
 reason
 t scontrol release $id
-sleep 4
+because BadConstraints
 reason
 t scancel $id
 states

@@ -239,3 +239,9 @@ t scontrol update jobid=$id timelimit=+5
 t scontrol update jobid=$id timelimit=2:00:00
 show TimeLimit
 t scontrol update jobid=$id timelimit=x
+
+#: moments and signals out of bounds
+for option in --signal=USR1@65535 --signal=USR1@65536 --begin=2030-1-1 --begin=2030-01-01 --begin=01/02/30 --begin=010230 --begin=2030-13-01 --begin=5pm; do
+    echo "$option"
+    sbatch --hold $option --wrap true 2>&1 | sed 's/job 7.*/job/; s/pos=[0-9]*/pos=N/' | indented '  '
+done

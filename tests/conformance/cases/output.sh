@@ -249,3 +249,7 @@ srun --open-mode=truncate -o b.txt echo new
 X
 ended
 log a.txt b.txt
+
+#: --parsable and --quiet
+t sbatch --hold --parsable -Q --wrap true
+t sbatch --hold -Q --wrap true

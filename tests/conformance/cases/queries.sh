@@ -311,3 +311,73 @@ touch go
 
 #: fields that sacct knows
 t sacct -e
+
+#: letters by which squeue sorts, and which it refuses
+t sbatch --hold -J bb -t 5 -N2 --wrap true
+t sbatch --hold -J aa -t 9 --wrap true
+for letter in a i j k l o q x y A D K R W Y Z; do
+    echo "$letter $(squeue -h -o %j -S "$letter" 2>&1 | paste -sd ' ')"
+done
+t squeue -h -o %j -S i -P
+
+#: variables and filters of squeue that few use
+t sbatch --hold -J one -A physics --wrap true
+t sbatch --hold -J two --wrap true
+SQUEUE_NAMES=one t squeue -h -o %j
+SQUEUE_LICENSES=x t squeue -h -o %j
+t squeue -h -o %j -L x
+t squeue -h -o %j -n two --priority
+
+#: sinfo counts a node that is partly in use as allocated
+job -w node1 <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+t sinfo -h -t allocated -o '%N %t'
+t sinfo -h -t idle,alloc -o '%N %t'
+t sinfo -h -t mixed -o '%N %t'
+touch go
+
+#: times as SLURM_TIME_FORMAT has them
+job <<'X'
+true
+X
+steps
+SLURM_TIME_FORMAT=year%Y t sacct -X -n -P -j "$id" -o start,end
+SLURM_TIME_FORMAT=standard t sacct -X -n -P -j "$id" -o start
+SLURM_TIME_FORMAT=year%Y squeue -h -t all -o '%S %V' -j "$id"
+SLURM_TIME_FORMAT=year%Y scontrol show job "$id" | grep -oE '(Submit|Start)Time=[^ ]*'
+
+#: sacct by state, at a moment and in a window
+job -J good <<'X'
+true
+X
+job -J bad <<'X'
+false
+X
+steps
+all=$(joined "${ids[@]}")
+for window in '' '-S now-1hour' '-E now' '-S now-1hour -E now'; do
+    for state in CD F R CD,F; do
+        [[ $window == *-S*-E* ]] || # in which other jobs of the cluster ended
+            echo "$state $window: $(sacct -s $state $window -X -n -P -o jobname | paste -sd ' ')"
+        echo "$state $window -j: $(sacct -s $state $window -X -n -P -o jobname -j "$all" | paste -sd ' ')"
+    done
+done
+
+#: sacct asked in ways that few know
+job -J first <<'X'
+srun true
+X
+job -J second <<'X'
+true
+X
+steps
+t sacct -X -n -P -j "${ids[0]}" -j "${ids[1]}" -o jobname
+t sacct -X -n -P -j "${ids[0]}.0" -o jobname
+t sacct -X -n -P --delimiter= -j "${ids[0]}" -o jobname,state
+t sacct -S tomorrow -n
+t sacct -S now -E now-1hour -n
+t sacct -S 2020-13-01 -n
+t sacct -S 0101 -X -n -P -o jobname -j "${ids[0]}"

@@ -121,7 +121,7 @@ X
 appears up
 t sbatch -N2 --exclusive -J big --wrap 'echo big >>log'
 t sbatch -J small --wrap 'echo small >>log'
-sleep 2
+because Priority
 reason
 touch go
 ended
@@ -134,10 +134,10 @@ while [ ! -e go ]; do sleep 0.1; done
 X
 appears up
 t sbatch --gpus=1 -J device --wrap 'echo device'
-sleep 1
+because Resources
 reason
 t sbatch -J plain --wrap 'echo plain'
-sleep 1
+because Priority
 reason
 touch go
 tell
@@ -257,7 +257,7 @@ while [ ! -e go ]; do sleep 0.1; done
 X
 appears up
 t scontrol requeuehold "$id"
-sleep 7
+because "job requeued in held state"
 reason
 
 #: suspend and resume, or their refusal

@@ -346,3 +346,30 @@ printf 'a\0b\377c\n'
 X
 ended
 od -c "slurm-$id.out"
+
+#: a directive whose value is an empty word
+script job.sh <<'X'
+#!/bin/bash
+#SBATCH -n2 -J ""
+true
+X
+t sbatch --hold job.sh
+script job.sh <<'X'
+#!/bin/bash
+#SBATCH --comment="" -n2
+true
+X
+t sbatch --hold job.sh
+show NumTasks
+for quote in '"' "'"; do
+    printf '#!/bin/bash\n#SBATCH --job-name=%sopen\n' "$quote" >job.sh
+    t sbatch --hold job.sh
+done
+
+#: names and comments that are too long
+for length in 1024 1025; do
+    text=$(head -c $length /dev/zero | tr '\0' x)
+    for option in comment job-name account; do
+        echo "$option $length: $(sbatch --hold --$option="$text" --wrap true 2>&1 | sed 's/job 7.*/job/')"
+    done
+done

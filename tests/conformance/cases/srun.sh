@@ -375,3 +375,37 @@ head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun --ntasks-per-node=1 bash -c "echo \$SLURM_NODEID of \$SLURM_NNODES meets at $head" | sort
 X
 tell
+
+#: srun joins jobs of other shapes from outside
+for shape in '-N2 -n4' '-N2 --ntasks-per-node=2' '-n3 -c2'; do
+    t salloc -Q --no-shell $shape
+    id=$(newest)
+    t srun --jobid="$id" --overlap -l hostname
+    t srun --jobid="$id" --overlap -n1 -l hostname
+    t srun --jobid="$id" --overlap -n9 true
+    scancel "$id"
+done
+
+#: steps that overlap and ask for too much
+job -n2 <<'X'
+srun --overlap -n3 true
+echo "exit $?"
+srun --overlap -n3 -O hostname
+srun --overlap -n1 -c3 true
+echo "exit $?"
+X
+tell
+
+#: steps of a job that was submitted with -O
+job -n10 -N1 -O <<'X'
+env | grep OVERCOMMIT
+srun hostname | sort | uniq -c
+X
+tell
+
+#: steps without a limit, and of more nodes than tasks
+job -n2 <<'X'
+srun -n1 -N2 echo one
+srun -n1 -t 0 echo two
+X
+tell

@@ -100,7 +100,7 @@ sleep 30
 X
 appears up
 t scontrol requeuehold "$id"
-sleep 2
+because "job requeued in held state"
 reason
 cat slurm-"$id".out
 t scontrol release "$id"
@@ -138,3 +138,22 @@ srun bash -c 'env | grep SLURM_DIST; echo "$SLURM_PROCID $(hostname)"' | sort
 X
 tell
 t srun -N2 -n4 -m plane=2 bash -c 'env | grep SLURM_DIST | sort | paste -sd " "'
+
+#: estimates in scontrol show job, and when jobs would end
+job -N2 --exclusive -t 10 <<'X'
+touch up
+while [ ! -e go ]; do sleep 0.1; done
+X
+appears up
+t sbatch -t 20 -J second --wrap true
+t sbatch -t 20 -J third --hold --wrap true
+t sbatch -t 20 -J fourth -d "afterok:${ids[0]}" --wrap true
+t sbatch -t 20 -J fifth -N2 --wrap true
+patience 60 bash -c "squeue -h -o %S -j ${ids[4]} | grep -qv N/A"
+begin=$(date -d "$(squeue -h -o %S -j "${ids[0]}")" +%s)
+for one in "${ids[@]:1}"; do
+    for moment in $(scontrol show job "$one" | grep -oE '\b(Start|End)Time=[^ ]*' | cut -d= -f2) $(squeue -h -o '%S %e' -j "$one"); do
+        case $moment in 20*) echo "$(((($(date -d "$moment" +%s) - begin) + 30) / 60)) minutes" ;; *) echo "$moment" ;; esac
+    done
+done
+touch go

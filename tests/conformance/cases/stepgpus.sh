@@ -37,16 +37,16 @@ out
 
 #: pairs of steps, each with a device of its own
 cat >one.sh <<'E'
-touch began-$1-$2; i=0
-while [ ! -e began-$1-$3 ] && [ $i -lt 40 ]; do sleep 0.1; i=$((i+1)); done
-echo "$1: cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset}" $([ $i -lt 40 ] && echo together || echo alone)
+touch began-$1-$2; i=0 # the other one has begun, or was told to wait
+until [ -e began-$1-$3 ] || grep -qsE 'temporarily disabled|error' said-$1-$3 || [ $((++i)) -gt 100 ]; do sleep 0.1; done
+echo "$1: cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset}" $([ -e began-$1-$3 ] && echo together || echo alone)
 E
 job -N1 -n2 --gpus-per-node=2 <<'E'
 k=0
 for shape in '--exact -n1 --gpus=1' '-n1 --gpus=1 -c1' '--exact -n1 --gres=gpu:1' '--exclusive -n1 --gpus-per-node=1' '--exact -n1 --gpus-per-task=1' '--overlap -n1 --gpus=1' '--exact -n1' '--overlap -n1' '--exact -n1 --gpus=0' '--exact -n1 --gres=none' '--exact -n1 --gpus=2' '--overlap -n1 --gpus=2'; do
     k=$((k+1))
     echo "== $shape" >>pairs.txt
-    { srun $shape bash one.sh $k a b & srun $shape bash one.sh $k b a & wait; } 2>&1 | grep -v -E 'step creation|Step created' | sort >>pairs.txt
+    { srun $shape bash one.sh $k a b 2>said-$k-a & srun $shape bash one.sh $k b a 2>said-$k-b & wait; cat said-$k-?; } 2>&1 | grep -v -E 'step creation|Step created' | sort >>pairs.txt
 done
 E
 longest=100 ended
@@ -119,7 +119,7 @@ out
 
 #: steps of one node's job that asked with a count of devices for all nodes
 job -N1 -n2 --gpus=2 <<'E'
-for shape in '-n1' '-n2' '-n1 --gpus=1' '-n1 --gpus=2' '-n1 --gpus=3' '-n1 --gpus=0' '-n2 --gpus=1' '-n2 --gpus=2' '-n1 --gres=gpu:1' '-n1 --gres=gpu:2' '-n1 --gres=gpu:3' '-n2 --gres=gpu:1' '-n1 --gres=none' '-n1 --gres=gpu:0' '-n1 --gres=gpu' '-n1 --gpus-per-node=1' '-n1 --gpus-per-node=2' '-n1 --gpus-per-node=3' '-n1 --gpus-per-node=0' '-n2 --gpus-per-task=1' '-n1 --gpus-per-task=1' '-n1 --gpus-per-task=2' '-n1 --gpus-per-task=0' '-n2 --gpus-per-task=2' '-n1 --exact' '-n1 --exact --gpus=1' '-n1 --exclusive --gpus=1' '-n1 --overlap --gpus=1' '-n1 -G1' '-n1 --gpus=gpu:1' '-n1 --gpus=a100:1' '-n1 --gres=mps:1' '-n2 --ntasks-per-gpu=1' '--gpus=x'; do
+for shape in '-n1' '-n2' '-n1 --gpus=1' '-n1 --gpus=2' '-n1 --gpus=3' '-n1 --gpus=0' '-n2 --gpus=1' '-n2 --gpus=2' '-n1 --gres=gpu:1' '-n1 --gres=gpu:3' '-n2 --gres=gpu:1' '-n1 --gres=none' '-n1 --gres=gpu:0' '-n1 --gpus-per-node=1' '-n1 --gpus-per-node=3' '-n1 --gpus-per-node=0' '-n2 --gpus-per-task=1' '-n1 --gpus-per-task=1' '-n1 --gpus-per-task=2' '-n1 --gpus-per-task=0' '-n2 --gpus-per-task=2' '-n1 --exact' '-n1 --exact --gpus=1' '-n2 --ntasks-per-gpu=1'; do
     echo "== $shape"
     srun $shape -l bash -c 'echo cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset} here=${SLURM_GPUS_ON_NODE-unset}' 2>&1 | sort
 done
@@ -129,7 +129,7 @@ out
 
 #: steps of one node's job that asked with --gres
 job -N1 -n2 --gres=gpu:2 <<'E'
-for shape in '-n1' '-n2' '-n1 --gpus=1' '-n1 --gpus=2' '-n1 --gpus=3' '-n1 --gpus=0' '-n2 --gpus=1' '-n2 --gpus=2' '-n1 --gres=gpu:1' '-n1 --gres=gpu:2' '-n1 --gres=gpu:3' '-n2 --gres=gpu:1' '-n1 --gres=none' '-n1 --gres=gpu:0' '-n1 --gres=gpu' '-n1 --gpus-per-node=1' '-n1 --gpus-per-node=2' '-n1 --gpus-per-node=3' '-n1 --gpus-per-node=0' '-n2 --gpus-per-task=1' '-n1 --gpus-per-task=1' '-n1 --gpus-per-task=2' '-n1 --gpus-per-task=0' '-n2 --gpus-per-task=2' '-n1 --exact' '-n1 --exact --gpus=1' '-n1 --exclusive --gpus=1' '-n1 --overlap --gpus=1' '-n1 -G1' '-n1 --gpus=gpu:1' '-n1 --gpus=a100:1' '-n1 --gres=mps:1' '-n2 --ntasks-per-gpu=1' '--gpus=x'; do
+for shape in '-n1' '-n2' '-n1 --gpus=1' '-n1 --gpus=2' '-n1 --gpus=3' '-n1 --gpus=0' '-n2 --gpus=1' '-n2 --gpus=2' '-n1 --gres=gpu:1' '-n1 --gres=gpu:3' '-n2 --gres=gpu:1' '-n1 --gres=none' '-n1 --gres=gpu:0' '-n1 --gpus-per-node=1' '-n1 --gpus-per-node=3' '-n1 --gpus-per-node=0' '-n2 --gpus-per-task=1' '-n1 --gpus-per-task=1' '-n1 --gpus-per-task=2' '-n1 --gpus-per-task=0' '-n2 --gpus-per-task=2' '-n1 --exact' '-n1 --exact --gpus=1' '-n2 --ntasks-per-gpu=1'; do
     echo "== $shape"
     srun $shape -l bash -c 'echo cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset} here=${SLURM_GPUS_ON_NODE-unset}' 2>&1 | sort
 done
@@ -139,7 +139,7 @@ out
 
 #: steps of one node's job that asked with --gpus-per-task
 job -N1 -n2 --gpus-per-task=1 <<'E'
-for shape in '-n1' '-n2' '-n1 --gpus=1' '-n1 --gpus=2' '-n1 --gpus=3' '-n1 --gpus=0' '-n2 --gpus=1' '-n2 --gpus=2' '-n1 --gres=gpu:1' '-n1 --gres=gpu:2' '-n1 --gres=gpu:3' '-n2 --gres=gpu:1' '-n1 --gres=none' '-n1 --gres=gpu:0' '-n1 --gres=gpu' '-n1 --gpus-per-node=1' '-n1 --gpus-per-node=2' '-n1 --gpus-per-node=3' '-n1 --gpus-per-node=0' '-n2 --gpus-per-task=1' '-n1 --gpus-per-task=1' '-n1 --gpus-per-task=2' '-n1 --gpus-per-task=0' '-n2 --gpus-per-task=2' '-n1 --exact' '-n1 --exact --gpus=1' '-n1 --exclusive --gpus=1' '-n1 --overlap --gpus=1' '-n1 -G1' '-n1 --gpus=gpu:1' '-n1 --gpus=a100:1' '-n1 --gres=mps:1' '-n2 --ntasks-per-gpu=1' '--gpus=x'; do
+for shape in '-n1' '-n2' '-n1 --gpus=1' '-n1 --gpus=2' '-n1 --gpus=3' '-n1 --gpus=0' '-n2 --gpus=1' '-n2 --gpus=2' '-n1 --gres=gpu:1' '-n1 --gres=gpu:3' '-n2 --gres=gpu:1' '-n1 --gres=none' '-n1 --gres=gpu:0' '-n1 --gpus-per-node=1' '-n1 --gpus-per-node=3' '-n1 --gpus-per-node=0' '-n2 --gpus-per-task=1' '-n1 --gpus-per-task=1' '-n1 --gpus-per-task=2' '-n1 --gpus-per-task=0' '-n2 --gpus-per-task=2' '-n1 --exact' '-n1 --exact --gpus=1' '-n2 --ntasks-per-gpu=1'; do
     echo "== $shape"
     srun $shape -l bash -c 'echo cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset} here=${SLURM_GPUS_ON_NODE-unset}' 2>&1 | sort
 done
@@ -149,7 +149,7 @@ out
 
 #: steps of two nodes' job that asked with a count of devices for all nodes
 job -N2 -n4 --gpus=4 <<'E'
-for shape in '' '-n4 --gpus=2' '-n4 --gpus=3' '-n4 --gpus=4' '-n4 --gpus=5' '-n4 --gpus=1' '-n2 --gpus=2' '-N2 --gpus=2' '-N1 -n2 --gpus=2' '-N1 -n1 --gpus=3' '-n4 --gpus-per-node=1' '-n4 --gres=gpu:1' '-n4 --gres=gpu:2' '-n3 --gpus-per-task=1' '-n2 --gpus-per-task=2' '-n2 --gpus-per-task=1' '-n4 --gres=none' '-n4 --gpus=0' '-N1 -n1 -w node2 --gpus=1' '-N1 -n1 --gpus=1' '-N1 -n1 -r1 --gres=gpu:1' '-n1 --gpus=1' '-n1 --gres=gpu:1' '-n1'; do
+for shape in '' '-n4 --gpus=2' '-n4 --gpus=3' '-n4 --gpus=4' '-n4 --gpus=5' '-n2 --gpus=2' '-N2 --gpus=2' '-N1 -n2 --gpus=2' '-n4 --gpus-per-node=1' '-n4 --gres=gpu:1' '-n4 --gres=gpu:2' '-n3 --gpus-per-task=1' '-n2 --gpus-per-task=2' '-n2 --gpus-per-task=1' '-n4 --gres=none' '-n4 --gpus=0' '-N1 -n1 -w node2 --gpus=1' '-N1 -n1 --gpus=1' '-N1 -n1 -r1 --gres=gpu:1' '-n1 --gpus=1' '-n1 --gres=gpu:1' '-n1'; do
     echo "== $shape"
     srun $shape -l bash -c 'echo $(hostname) cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset} here=${SLURM_GPUS_ON_NODE-unset}' 2>&1 | sort
 done
@@ -159,7 +159,7 @@ out
 
 #: steps of two nodes' job that asked with an uneven count
 job -N2 -n4 --gpus=3 <<'E'
-for shape in '' '-n4 --gpus=2' '-n4 --gpus=3' '-n4 --gpus=4' '-n4 --gpus=5' '-n4 --gpus=1' '-n2 --gpus=2' '-N2 --gpus=2' '-N1 -n2 --gpus=2' '-N1 -n1 --gpus=3' '-n4 --gpus-per-node=1' '-n4 --gres=gpu:1' '-n4 --gres=gpu:2' '-n3 --gpus-per-task=1' '-n2 --gpus-per-task=2' '-n2 --gpus-per-task=1' '-n4 --gres=none' '-n4 --gpus=0' '-N1 -n1 -w node2 --gpus=1' '-N1 -n1 --gpus=1' '-N1 -n1 -r1 --gres=gpu:1' '-n1 --gpus=1' '-n1 --gres=gpu:1' '-n1'; do
+for shape in '' '-n4 --gpus=2' '-n4 --gpus=3' '-n4 --gpus=4' '-n4 --gpus=5' '-n2 --gpus=2' '-N2 --gpus=2' '-N1 -n2 --gpus=2' '-n4 --gpus-per-node=1' '-n4 --gres=gpu:1' '-n4 --gres=gpu:2' '-n3 --gpus-per-task=1' '-n2 --gpus-per-task=2' '-n2 --gpus-per-task=1' '-n4 --gres=none' '-n4 --gpus=0' '-N1 -n1 -w node2 --gpus=1' '-N1 -n1 --gpus=1' '-N1 -n1 -r1 --gres=gpu:1' '-n1 --gpus=1' '-n1 --gres=gpu:1' '-n1'; do
     echo "== $shape"
     srun $shape -l bash -c 'echo $(hostname) cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset} here=${SLURM_GPUS_ON_NODE-unset}' 2>&1 | sort
 done
@@ -169,7 +169,7 @@ out
 
 #: steps of two nodes' job that asked with --gres
 job -N2 -n4 --gres=gpu:2 <<'E'
-for shape in '' '-n4 --gpus=2' '-n4 --gpus=3' '-n4 --gpus=4' '-n4 --gpus=5' '-n4 --gpus=1' '-n2 --gpus=2' '-N2 --gpus=2' '-N1 -n2 --gpus=2' '-N1 -n1 --gpus=3' '-n4 --gpus-per-node=1' '-n4 --gres=gpu:1' '-n4 --gres=gpu:2' '-n4 --gpus-per-task=1' '-n3 --gpus-per-task=1' '-n2 --gpus-per-task=2' '-n2 --gpus-per-task=1' '-n4 --gres=none' '-n4 --gpus=0' '-N1 -n1 -w node2 --gpus=1' '-N1 -n1 --gpus=1' '-N1 -n1 -r1 --gres=gpu:1' '-n1 --gpus=1' '-n1 --gres=gpu:1' '-n1'; do
+for shape in '' '-n4 --gpus=2' '-n4 --gpus=3' '-n4 --gpus=4' '-n4 --gpus=5' '-n2 --gpus=2' '-N2 --gpus=2' '-N1 -n2 --gpus=2' '-n4 --gpus-per-node=1' '-n4 --gres=gpu:1' '-n4 --gres=gpu:2' '-n4 --gpus-per-task=1' '-n3 --gpus-per-task=1' '-n2 --gpus-per-task=2' '-n2 --gpus-per-task=1' '-n4 --gres=none' '-n4 --gpus=0' '-N1 -n1 -w node2 --gpus=1' '-N1 -n1 --gpus=1' '-N1 -n1 -r1 --gres=gpu:1' '-n1 --gpus=1' '-n1 --gres=gpu:1' '-n1'; do
     echo "== $shape"
     srun $shape -l bash -c 'echo $(hostname) cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset} here=${SLURM_GPUS_ON_NODE-unset}' 2>&1 | sort
 done
@@ -179,7 +179,7 @@ out
 
 #: steps of two nodes' job that asked with --gpus-per-task
 job -N2 -n4 --gpus-per-task=1 <<'E'
-for shape in '' '-n4 --gpus=2' '-n4 --gpus=3' '-n4 --gpus=4' '-n4 --gpus=5' '-n4 --gpus=1' '-n2 --gpus=2' '-N2 --gpus=2' '-N1 -n2 --gpus=2' '-N1 -n1 --gpus=3' '-n4 --gpus-per-node=1' '-n4 --gres=gpu:1' '-n4 --gres=gpu:2' '-n4 --gpus-per-task=1' '-n3 --gpus-per-task=1' '-n2 --gpus-per-task=2' '-n2 --gpus-per-task=1' '-n4 --gres=none' '-n4 --gpus=0' '-N1 -n1 -w node2 --gpus=1' '-N1 -n1 --gpus=1' '-N1 -n1 -r1 --gres=gpu:1' '-n1 --gpus=1' '-n1 --gres=gpu:1' '-n1'; do
+for shape in '' '-n4 --gpus=2' '-n4 --gpus=3' '-n4 --gpus=4' '-n4 --gpus=5' '-n2 --gpus=2' '-N2 --gpus=2' '-N1 -n2 --gpus=2' '-n4 --gpus-per-node=1' '-n4 --gres=gpu:1' '-n4 --gres=gpu:2' '-n4 --gpus-per-task=1' '-n3 --gpus-per-task=1' '-n2 --gpus-per-task=2' '-n2 --gpus-per-task=1' '-n4 --gres=none' '-n4 --gpus=0' '-N1 -n1 -w node2 --gpus=1' '-N1 -n1 --gpus=1' '-N1 -n1 -r1 --gres=gpu:1' '-n1 --gpus=1' '-n1 --gres=gpu:1' '-n1'; do
     echo "== $shape"
     srun $shape -l bash -c 'echo $(hostname) cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset} here=${SLURM_GPUS_ON_NODE-unset}' 2>&1 | sort
 done
@@ -189,16 +189,16 @@ out
 
 #: pairs of steps in a job that asked with a count of devices
 cat >one.sh <<'E'
-touch began-$1-$2; i=0
-while [ ! -e began-$1-$3 ] && [ $i -lt 40 ]; do sleep 0.1; i=$((i+1)); done
-echo "$1: cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset}" $([ $i -lt 40 ] && echo together || echo alone)
+touch began-$1-$2; i=0 # the other one has begun, or was told to wait
+until [ -e began-$1-$3 ] || grep -qsE 'temporarily disabled|error' said-$1-$3 || [ $((++i)) -gt 100 ]; do sleep 0.1; done
+echo "$1: cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset}" $([ -e began-$1-$3 ] && echo together || echo alone)
 E
 job -N1 -n2 --gpus=2 <<'E'
 k=0
-for shape in '--exact -n1 --gpus=1' '-n1 --gpus=1 -c1' '--exact -n1 --gres=gpu:1' '--exclusive -n1 --gpus-per-node=1' '--exact -n1 --gpus-per-task=1' '--overlap -n1 --gpus=1' '--exact -n1' '--overlap -n1' '--exact -n1 --gpus=0' '--exact -n1 --gres=none' '--exact -n1 --gpus=2' '--overlap -n1 --gpus=2'; do
+for shape in '--exact -n1 --gpus=1' '-n1 --gpus=1 -c1' '--exact -n1 --gres=gpu:1' '--exclusive -n1 --gpus-per-node=1' '--exact -n1 --gpus-per-task=1' '--overlap -n1 --gpus=1' '--exact -n1 --gpus=0' '--exact -n1 --gres=none'; do
     k=$((k+1))
     echo "== $shape" >>pairs.txt
-    { srun $shape bash one.sh $k a b & srun $shape bash one.sh $k b a & wait; } 2>&1 | grep -v -E 'step creation|Step created' | sort >>pairs.txt
+    { srun $shape bash one.sh $k a b 2>said-$k-a & srun $shape bash one.sh $k b a 2>said-$k-b & wait; cat said-$k-?; } 2>&1 | grep -v -E 'step creation|Step created' | sort >>pairs.txt
 done
 E
 longest=100 ended
@@ -206,16 +206,16 @@ log pairs.txt
 
 #: pairs of steps in a job that asked with --gres
 cat >one.sh <<'E'
-touch began-$1-$2; i=0
-while [ ! -e began-$1-$3 ] && [ $i -lt 40 ]; do sleep 0.1; i=$((i+1)); done
-echo "$1: cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset}" $([ $i -lt 40 ] && echo together || echo alone)
+touch began-$1-$2; i=0 # the other one has begun, or was told to wait
+until [ -e began-$1-$3 ] || grep -qsE 'temporarily disabled|error' said-$1-$3 || [ $((++i)) -gt 100 ]; do sleep 0.1; done
+echo "$1: cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset}" $([ -e began-$1-$3 ] && echo together || echo alone)
 E
 job -N1 -n2 --gres=gpu:2 <<'E'
 k=0
-for shape in '--exact -n1 --gpus=1' '-n1 --gpus=1 -c1' '--exact -n1 --gres=gpu:1' '--exclusive -n1 --gpus-per-node=1' '--exact -n1 --gpus-per-task=1' '--overlap -n1 --gpus=1' '--exact -n1' '--overlap -n1' '--exact -n1 --gpus=0' '--exact -n1 --gres=none' '--exact -n1 --gpus=2' '--overlap -n1 --gpus=2'; do
+for shape in '--exact -n1 --gpus=1' '-n1 --gpus=1 -c1' '--exact -n1 --gres=gpu:1' '--exclusive -n1 --gpus-per-node=1' '--exact -n1 --gpus-per-task=1' '--overlap -n1 --gpus=1' '--exact -n1 --gpus=0' '--exact -n1 --gres=none'; do
     k=$((k+1))
     echo "== $shape" >>pairs.txt
-    { srun $shape bash one.sh $k a b & srun $shape bash one.sh $k b a & wait; } 2>&1 | grep -v -E 'step creation|Step created' | sort >>pairs.txt
+    { srun $shape bash one.sh $k a b 2>said-$k-a & srun $shape bash one.sh $k b a 2>said-$k-b & wait; cat said-$k-?; } 2>&1 | grep -v -E 'step creation|Step created' | sort >>pairs.txt
 done
 E
 longest=100 ended

@@ -55,7 +55,7 @@ SHOWN = "(state IN ('PENDING', 'RUNNING') OR completing = 1 OR end_s > ?)"
 
 
 def _job(call: ScontrolCall, word: str) -> int:
-    from course_lib.box.formats.job_view import JobView
+    from course_lib.box.formats.job_view import JobView, estimate_starts
     from course_lib.box.formats.scontrol_job import job_paragraph
 
     meant = job_words.read(word)
@@ -69,12 +69,13 @@ def _job(call: ScontrolCall, word: str) -> int:
             where += " AND (id = ? OR array_job_id = ?)"
             values += [meant.job_id, meant.job_id]
         jobs = rows.jobs(db, where, tuple(values), rows.ALL_COLUMNS)
-        known, paragraphs = bool(jobs), []
-        for job in meant_jobs(jobs, meant):
-            view = JobView(job, rows.allocations(db, job.id))
-            view.steps = rows.steps(db, "job_id = ?", (job.id,))
-            view.dependency = dependency.shown(db, job)
-            paragraphs.append(job_paragraph(view, call.details))
+        known = bool(jobs)
+        views = [JobView(job, rows.allocations(db, job.id)) for job in meant_jobs(jobs, meant)]
+        for view in views:
+            view.steps = rows.steps(db, "job_id = ?", (view.job.id,))
+            view.dependency = dependency.shown(db, view.job)
+        estimate_starts(views, db)
+    paragraphs = [job_paragraph(view, call.details) for view in views]
     if not paragraphs:
         if known and meant is not None and meant.tasks:
             print(f"Job {meant.job_id}_{min(meant.tasks)} not found")
@@ -205,6 +206,10 @@ def _constant(text: str) -> Callable[[ScontrolCall, str], int]:
     return put
 
 
+def _nothing(_: ScontrolCall, __: str) -> int:
+    return 0
+
+
 def _no_topology(_: ScontrolCall, __: str) -> int:
     print("scontrol: error: No topology information available", file=sys.stderr)
     return 0
@@ -233,6 +238,8 @@ ENTITIES: dict[str, Callable[[ScontrolCall, str], int]] = {
     "aliases": _aliases,
     "daemons": _constant("slurmctld "),
     "topology": _no_topology,
+    **dict.fromkeys(("bbstat", "burstbuffer", "dwstat", "federation"), _nothing),
+    "frontend": _constant("No nodes in the system"),
     "licenses": _constant("No licenses configured in Slurm."),
     "reservation": _constant("No reservations in the system"),
     "reservations": _constant("No reservations in the system"),

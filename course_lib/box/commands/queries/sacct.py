@@ -50,6 +50,7 @@ def run(arguments: list[str]) -> int:
         _list_fields()
         return 0
     fields = _fields([value or "" for name, value in pairs if name == "format"], options)
+    options["jobs"] = ",".join(value or "" for name, value in pairs if name == "jobs")
     selection = AccountingSelection(options)
     upkeep.try_to_bring_up_to_date()
     if "batch-script" in options:
@@ -102,7 +103,7 @@ def _print(
 ) -> None:
     out = []
     parsable = "parsable" in options or "parsable2" in options
-    mark = options.get("delimiter") or "|"
+    mark = options.get("delimiter", "|")
     if "noheader" not in options:
         if parsable:
             out.append(_joined([name for name, _ in fields], mark, "parsable" in options))

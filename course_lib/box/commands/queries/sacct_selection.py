@@ -9,10 +9,11 @@ import time
 from course_lib.box import hostlist, settings
 from course_lib.box.commands.shared import dates, job_filter, job_words
 from course_lib.box.commands.shared.errors import Failure
+from course_lib.box.formats import times
 from course_lib.box.formats.job_view import JobView
 from course_lib.box.formats.sacct_fields import AccountingLine
 from course_lib.box.queue import arrays, rows
-from course_lib.box.queue.records import Allocation, Job, StepRecord
+from course_lib.box.queue.records import PENDING, RUNNING, Allocation, Job, StepRecord
 
 
 class AccountingSelection:
@@ -25,7 +26,7 @@ class AccountingSelection:
         for user in job_filter.unknown_users(self.users):
             raise Failure(f"Invalid user id: {user}")
         self.states = _states(options.get("state", ""))
-        self.start_s, self.end_s = _window(options, bool(self.ids))
+        self.start_s, self.end_s = _window(options, bool(self.ids), bool(self.states))
         self.names = words(options.get("name", ""))
         self.accounts = words(options.get("accounts", ""))
         self.partitions = words(options.get("partition", ""))
@@ -38,12 +39,24 @@ class AccountingSelection:
             (not self.ids or bool(self._named(job)))
             and (not self.users or bool({job.user, str(job.uid)} & self.users))
             and (self.everyone or job.uid == os.getuid())
-            and (not self.states or job.state in self.states)
+            and (not self.states or self._was_in_a_state(job))
             and (not self.names or job.name in self.names)
             and (not self.accounts or job.account in self.accounts)
             and (not self.partitions or job.partition in self.partitions)
             and (job.end_s == 0 or job.end_s >= self.start_s)
             and job.submit_s <= self.end_s
+        )
+
+    def _was_in_a_state(self, job: Job) -> bool:
+        """Ended so in the window, or ran or waited at a moment of it."""
+        start_s, end_s = self.start_s, self.end_s
+        ran = 0 < job.start_s < end_s and (not job.end_s or job.end_s > start_s)
+        left_s = job.start_s or job.end_s
+        waits = 0 < job.eligible_s < end_s and (not left_s or left_s > start_s)
+        return (
+            (job.state in self.states and start_s <= job.end_s <= end_s)
+            or (ran and RUNNING in self.states)
+            or (waits and PENDING in self.states)
         )
 
     def _named(self, job: Job) -> list[NamedJob]:
@@ -70,7 +83,8 @@ class AccountingSelection:
     ) -> list[AccountingLine]:
         own = sorted(steps, key=lambda step: (step.step != "batch", step.start_s))
         asked = {named.step for named in self._named(view.job)} - {""}
-        lines = [] if asked else [AccountingLine(view, None, own, box)]
+        whole = not asked or not self.with_steps
+        lines = [AccountingLine(view, None, own, box)] if whole else []
         if self.with_steps:
             shown = [step for step in own if not asked or step.step in asked]
             lines += [AccountingLine(view, step, own, box) for step in shown]
@@ -113,14 +127,25 @@ def _states(text: str) -> set[str]:
         raise Failure(code=1) from None
 
 
-def _window(options: dict[str, str], by_id: bool) -> tuple[float, float]:
-    midnight_s = dates.parse("today")
-    start_s = 0.0 if by_id else midnight_s
+def _window(options: dict[str, str], by_id: bool, by_state: bool) -> tuple[float, float]:
+    """Who asks for states, and names one end of the window or none, asks about that moment."""
+    start, end = options.get("starttime"), options.get("endtime")
+    end_s = _moment(end) if end else time.time() + 1
+    if start:
+        start_s = _moment(start)
+        end_s = start_s if by_state and not end else end_s
+    else:
+        start_s = 0.0 if by_id else end_s if by_state else dates.parse("today")
+    if start_s > end_s:
+        first, last = times.stamp(start_s), times.stamp(end_s)
+        raise Failure(f"Start time ({first}) requested is after end time ({last}).")
+    return start_s, end_s
+
+
+def _moment(text: str) -> float:
     try:
-        if options.get("starttime"):
-            start_s = dates.parse(options["starttime"], past=True)
-        end = options.get("endtime")
-        return start_s, dates.parse(end, past=True) if end else time.time() + 1
+        return dates.parse(text, past=True)
     except dates.TimeError as error:
-        print(f"Invalid time specification (pos=0): {error}", file=sys.stderr)
+        place = error.args[1] if len(error.args) > 1 else 0
+        print(f"Invalid time specification (pos={place}): {text}", file=sys.stderr)
         raise Failure(code=1) from None

@@ -148,6 +148,8 @@ def _states(text: str) -> set[str]:
         if near:
             name = lower if lower in known else near[0]
             found.add(long.get(name, name))
+    if "allocated" in found:
+        found.add("mixed")  # which has something allocated too
     return set() if "all" in text.lower().split(",") else found
 
 

@@ -10,7 +10,7 @@ from course_lib.box.commands.shared import advice, job_filter
 from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.commands.shared.getopt import Syntax, from_environment
 from course_lib.box.dispatch import upkeep
-from course_lib.box.formats import columns, squeue_fields, times
+from course_lib.box.formats import columns, job_view, squeue_fields, times
 from course_lib.box.queue import lost_state, rows, store
 from course_lib.box.queue.records import PENDING
 
@@ -29,8 +29,8 @@ SYNTAX = Syntax(
     "squeue",
     "account,A= all,a array,r array-unique clusters,M= federation Format,O= format,o= help hide"
     " iterate,i= jobs,j? json licenses,L= local long,l me name,n= noconvert node= nodes="
-    " nodelist,w= noheader,h partition,p= qos,q= reservation,R= sibling sort,S= start states,t="
-    " steps,s? usage user,u= users= verbose,v version,V yaml",
+    " nodelist,w= noheader,h partition,p= priority,P qos,q= reservation,R= sibling sort,S= start"
+    " states,t= steps,s? usage user,u= users= verbose,v version,V yaml",
 )
 DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
@@ -40,7 +40,9 @@ STEPS = "%.15i %.8j %.9P %.8u %.9M %N"
 
 def run(arguments: list[str]) -> int:
     pairs, words = SYNTAX.parse(arguments)
-    options = from_environment("SQUEUE_", ("account", "partition", "qos", "states", "users"))
+    options = from_environment(
+        "SQUEUE_", ("account", "licenses", "names", "partition", "qos", "states", "users")
+    )
     options |= {name: value or "" for name, value in pairs}
     for name in ("jobs", "steps"):  # `-j 1` as well as `-j1`, though the value is optional
         if words and options.get(name) == "":
@@ -91,10 +93,11 @@ def _show(options: dict[str, str]) -> int:
     steps = "steps" in options
     layout, fields = _layout(options)
     jobs = choice.views()
-    if "start" in options:
+    if "start" in options and not steps:
         jobs = [view for view in jobs if view.job.state == PENDING]
-    if not steps and ("start" in options or "starttime" in layout.keys()):  # noqa: SIM118
-        _estimate(jobs)
+    if not steps and ("start" in options or {"starttime", "endtime"} & layout.keys()):
+        with rows.snapshot() as db:
+            job_view.estimate_starts(jobs, db)
     if "start" in options and not options.get("sort"):
         jobs.sort(key=lambda view: view.estimated_start_s or view.job.begin_s or float("inf"))
     views: list[JobView] | list[StepView] = _one_line_each(jobs, options)
@@ -115,17 +118,6 @@ def _show(options: dict[str, str]) -> int:
     if choice.bad_sort:
         raise Failure(f"Invalid sort specification: {choice.bad_sort}")
     return 0
-
-
-def _estimate(views: list[JobView]) -> None:
-    from course_lib.box import settings
-    from course_lib.box.queue import rows
-    from course_lib.box.scheduling import estimates
-
-    with rows.snapshot() as db:
-        starts = estimates.starts(db, settings.load())
-    for view in views:
-        view.estimated_start_s = starts.get(view.job.id, 0.0)
 
 
 def _one_line_each(views: list[JobView], options: dict[str, str]) -> list[JobView]:

@@ -62,7 +62,7 @@ def _relative(rest: str, now_s: float) -> float:
 
 
 def _is_date(text: str) -> bool:
-    return "/" in text or "-" in text or "." in text or (text.isdigit() and len(text) in (6, 8))
+    return "/" in text or "-" in text or "." in text or (text.isdigit() and len(text) in (4, 6, 8))
 
 
 def _date(text: str, now_s: float) -> tuple[int, int, int]:
@@ -71,13 +71,15 @@ def _date(text: str, now_s: float) -> tuple[int, int, int]:
         return today.tm_year, today.tm_mon, today.tm_mday
     try:
         if "-" in text:
-            year, month, day = (int(part) for part in text.split("-"))
-            return year, month, day
+            pieces = text.split("-")
+            if [len(piece) for piece in pieces] != [4, 2, 2]:
+                raise TimeError(text)
+            return int(pieces[0]), int(pieces[1]), int(pieces[2])
         parts = text.replace(".", "/").split("/")
         if len(parts) > 3:
             raise TimeError(text)
         if len(parts) == 1:
-            parts = [text[0:2], text[2:4], text[4:]]
+            parts = [text[0:2], text[2:4], *([text[4:]] if len(text) > 4 else [])]
         month, day = int(parts[0]), int(parts[1])
         year = int(parts[2]) if len(parts) == 3 else today.tm_year
     except (ValueError, IndexError):

@@ -15,6 +15,8 @@ from course_lib.box.queue import rows
 from course_lib.box.queue.records import PENDING, Allocation
 from course_lib.box.scheduling.dependency import shown
 
+UNSORTED = "akoqrswxyAEFKRWXYZ"
+"""Letters of -o by which squeue does not sort."""
 SHOWN_STATES = ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING")
 STATE_NAMES = """
 PENDING RUNNING SUSPENDED COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE
@@ -50,6 +52,7 @@ class JobFilter:
         self.partitions = words(options.get("partition", ""))
         self.accounts = words(options.get("account", ""))
         self.qos = words(options.get("qos", ""))
+        self.licenses: set[str] = set()
         self.reservations = words(options.get("reservation", ""))
         self.nodes = set(hostlist.expand(options.get("nodelist", "")))
         self.sort = "P,t,-p"
@@ -91,6 +94,7 @@ class JobFilter:
             and (not self.accounts or job.account in self.accounts)
             and (not self.qos or job.qos in self.qos)
             and (not self.reservations or job.reservation in self.reservations)
+            and not self.licenses  # which no job of the box has
             and (not self.nodes or any(part.node in self.nodes for part in view.parts))
         )
 
@@ -115,7 +119,6 @@ def ordered(views: list[JobView], sort: str) -> list[JobView]:
         "e": lambda v: v.end_s,
         "V": lambda v: v.job.submit_s,
         "N": lambda v: v.nodes,
-        "a": lambda v: v.job.account,
     }
     for field in reversed(sort.split(",")):
         falling = field.startswith("-")
@@ -137,12 +140,15 @@ def of_squeue(options: dict[str, str]) -> JobFilter:
         print(f"squeue: error: Invalid user: {user}\n", file=sys.stderr)
     if "me" in options:
         choice.users = {str(os.getuid())}
-    choice.names = words(options.get("name", ""))
+    choice.names = words(options.get("name", options.get("names", "")))
+    choice.licenses = words(options.get("licenses", ""))
     for name in sorted(choice.nodes - set(settings.load().node_names)):
         raise Failure(f"Invalid node name {name}")
     choice.sort = options.get("sort") or os.environ.get("SQUEUE_SORT") or choice.sort
     for field in choice.sort.split(","):
-        choice.bad_sort = field[-1:] if len(field.lstrip("+-")) > 1 else choice.bad_sort
+        letter = field.lstrip("+-")
+        if len(letter) > 1 or (letter and letter in UNSORTED):
+            choice.bad_sort = field[-1:]
     return choice
 
 

@@ -108,7 +108,8 @@ def signal_wanted(text: str) -> tuple[int, int, str]:
     name, at, seconds = rest.partition("@")
     number_ = signal_number(name)
     flags_ok = not colon or set(flags.upper()) <= set("BR")
-    if not number_ or not flags_ok or (at and not seconds.isdigit()):
+    seconds_ok = not at or (seconds.isdigit() and int(seconds) < 65536)
+    if not number_ or not flags_ok or not seconds_ok:
         raise invalid("signal")
     return number_, int(seconds) if at else 60, "batch" if "B" in flags.upper() else ""
 

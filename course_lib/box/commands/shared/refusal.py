@@ -12,6 +12,8 @@ NOT_AVAILABLE = "Requested node configuration is not available"
 WITHOUT_PLACES = (
     "With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option"
 )
+LONGEST = 1024
+"""Bytes of a name or comment."""
 INVALID_DEVICES = "Invalid generic resource (gres) specification"
 
 
@@ -86,6 +88,11 @@ def _wrong_per_task(job: Job) -> str:
 
 def check_names(job: Job, box: settings.Settings) -> None:
     """Partition, nodes, features and the like that this box does not have."""
+    if any(
+        len(text.encode(errors="replace")) > LONGEST
+        for text in (job.name, job.comment, job.account)
+    ):
+        raise Refused("Pathname of a file, directory or other parameter too long")
     for name in job.partition.split(","):
         if name not in box.partition_names:
             raise Refused(

@@ -60,6 +60,8 @@ def words(text: str, file: str, line_number: int) -> list[str]:
             quote, word = letter, word or []
         elif not quote and letter.isspace():
             escaped = False
+            if word == []:  # with an empty word in quotes Slurm stops reading the line
+                return found
             if word is not None:
                 found.append("".join(word))
                 word, word_ends = None, place
@@ -68,8 +70,8 @@ def words(text: str, file: str, line_number: int) -> list[str]:
         else:
             word = [*(word or []), letter]
     if quote:
-        left = text[word_ends:]
+        left = text[word_ends:].lstrip()
         raise Failure(f"{file}: line {line_number}: Unmatched `{quote}` in [{left}]", fatal=True)
-    if word is not None:
+    if word:
         found.append("".join(word))
     return found

@@ -33,10 +33,12 @@ cores-per-socket= abr no -
 cpu-bind= r note CPU_BIND
 cpu-freq= abr no CPU_FREQ_REQ
 cpus-per-gpu= abr do CPUS_PER_GPU
-cpus-per-task,c= abr do CPUS_PER_TASK
+cpus-per-task,c= ab do -
+cpus-per-task,c= r do CPUS_PER_TASK
 deadline= abr no -
 delay-boot= abr note DELAY_BOOT
-dependency,d= abr do DEPENDENCY
+dependency,d= ab do -
+dependency,d= r do DEPENDENCY
 disable-status,X r note DISABLE_STATUS
 distribution,m= abr do DISTRIBUTION
 epilog= r no EPILOG
@@ -64,7 +66,8 @@ hold,H abr do -
 ignore-pbs b plain IGNORE_PBS
 immediate,I? ar do IMMEDIATE
 input,i= br do INPUT
-job-name,J= abr do JOB_NAME
+job-name,J= a do -
+job-name,J= br do JOB_NAME
 jobid= r do JOB_ID
 kill-command,K? a do KILL_CMD
 kill-on-bad-exit,K? r do KILL_BAD_EXIT

@@ -85,10 +85,8 @@ def _submit(gathered: Gathered, text: bytes, path: str, words: list[str]) -> int
     job_id = state.submit(job)
     os.closerange(3, 1024)  # a lock or pipe of the caller must not live on in what starts now
     passes.begin_new_job()
-    if "parsable" in given:
-        print(job_id)
-    elif "quiet" not in given:
-        print(f"Submitted batch job {job_id}")
+    if "quiet" not in given:  # which Slurm heeds with --parsable too
+        print(job_id if "parsable" in given else f"Submitted batch job {job_id}")
     if "wait" in given:
         from course_lib.box.commands.submit import wait
 

@@ -29,7 +29,7 @@ def run(arguments: list[str]) -> int:
     gathered.say_notes()
     options = srun_options.build(gathered, command, " ".join(["srun", *arguments]))
     if options.distribution.startswith("arbitrary"):
-        if not options.nodelist:
+        if not options.nodelist and "SLURM_HOSTFILE" not in os.environ:
             raise Failure(_without_places(options))
         raise Unsupported("--distribution=arbitrary", "Use block, cyclic or plane.")
     if options.jobid is not None and "test-only" not in gathered.given:

@@ -20,7 +20,8 @@ from course_lib.box.commands.submit import batch_script
         ("\"a b\"'c d'", ["a bc d"]),
         ("a\\nb", ["anb"]),
         ("a\\ b", ["a", "b"]),
-        ('""', [""]),
+        ('""', []),
+        ('-J "" -n2', ["-J"]),
         ("\\#b", ["#b"]),
         ("-N1 # why", ["-N1"]),
         ("a\\", ["a"]),
@@ -33,7 +34,7 @@ def test_a_directive_is_split_into_words(line, words):
 def test_an_open_quote_is_shown_with_what_is_left_of_its_line():
     with pytest.raises(Failure) as caught:
         batch_script.words(' -N1 --comment="a b', "job.sh", 2)
-    assert caught.value.lines == ('job.sh: line 2: Unmatched `"` in [ --comment="a b]',)
+    assert caught.value.lines == ('job.sh: line 2: Unmatched `"` in [--comment="a b]',)
     assert caught.value.kind == "fatal"
 
 
