@@ -147,7 +147,10 @@ class Replicated:
         """Values of this rank's parts, cut into parameters; ZeRO's shards are gathered first."""
         everything = torch.cat([value.detach().flatten() for value in values])
         if self.sharded:
-            shard, everything = everything, everything.new_empty(self.values.numel())
+            # The end of the last shard may be padding, which belongs to no part and is no value.
+            shard = everything.new_zeros(self.reduced.numel())
+            shard[: everything.numel()] = everything
+            everything = everything.new_empty(self.values.numel())
             dist.all_gather_single(everything, shard, group=self.layout.copies.handle)
         return {name: everything[at].view(shape) for name, at, shape in self.names}
 
@@ -157,7 +160,8 @@ class Replicated:
         for name, at, _ in self.names:
             everything[at] = named[name].flatten()
         sizes = [part.numel() for part in like]
-        return [part.clone() for part in everything[self.shard].split(sizes)]
+        own = everything[self.shard][: sum(sizes)]
+        return [part.clone() for part in own.split(sizes)]
 
     def tensors(self) -> dict[str, list[Tensor]]:
         return {"parameters": [self.values], "gradients": [self.gradients, self.reduced]}

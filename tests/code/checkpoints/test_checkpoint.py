@@ -37,6 +37,7 @@ def run(worlds, ranks, folder, *more, steps):
         (1, ""),
         (1, "--fp16 --initial-loss-scale 1048576"),
         (2, "--use-distributed-optimizer --bf16"),
+        (3, "--use-distributed-optimizer --global-batch-size 6"),  # the last shard's end is padding
         (2, "--use-torch-fsdp2"),
         (2, "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"),
         (4, "--tensor-model-parallel-size 2 --use-distributed-optimizer --sequence-parallel"),
