@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 def others(db: Connection, job: Job, kind: str, other_id: int, task: int) -> list[Job]:
     """`task` is -1 where all are meant; for aftercorr that is the one of the job's own number."""
     if kind == "aftercorr" and task < 0 and is_array(db, other_id):
-        own = arrays.members(db, other_id, (job.array_task,))
+        task = next(iter(arrays.numbers(job.array_waiting)), job.array_task)  # any: part_decided
+        own = arrays.members(db, other_id, (task,))
         return own or arrays.members(db, other_id, None)  # without a counterpart: on all of them
     return arrays.members(db, other_id, None if task < 0 else (task,))
 

@@ -74,13 +74,16 @@ def _condition(kind: str, text: str) -> Condition:
 
 
 def part_decided(db: Connection) -> None:
-    """A task whose own counterpart (aftercorr) has ended leaves those that go on waiting."""
+    """Tasks whose own counterparts (aftercorr) ended otherwise leave the row: what is left in it
+    may be judged by any of them."""
     where = "state = 'PENDING' AND hold = '' AND array_waiting != '' AND dependency LIKE '%corr%'"
     for job in rows.jobs(db, where):
         tasks = arrays.numbers(job.array_waiting)
-        verdicts = {task: judge(db, arrays.changed(job, array_task=task))[0] for task in tasks}
-        decided = [task for task in tasks if verdicts[task] != WAITING]
-        arrays.split_off(db, job.array_job_id, decided)
+        alone = {task: arrays.changed(job, array_task=task, array_waiting="") for task in tasks}
+        verdicts = {task: judge(db, alone[task])[0] for task in tasks}
+        stay = WAITING if WAITING in verdicts.values() else verdicts[tasks[-1]]
+        leaving = [task for task in tasks if verdicts[task] != stay]
+        arrays.split_off(db, job.array_job_id, leaving)
 
 
 def judge(db: Connection, job: Job) -> tuple[str, str]:

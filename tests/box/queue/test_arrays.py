@@ -122,3 +122,16 @@ def test_tasks_wait_for_their_like_in_the_other_array(queue):
     queue.finish(one)
     queue.run_pass()
     assert shown(waits) == {"1": "RUNNING", "2": "PENDING"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "begins"), [("1-2", "1"), ("1-3", "1"), ("1,3", "1"), ("2-3", "")]
+)
+def test_they_do_so_where_all_of_those_have_ended_between_two_looks(queue, asked, begins):
+    job = array(queue, "1-2")
+    waits = array(queue, asked, dependency=f"aftercorr:{job}")
+    one, two = queue.run_pass()
+    queue.finish(one)
+    queue.finish(two, "FAILED", 1)
+    queue.run_pass()
+    assert [task for task, state in shown(waits).items() if state == "RUNNING"] == list(begins)
