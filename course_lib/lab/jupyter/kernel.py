@@ -18,6 +18,8 @@ from zmq.eventloop.zmqstream import ZMQStream
 
 from course_lib.mistakes.display import install
 
+COMPILED_CODE, OF_TORCH = "TORCHINDUCTOR_CACHE_DIR", "/torchinductor_"
+
 
 class PrivateOutput(IOPubThread):  # type: ignore[misc]
     """Takes what forked processes print by a socket in the folder of the kernel's sockets."""
@@ -49,7 +51,8 @@ class CourseKernel(kernelapp.IPKernelApp):  # type: ignore[misc]
 def main() -> None:
     if Path(sys.path[0]) == Path.cwd():  # the learner's files must not hide Python's own
         del sys.path[0]
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(compiled_code()))
+    if OF_TORCH in os.environ.get(COMPILED_CODE, OF_TORCH):  # torch's own choice, or nobody's
+        os.environ[COMPILED_CODE] = str(compiled_code())
     vars(kernelapp)["IOPubThread"] = PrivateOutput
     _without_debugger()
     CourseKernel.launch_instance()

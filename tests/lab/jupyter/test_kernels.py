@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import signal
 import socket
@@ -22,7 +21,8 @@ IN_A_FORK = "import multiprocessing as m; m.get_context('fork').Process(target=p
 
 
 @pytest.fixture
-def kernel():
+def kernel(monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/tmp/torchinductor_somebody")
     manager = kernels.BlockingKernels(kernel_name="python3")
     manager.start_kernel()
     client = manager.client()
@@ -161,8 +161,7 @@ def holder(temporary: Path) -> tuple[subprocess.Popen, Path]:
 
 
 def test_what_torch_makes_at_its_import_has_no_name_that_others_guess(kernel):
+    """Nor where whoever started the kernel has imported torch, which then names one in /tmp."""
     _, client = kernel
     folder = printed_by(client, "import os; print(os.environ['TORCHINDUCTOR_CACHE_DIR'])").strip()
-    given = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    assert folder == given or "/course/torchinductor_" in folder
-    assert not folder.startswith(f"/tmp/torchinductor_{getpass.getuser()}")
+    assert "/course/torchinductor_" in folder
