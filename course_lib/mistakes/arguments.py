@@ -17,6 +17,7 @@ from course_lib.mistakes.names import instead
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Kind = TypeVar("Kind", bound=type)
+NO_ARGUMENT = " has no argument "
 AS_OF_PYTHON = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError)
 
 
@@ -36,6 +37,8 @@ def explained(
             try:
                 return function(*args, **named)
             except CourseError as error:
+                if isinstance(error, ArgumentError) and (own := _passed_on(error, call, named)):
+                    raise ArgumentError(own) from error
                 if isinstance(error, ArgumentError) and only_failures:  # of a call within this one
                     found = next(_misfits(function, call, args, named, takes_gaps), "")
                     if found:
@@ -109,6 +112,13 @@ def _misfits(
                 yield _told(call, name, wanted[name], one)
 
 
+def _passed_on(error: ArgumentError, call: str, named: Mapping[str, Any]) -> str:
+    """In this call's words what an inner one says of an argument that it was handed (`**more`)."""
+    _, found, rest = str(error).partition(NO_ARGUMENT)
+    is_ours = found and rest.partition(";")[0] in named
+    return f"{call}{NO_ARGUMENT}{rest}" if is_ours else ""
+
+
 def _told(call: str, name: str, wanted: Any, value: Any) -> str:
     text = f"{call} takes {words_for(wanted)} as `{name}`, and was given {what_it_is(value)}"
     hint = way_out(wanted, value)
@@ -136,7 +146,7 @@ def _why_unbound(
     by_name = [name for name, one in known.items() if one.kind not in starred]
     for name in named:
         if name not in by_name:
-            return f"{call} has no argument {name}; {instead(name, by_name, 'it takes')}"
+            return f"{call}{NO_ARGUMENT}{name}; {instead(name, by_name, 'it takes')}"
     given = len(args) - ("self" in signature.parameters)
     in_order = [n for n in by_name if known[n].kind is not inspect.Parameter.KEYWORD_ONLY]
     if given > len(in_order):

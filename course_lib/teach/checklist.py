@@ -67,8 +67,8 @@ class Checklist:
         self.unless(
             answer is ...,
             f"{what} is filled in",
-            hint=f"Replace the ... in the cell above by your {what}, run the cell, then run this "
-            "check again.",
+            hint=f"Replace the ... in the cell above ({what}), run the cell, then run this check "
+            "again.",
         )
 
     def number(self, answer: object, what: str) -> float:

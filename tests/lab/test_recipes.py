@@ -387,3 +387,8 @@ def test_a_model_of_today_may_be_told_by_flags(arguments):
 def test_a_model_that_the_program_cannot_train_is_refused(wrong):
     with pytest.raises(RecipeError):
         gpt.recipe("x", **wrong)
+
+
+def test_an_unknown_argument_is_told_in_the_name_of_the_function_that_was_called():
+    with pytest.raises(TypeError, match=r"^shell\.recipe has no argument node; did you mean nodes"):
+        shell.recipe("pair", "hostname", node=2)

@@ -16,6 +16,7 @@ NAME = "sample_text_document"
 WANTED = f"{DATA_FOLDER}/{NAME}"
 """How a recipe names it, wherever it lies."""
 PATIENCE_S = 600
+SIGN_OF_LIFE_S = 5
 
 
 def folder(workspace: Workspace, programs: Path) -> Path:
@@ -32,14 +33,25 @@ def prepare(recipe: Recipe, site: Site, say: Callable[[str], None]) -> None:
         return
     say(f"{recipe.name}: preparing the sample text in {data} (once, some seconds)")
     command = [sys.executable, str(Path(site.programs, "sample_text.py")), "--out", str(data)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )  # fmt: skip
-    if done.returncode:
+    if problem := _run(command, lambda waited_s: say(f"  still preparing, {waited_s} s so far")):
         raise LabError(
-            f"the sample text could not be made: {done.stderr.strip()[-500:]}\n"
-            f"  asked: {' '.join(command)}"
+            f"the sample text could not be made: {problem}\n  asked: {' '.join(command)}"
         )
+
+
+def _run(command: list[str], say_so_far: Callable[[int], None]) -> str:
+    """The end of its complaint; nothing if all went well. A busy machine takes a minute."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        for waited_s in range(SIGN_OF_LIFE_S, PATIENCE_S, SIGN_OF_LIFE_S):
+            try:
+                said, _ = process.communicate(timeout=SIGN_OF_LIFE_S)
+                break
+            except subprocess.TimeoutExpired:
+                say_so_far(waited_s)
+        else:
+            process.kill()
+            return f"it was not done after {PATIENCE_S} s"
+    return said.decode(errors="replace").strip()[-500:] if process.returncode else ""
 
 
 def _is_ready(path: Path) -> bool:
