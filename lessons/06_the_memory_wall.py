@@ -200,8 +200,9 @@ suspects = {
     "attention weights: heads × tokens × 128": 4 * tokens * 128,
     "logits: tokens × vocabulary": tokens * 8192,
 }
-tried_mib = broken.failure.details["tried_bytes"] / MIB if broken else float("nan")
-print(f"refused: {tried_mib:.2f} MiB" if broken else f"nothing refused, with {broken_at} samples")
+asked = broken.failure.details.get("tried_bytes") if broken else None
+tried_mib = asked / MIB if asked else float("nan")  # what is refused may be no tensor, and unnamed
+print(f"refused: {tried_mib:.2f} MiB" if asked else f"no size was told, with {broken_at} samples")
 for name, numbers in suspects.items():
     same = "   <-- this size" if abs(4 * numbers / MIB - tried_mib) < 0.01 else ""
     print(f"{4 * numbers / MIB:8.2f} MiB  {name}{same}")

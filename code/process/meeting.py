@@ -60,7 +60,10 @@ def own_connection(store: Any) -> dist.Store:
 
 def _aside(work: Callable[[], object]) -> None:
     """In a thread: a store whose machine is gone may never answer."""
-    threading.Thread(target=work, daemon=True).start()
+    try:
+        threading.Thread(target=work, daemon=True).start()
+    except RuntimeError:  # a full device has no memory for a thread either
+        work()
 
 
 class Meeting:

@@ -45,8 +45,8 @@ squeue -h -t all -n busy -o %T | sort | uniq -c
 
 #: jobs submitted by jobs
 job <<'X'
-for number in 1 2 3; do sbatch -J child -o "child$number" --wrap "echo child $number on \$(hostname)"; done
-squeue -h -t all -n child -o %j | sort | uniq -c
+for number in 1 2 3; do sbatch -J grandchild -o "child$number" --wrap "echo child $number on \$(hostname)"; done
+squeue -h -t all -n grandchild -o %j | sort | uniq -c
 X
 ended
 out
