@@ -280,7 +280,7 @@ steps
 #: srun -D
 job <<'X'
 srun -D /tmp pwd
-srun --chdir=/nosuchfolder pwd
+srun --chdir=/nosuchfolder pwd 2>&1 | sort # two streams, in no order
 X
 tell
 
