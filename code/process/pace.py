@@ -112,7 +112,8 @@ def on_processor() -> bool:
     return accelerator is None or accelerator.type == "mps"
 
 
-PACE = Pace(factor_asked()) if factor_asked() > 1 and on_processor() else None
+FACTOR = factor_asked()
+PACE = Pace(FACTOR) if FACTOR > 1 and on_processor() else None
 
 
 def catch_up() -> None:

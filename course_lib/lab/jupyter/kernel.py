@@ -16,9 +16,8 @@ from ipykernel import kernelapp
 from ipykernel.iostream import IOPubThread
 from zmq.eventloop.zmqstream import ZMQStream
 
+from course_lib.lab.compiled_code import COMPILED_CODE, is_chosen
 from course_lib.mistakes.display import install
-
-COMPILED_CODE, OF_TORCH = "TORCHINDUCTOR_CACHE_DIR", "/torchinductor_"
 
 
 class PrivateOutput(IOPubThread):  # type: ignore[misc]
@@ -51,7 +50,7 @@ class CourseKernel(kernelapp.IPKernelApp):  # type: ignore[misc]
 def main() -> None:
     if Path(sys.path[0]) == Path.cwd():  # the learner's files must not hide Python's own
         del sys.path[0]
-    if OF_TORCH in os.environ.get(COMPILED_CODE, OF_TORCH):  # torch's own choice, or nobody's
+    if not is_chosen(os.environ):
         os.environ[COMPILED_CODE] = str(compiled_code())
     vars(kernelapp)["IOPubThread"] = PrivateOutput
     _without_debugger()

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from course_lib.lab.compiled_code import COMPILED_CODE, is_chosen
 from course_lib.lab.errors import SlurmError, WorkspaceError
 from course_lib.lab.job.recipe import DEVICE_MEMORY, Recipe
 from course_lib.lab.job.run_paths import RunPaths
@@ -28,7 +29,6 @@ from course_lib.lab.queue.slurm import DEFAULTS_OF_THE_USER, QueueRow, job_envir
 from course_lib.lab.workspace import Workspace, write_atomically, writing
 
 PATIENCE_WITH_SBATCH_S = 20.0
-COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,7 @@ def _sbatch(jobs: Jobs, intent: Record, wanted: Submission) -> int:
         options += [f"--job-name={name}", f"--output={log_pattern(workspace.runs, name)}"]
     with workspace.submitting() as descriptor:
         here = dict(jobs.slurm.here)
-        # Once torch has compiled in this process, it names the folder in /tmp here.
-        if "/torchinductor_" in here.setdefault(COMPILED_CODE, "/torchinductor_"):
+        if not is_chosen(here):
             here[COMPILED_CODE] = str(workspace.compiled_code())
         inherited = environment(here, wanted.recipe, wanted.site)
         return jobs.slurm.submit(
