@@ -51,7 +51,7 @@ class Settings(Record):
     """squeue and scontrol know an ended job for this long (Slurm's MinJobAge)."""
     gpus: str = "auto"
     """`auto` uses the GPUs of the machine where there are any; `none` never does."""
-    device_pace: float | str = 1
+    device_pace: float | str = "auto"
     """Computing of a slot that is no GPU lasts so many times its processor time, so that slots
     that share cores do not slow each other; `auto` chooses by slots and cores."""
 

@@ -12,7 +12,7 @@ from course_lib.late_names import late_names
 _LATE = {  # no module is named like a function: importing it would take the name
     "runs.curves": "loss throughput loss_scale scaling",
     "runs.bars": "step_time operators",
-    "predictions.guesses": "predicted guess",
+    "predictions.guesses": "predicted guess guesses",
     "predictions.layout_points": "layouts",
     "networks.measured_links": "link_heat link_curve",
     "networks.topology": "topology",

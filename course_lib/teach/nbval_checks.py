@@ -55,6 +55,7 @@ def pytest_runtest_setup(item: Any) -> None:
     folder = Path(os.environ["COURSE_NBVAL_FOLDER"])
     os.environ["COURSE_WORKSPACE"] = str(_workspace(item, folder))
     os.environ["COURSE_PLAIN"] = "1"
+    os.environ["COURSE_GUESSES"] = "skip"  # nobody is there to guess; solutions have their guesses
     if "COURSE_BOX_HOME" not in os.environ:
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
         os.environ["COURSE_BOX_HOME"] = str(folder / f"box-{worker}")

@@ -25,6 +25,7 @@ kill_wait_s = 2
 nodes = {nodes}
 mode = "{mode}"
 cpus_per_node = 8
+device_pace = 1
 """
 
 

@@ -23,7 +23,9 @@ HOSTILE = """we ird'"é$(touch pwned)%j;&"""
 
 @pytest.fixture(scope="session")
 def box_home(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("box")
+    home = tmp_path_factory.mktemp("box")
+    (home / "box.toml").write_text("device_pace = 1\n")  # nothing here is timed
+    return home
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from course_lib.mistakes.errors import ArgumentError
@@ -21,6 +22,7 @@ from course_lib.show.style import (
     VERMILION,
     legend_below,
     listed,
+    plain_ticks,
     sheet,
     shorten,
 )
@@ -111,3 +113,42 @@ def _name_rows(axes: Axes, rows: list[tuple[str, float]]) -> None:
 
 def _beside(axes: Axes, text: str, point: tuple[float, float], **look: Any) -> None:
     axes.annotate(text, point, xytext=(11, 0), textcoords="offset points", va="center", **look)
+
+
+def guesses(kept: pd.DataFrame) -> Picture:
+    """How far the guesses of a course lay from what was measured, lesson by lesson; choices are
+    counted above them. Takes the table of `guesses()`."""
+    tables.require(kept, ["lesson", "times_off", "is_right"], "guesses")
+    lessons = sorted(set(kept["lesson"]))
+    if not lessons:
+        raise ArgumentError("no guess has met its measurement yet: do a lesson, and come back")
+    middles, said = [], []
+    with sheet(height_in=3.8) as page:
+        axes = page.axes("lesson", "times too much or too little", "Your guesses")
+        for place, lesson in enumerate(lessons):
+            rows = kept[kept["lesson"] == lesson]
+            off = tables.numbers(rows["times_off"].dropna())
+            axes.plot(_beside_each_other(place, len(off)), off, "o", color=BLUE, ms=7, mec="white")
+            middles.append(float(np.median(off)) if len(off) else float("nan"))
+            choices = [bool(right) for right in rows["is_right"].dropna()]
+            if choices:
+                text = f"{sum(choices)} of {len(choices)}\nchosen right"
+                axes.annotate(text, (place, 1), xycoords=("data", "axes fraction"), **BELOW_TOP)
+            said.append(f"{lesson}: {len(off)} numbers, {len(choices)} choices")
+        axes.plot(range(len(lessons)), middles, color=ORANGE, lw=2, label="middle of a lesson")
+        axes.axhline(1, color=GREEN, lw=1.2, ls="--", label="right")
+        axes.set_yscale("log")
+        plain_ticks(axes.yaxis)
+        axes.set_ylim(0.85, max([4.0, *kept["times_off"].dropna()]) * 2)
+        axes.set_xticks(range(len(lessons)), lessons)
+        legend_below(axes)
+        return page.picture(f"Factor by which guesses missed, by lesson. {'; '.join(said)}.")
+
+
+BELOW_TOP: dict[str, Any] = {
+    "xytext": (0, -4), "textcoords": "offset points", "ha": "center", "va": "top", "fontsize": 8.5,
+}  # fmt: skip
+
+
+def _beside_each_other(place: float, number: int) -> Any:
+    return place + (np.arange(number) - (number - 1) / 2) * 0.09

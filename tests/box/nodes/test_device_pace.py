@@ -102,7 +102,7 @@ def paced(box):
     before = path.read_text()
 
     def by(factor):
-        path.write_text(f"{before}device_pace = {factor}\n")
+        path.write_text(before.replace("device_pace = 1", f"device_pace = {factor}"))
         return box
 
     yield by

@@ -35,6 +35,7 @@ kill_wait_s = {KILL_WAIT_S}
 first_job_id = {FIRST_JOB}
 features = ""
 reservations = ""
+device_pace = 1
 """
 LOCKS = Path("/run")
 """Only root, who alone may start a real Slurm, can prepare a file there."""

@@ -1,0 +1,184 @@
+"""A learner's guesses: asked for before the run, kept, and set beside what was measured.
+
+    samples = predict("03: samples after 40 iterations", guess_samples, unit="samples")
+    samples.compare(seen)
+
+The first guess at a question is the one that counts: whoever runs a cell again knows the answer.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from course_lib.lab.plain_files import account
+from course_lib.lab.workspace import find
+from course_lib.mistakes.errors import ArgumentError, CourseError
+from course_lib.teach import kept_lines
+from course_lib.teach.answers import close, in_figures, plain, what_it_is, why_no_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FILE = Path(".course") / "guesses.jsonl"
+SWITCH = "COURSE_GUESSES"
+NEARLY = 0.1
+"""A guess within this share of what was measured is called well guessed."""
+
+Guess = float | str | list[str]
+
+
+class GuessMissingError(CourseError):
+    """A cell waits for the guess of the one above."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    question: str
+    guess: Guess | None
+    """None where a reader goes on without guessing."""
+    unit: str = ""
+
+    def compare(self, measured: object) -> None:
+        """Prints the guess beside what came out, and keeps both."""
+        found = _plain(measured)
+        if isinstance(found, float) and not math.isfinite(found):
+            print(f"{self.question.partition(': ')[2]}: nothing was measured")
+            return
+        print(f"{self.question.partition(': ')[2]}: {self._beside(found)}")
+        _keep({"question": self.question, "measured": found})
+
+    def _beside(self, found: Guess) -> str:
+        said = _said(found, self.unit)
+        if self.guess is None:
+            return f"it was {said} (no guess)"
+        guessed = f"you guessed {_said(self.guess, self.unit)}, it was {said}"
+        verdict = _verdict(self.guess, found)
+        return f"{guessed}: {verdict}" if verdict else guessed
+
+
+def predict(
+    question: str,
+    guess: object,
+    *,
+    unit: str = "",
+    choices: Sequence[str] | None = None,
+) -> Prediction:
+    """Stops until there is a guess. `question` begins with the number of the lesson, as in
+    "03: samples after 40 iterations"; with `choices` the guess is one of them."""
+    if ": " not in question:
+        raise ArgumentError(f"{question!r} has no number of a lesson; write '03: …'")
+    subject = question.partition(": ")[2]
+    if is_missing(guess):
+        if may_skip():
+            return Prediction(question, None, unit)
+        raise GuessMissingError(
+            f"your guess is still to come: {subject}.\nWrite it in the cell above in place of "
+            "the dots, run that cell, then this one; a wrong guess teaches more than none.\n"
+            f"(To read on without guessing: %env {SWITCH}=skip)"
+        )
+    value = _checked(subject, guess, choices)
+    _keep({"question": question, "guess": value, "unit": unit})
+    return Prediction(question, value, unit)
+
+
+def may_skip() -> bool:
+    return os.environ.get(SWITCH, "") == "skip"
+
+
+def is_missing(guess: object) -> bool:
+    return guess is None or guess is ... or getattr(guess, "missing", None) is not None
+
+
+def _checked(subject: str, guess: object, choices: Sequence[str] | None) -> Guess:
+    value = _plain(guess)
+    if choices is None:
+        if isinstance(value, str | list) or not math.isfinite(value):
+            raise ArgumentError(f"{subject}: {why_no_number(guess)}")
+        return value
+    given = value if isinstance(value, list) else [value]
+    if strange := [one for one in given if one not in choices]:
+        allowed = ", ".join(repr(choice) for choice in choices)
+        raise ArgumentError(f"{subject}: {strange[0]!r} is none of the answers; take {allowed}")
+    return value
+
+
+def _plain(value: object) -> Guess:
+    if isinstance(value, list | tuple | set) and all(isinstance(one, str) for one in value):
+        return sorted(value)
+    found = plain(value)
+    if isinstance(found, bool) or not isinstance(found, int | float | str):
+        raise ArgumentError(what_it_is(value, "a number is asked for"))
+    return found
+
+
+def _said(value: Guess, unit: str) -> str:
+    if isinstance(value, list):
+        return ", ".join(value) or "none of them"
+    if isinstance(value, str):
+        return f"'{value}'"
+    figures = in_figures(value) if value == int(value) else f"{value:.3g}"
+    return f"{figures}{'' if unit in ('', '%') else ' '}{unit}"
+
+
+def _verdict(guess: Guess, found: Guess) -> str:
+    if not (isinstance(guess, float | int) and isinstance(found, float | int)):
+        return "right" if guess == found else ""
+    if close(guess, found, NEARLY):
+        return "well guessed"
+    if guess <= 0 or found <= 0:
+        return ""
+    return f"{times_off(guess, found):.2g} times {'less' if guess > found else 'as much'}"
+
+
+def times_off(guess: float, measured: float) -> float:
+    """By which factor a guess misses, in either direction; NaN where a factor says nothing."""
+    if guess <= 0 or measured <= 0:
+        return math.nan
+    return max(guess / measured, measured / guess)
+
+
+def _keep(entry: Mapping[str, Any]) -> None:
+    kept_lines.append(find().folder / FILE, {"learner": account(), **entry}, "the guess")
+
+
+def kept(workspace: Path | None = None) -> pd.DataFrame:
+    """The first guess at each question with the first measurement after it, in the order of the
+    lessons. `times_off` is empty for a choice, `is_right` for a number."""
+    import pandas as pd
+
+    path = (workspace or find().folder) / FILE
+    first: dict[str, dict[str, Any]] = {}
+    for entry in kept_lines.entries(path):
+        question = str(entry.get("question", ""))
+        if entry.get("learner") != account() or ": " not in question:
+            continue
+        if "guess" in entry:
+            first.setdefault(question, {"guess": entry["guess"]})
+        elif "measured" in entry and question in first:
+            first[question].setdefault("measured", entry["measured"])
+    rows = [_row(question, made) for question, made in first.items() if "measured" in made]
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    return table.sort_values("lesson", kind="stable", ignore_index=True)
+
+
+COLUMNS = ["lesson", "question", "guess", "measured", "times_off", "is_right"]
+
+
+def _row(question: str, made: Mapping[str, Any]) -> dict[str, Any]:
+    lesson, _, subject = question.partition(": ")
+    guess, measured = made["guess"], made["measured"]
+    numbers = [value for value in (guess, measured) if isinstance(value, int | float)]
+    is_number = len(numbers) == 2
+    return {
+        "lesson": lesson,
+        "question": subject,
+        "guess": guess,
+        "measured": measured,
+        "times_off": times_off(*numbers) if is_number else math.nan,
+        "is_right": None if is_number else guess == measured,
+    }
