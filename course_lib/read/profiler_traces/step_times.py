@@ -178,7 +178,9 @@ def is_communication(name: str) -> bool:
 def overlap(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[np.float64]]:
     """Compute, communication, how much of it is exposed, data loading, and time with neither.
 
-    On a device, what counts is what the device does; without one, what the host does.
+    On a device, what counts is what the device does; without one, what the host does. There an
+    operator that calls a collective may be waiting for it (as tensor parallelism's sums do), so
+    while messages travel only the operators inside it compute.
     """
     named = trace.of_name(is_communication)
     by_id = np.isin(trace.external, trace.external[kinds.collective & (trace.external >= 0)])
@@ -190,10 +192,12 @@ def overlap(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[n
         compute = (kinds.kernel & ~device_communication) | kinds.memcpy | kinds.memset
     loading = trace.of_name(is_data_loading) & ~kinds.kernel
     compute &= ~loading
-    sets = [ranges_of(trace, chosen) for chosen in (compute, communication, loading)]
-    timeline = Timeline([steps.ranges, *sets])
-    _, busy, talking, data = timeline.covered
-    busy = busy & ~data if not device else busy
+    calling = compute & _calls_a_collective(trace) & (not device)
+    chosen = (compute & ~calling, communication, loading, calling)
+    timeline = Timeline([steps.ranges, *(ranges_of(trace, item) for item in chosen)])
+    _, busy, talking, data, may_wait = timeline.covered
+    if not device:
+        busy = (busy | (may_wait & ~talking)) & ~data
     pieces = {
         "compute": busy,
         "communication": talking,
@@ -204,3 +208,16 @@ def overlap(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[n
     }
     found = {name: timeline.sums(chosen, steps.ranges) for name, chosen in pieces.items()}
     return found | {"total": steps.ranges.end - steps.ranges.start}
+
+
+def _calls_a_collective(trace: Trace) -> Bools:
+    """Whatever encloses a call of torch's communication on its own thread, and the call itself."""
+    calls = trace.of_name(lambda name: name.startswith("c10d::"))
+    encloses = calls.copy()
+    places = trace.process * (int(trace.thread.max(initial=0)) + 1) + trace.thread
+    for place in np.unique(places[calls]).tolist():
+        here = places == place
+        begins = np.sort(trace.start_us[calls & here])
+        first = np.searchsorted(begins, trace.start_us[here], "left")
+        encloses[here] |= first < np.searchsorted(begins, trace.end_us[here], "left")
+    return encloses

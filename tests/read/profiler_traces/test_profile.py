@@ -149,6 +149,24 @@ def test_cpu_trace_worked_out_by_hand(write):
     }
 
 
+def test_an_operator_that_waits_for_its_collective_hides_nothing(write):
+    """`SumOut` 10-60 adds 10-15, hands its sum over at 20 and waits for it until 55; on the thread
+    of the backward pass the same collective would have hidden behind `aten::mm` 20-50."""
+    waiting = (
+        event("user_annotation", "ProfilerStep#0", 0.0, 100.0),
+        event("cpu_op", "SumOut", 10.0, 50.0),
+        event("cpu_op", "aten::add", 10.0, 5.0),
+        event("cpu_op", "c10d::allreduce_", 20.0, 2.0),
+        event("user_annotation", "gloo:all_reduce", 20.0, 35.0, thread=2),
+    )
+    overlap = row(read.profile(write("waits.json", trace(*waiting))).overlap)
+    assert (overlap["exposed_communication_us"], overlap["overlapped_us"]) == (35, 0)
+    assert (overlap["compute_us"], overlap["idle_us"]) == (15, 50)
+    hidden = (*waiting, event("cpu_op", "aten::mm", 20.0, 30.0, thread=3))
+    overlap = row(read.profile(write("hides.json", trace(*hidden))).overlap)
+    assert (overlap["exposed_communication_us"], overlap["overlapped_us"]) == (5, 30)
+
+
 def test_two_ranks_worked_out_by_hand(write, tmp_path):
     """Rank 1 computes 50 instead of 30, so rank 0 waits 20 in the all-reduce."""
     for rank, work in ((0, 30), (1, 50)):
