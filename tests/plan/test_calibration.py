@@ -124,13 +124,20 @@ def test_a_burst_that_a_shaped_link_lets_pass_is_not_taken_for_bandwidth():
     assert with_links(box(processors=4), table, RANKS).turn_us == box().turn_us
 
 
-def test_ranks_that_keep_a_pace_have_a_processor_each_whatever_the_machine_has():
+def test_ranks_that_keep_a_pace_share_no_processors_but_take_turns_for_their_messages():
     table = pd.DataFrame(samples("point_to_point", (0, 1), [(1e3, 20), (1e6, 520)]))
-    machine = box(processors=2)
-    for paces, processors in (([3.0] * 3, 4), ([1.0] * 3, 2), ([float("nan")] * 3, 2)):
+    machine, tiny = box(processors=2), preset("tiny")
+    two, four = Layout(tensor=2), Layout(data=4)
+    for paces, paced in (([3.0] * 3, True), ([1.0] * 3, False), ([float("nan")] * 3, False)):
         found = with_links(machine, table, RANKS.assign(pace=paces))
-        assert found.processors == processors
-    assert with_links(machine, table, RANKS).processors == 2, "of an older program"
+        sharing = iteration_parts(tiny, four, found, STACKS["course"])["sharing"]
+        assert (found.paced, sharing == 0) == (paced, paced)
+    assert not with_links(machine, table, RANKS).paced, "of an older program"
+    quick, slow = (
+        iteration_parts(tiny, two, found.but(paced=True, turn_us=turn), STACKS["course"])
+        for turn in (0, 1000)
+    )
+    assert slow["tensor"] > quick["tensor"]
 
 
 def test_a_link_has_the_latency_of_its_fastest_message_and_not_of_a_busy_processor():

@@ -11,7 +11,7 @@ from course_lib.plan import Layout, Model, Observation, PlanError, calibrate, pr
 from course_lib.plan.code_bases import STACKS
 from course_lib.plan.estimate import Estimate, largest_micro_batch, predict
 from course_lib.plan.hardware.cluster import Cluster, Device, Link, Tier
-from course_lib.plan.hardware.machines import CLUSTERS, DEVICES, cluster, device
+from course_lib.plan.hardware.machines import CLUSTERS, DEVICES, box, cluster, device
 from course_lib.plan.published.intervals import RESIDUALS, time_keys
 from course_lib.plan.schedules.costs import idle_s
 from course_lib.plan.time.communication import Group, all_gather_s, all_reduce_s, group_of
@@ -25,6 +25,18 @@ PAIR = Cluster("pair", PLAIN, 4, Link(10, 100), Link(50, 10), nodes=4)
 def run(changes, name="13b", where="selene", stack="megatron-core"):
     layout = Layout(**changes)
     return Estimate(preset(name), layout, cluster(where, layout.devices), STACKS[stack])
+
+
+def test_both_ends_of_a_pipeline_sum_their_shared_embeddings():
+    layout, box_ = Layout(pipeline=4, global_batch=8), box()
+    model = preset("tiny")
+    tied, untied = (
+        iteration_parts(model.but(tied=is_tied), layout, box_, STACKS["course"])["pipeline"]
+        for is_tied in (True, False)
+    )
+    words_bytes = model.vocabulary * model.hidden * 4
+    link_s = words_bytes / (box_.across.gb_per_s * 1e9)
+    assert link_s < tied - untied < 1.2 * link_s
 
 
 def test_an_all_reduce_of_a_ring_takes_alpha_and_beta():

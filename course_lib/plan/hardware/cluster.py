@@ -129,7 +129,8 @@ class Cluster:
     network adds to each message between pipeline stages. `processors`: how many all ranks share,
     where devices are not processors of their own (the box); 0 means that they are. `turn_us`: how
     long a rank waits for its turn on them when a collective begins, where each has a rank or
-    more; all wait until every member has had its turn.
+    more; all wait until every member has had its turn. `paced`: each device computes at a rate of
+    its own, as if the processors were not shared; what carries its messages still takes turns.
     """
 
     name: str
@@ -145,6 +146,7 @@ class Cluster:
     shared_link: bool = False
     processors: int = 0
     turn_us: float = 0.0
+    paced: bool = False
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -152,7 +154,7 @@ class Cluster:
         keep_whole(self, "processors", least=0)
         keep_numbers(self, "reduce_gain", above=True)
         keep_numbers(self, "stall_ms", "turn_us")
-        keep_flags(self, "switched", "shared_link")
+        keep_flags(self, "switched", "shared_link", "paced")
         expect(Device, "device", self.device, 'plan.device("A100-40GB")')
         for name in ("within", "across"):
             expect(Link, name, getattr(self, name), "plan.Link(latency_us=5, gb_per_s=240)")
@@ -166,7 +168,8 @@ class Cluster:
 
     def crowded(self, ranks: int) -> Cluster:
         """As so many ranks find it: with processors left over, none waits for its turn."""
-        return self if 0 < self.processors <= ranks else self.but(turn_us=0.0)
+        full = 0 < self.processors <= ranks
+        return self if full or self.paced else self.but(turn_us=0.0)
 
     @property
     def devices(self) -> int:

@@ -39,7 +39,7 @@ def with_links(cluster: Cluster, measured: Any, ranks: pd.DataFrame | None = Non
         )
     linked = cluster.but(**found)
     linked = linked.but(turn_us=_turn_us(linked, measured, len(node)))
-    return linked.but(processors=linked.devices) if _paced(ranks) else linked
+    return linked.but(paced=_paced(ranks))
 
 
 def _paced(ranks: pd.DataFrame) -> bool:

@@ -53,7 +53,7 @@ def iteration_parts(
     waiting = (parts["tensor"] + parts["context"]) / layout.micro_batches / max(stage_s)
     computing_s = [(1 - waiting) * seconds for seconds in stage_s]
     parts["sharing"] = _sharing(layout, cluster, computing_s, parts["bubble"])
-    parts["pipeline"] = _pipeline(s, layout, cluster, stack)
+    parts["pipeline"] = _pipeline(s, model, layout, stack)
     busy = layout.micro_batches * max(stage_s)
     held = _largest_stage(model, layout, stack)
     parts["data"] = _data(layout, cluster, stack, held, busy)
@@ -104,7 +104,7 @@ def _sharing(layout: Layout, cluster: Cluster, stage_s: list[float], idle: float
     """Waiting for processors that more ranks want than there are. What idles in a bubble leaves
     its processor to the others; but the busiest stage, for which all wait in the end, must share
     its own with them (the bound of list scheduling)."""
-    if not 0 < cluster.processors < layout.devices:
+    if cluster.paced or not 0 < cluster.processors < layout.devices:
         return 0.0
     busiest, count = layout.micro_batches * max(stage_s), cluster.processors
     work = layout.micro_batches * sum(stage_s) / layout.pipeline * layout.devices / count
@@ -119,7 +119,8 @@ def _recompute(forward: Pass, model: Model, layout: Layout, stack: Stack) -> flo
     return forward.total * recomputed_layers(model, layout) / model.layers
 
 
-def _pipeline(s: Setting, layout: Layout, cluster: Cluster, stack: Stack) -> float:
+def _pipeline(s: Setting, model: Model, layout: Layout, stack: Stack) -> float:
+    cluster = s.cluster
     if layout.pipeline == 1:
         return 0.0
     size = s.tokens * s.model.hidden * s.element_bytes
@@ -128,7 +129,21 @@ def _pipeline(s: Setting, layout: Layout, cluster: Cluster, stack: Stack) -> flo
     crosses = stride(layout, "pp") * layout.pipeline > cluster.devices_per_node
     turns = 2 if layout.pipeline > 2 else 1
     one = send_s(cluster, crosses, size) * (1 - stack.pipeline_overlap)
-    return sends(layout) * (one + turns * cluster.stall_ms / 1e3)
+    return sends(layout) * (one + turns * cluster.stall_ms / 1e3) + _ends(model, layout, s, crosses)
+
+
+def _ends(model: Model, layout: Layout, s: Setting, crosses: bool) -> float:
+    """First and last stage sum the gradients of the word embeddings that they share."""
+    if not model.tied:
+        return 0.0
+    words = parameter_counts.head(model, layout.tensor) * s.stack.gradient_sent_bytes
+    pair = Group(2, 1 if crosses else 2, 2 if crosses else 1)
+    if s.cluster.shared_link and crosses:
+        # A link of the whole node is divided among those that sum at the same time: fewer than
+        # there are devices where a node holds several stages.
+        per_node = s.cluster.devices_per_node
+        words *= min(layout.devices // layout.pipeline, per_node) / per_node
+    return all_reduce_s(s.cluster, pair, words)
 
 
 def _largest_stage(model: Model, layout: Layout, stack: Stack) -> int:
