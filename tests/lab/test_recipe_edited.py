@@ -145,3 +145,11 @@ def test_completion_offers_what_learners_use(tmp_path):
         assert not found & IMPORTED, name
         assert not [one for one in found if one.startswith("_")]
         assert found == WHOLE.get(name, found)
+
+
+def test_a_shell_recipe_names_what_it_takes_and_nothing_of_its_inside():
+    with pytest.raises(TypeError, match="no argument foo; it takes: nodes") as told:
+        shell.recipe("a", "true", foo=3)
+    assert "made_by" not in str(told.value)
+    with pytest.raises(TypeError, match="did you mean time_limit_minutes"):
+        shell.recipe("a", "true", time_limit_minute=3)

@@ -381,3 +381,8 @@ def test_a_phase_is_named_where_no_other_is_drawn_over_it():
     named = {text.get_text() for text in panel.texts}
     assert {"forward", "communication"} <= named
     assert "optimizer" not in named
+
+
+def test_a_guess_that_is_no_number_is_refused_and_not_left_out():
+    with pytest.raises(ValueError, match="'much' is not a number"):
+        show.guess("much", [1.0, 2.0])

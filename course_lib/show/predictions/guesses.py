@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -70,13 +71,15 @@ def _pairs_of_bars(axes: Axes, first: Any, second: Any) -> None:
 
 
 def guess(
-    guess: float | None,
+    guess: float | EllipsisType | None,
     measured: float | Sequence[float],
     prediction: float | None = None,
     unit: str = "",
     what: str = "",
 ) -> Picture:
     """A reader's guess, the formula's answer and every measurement on one axis. Judges nothing."""
+    if guess not in (None, ...) and real(guess) is None:
+        raise ArgumentError(f"the guess {guess!r} is not a number; give one such as 3 or 2.5")
     points = np.atleast_1d(tables.numbers(np.atleast_1d(np.asarray(measured, dtype=float))))
     middle = float(np.median(points)) if len(points) else float("nan")
     said = [f"measured {tables.quantity(middle, unit)} (median of {len(points)})"]

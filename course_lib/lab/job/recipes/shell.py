@@ -8,11 +8,14 @@ from typing import Any
 
 from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes.flags import RECIPE_FIELDS
 from course_lib.lab.job.recipes.keywords import keeps_keywords
 from course_lib.lab.job.script import Script
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
+from course_lib.mistakes.errors import ArgumentError
+from course_lib.mistakes.names import instead
 
 SHORT = {"N": "nodes", "t": "time", "G": "gpus"}
 GAP_ANYWHERE = re.compile(r"(?<![.\w/])\.\.\.(?![.\w/])|____")
@@ -31,6 +34,10 @@ def recipe(
         "commands": commands, "nodes": nodes, "gpus_per_node": gpus_per_node,
         "time_limit_minutes": time_limit_minutes, **more,
     }  # fmt: skip
+    if strange := [word for word in more if word not in RECIPE_FIELDS]:
+        known = ["nodes", "gpus_per_node", *RECIPE_FIELDS]
+        hint = instead(strange[0], known, "it takes")
+        raise ArgumentError(f"shell.recipe has no argument {strange[0]}; {hint}")
     if missing := (*gaps(values), *_gaps_in(commands, GAP_AS_VALUE)):
         return Unfinished(name, missing)
     return Recipe(name=name, **values)
