@@ -7,7 +7,6 @@ every `squeue`, and must not pay for pandas or matplotlib.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes 10 ms to import, a fifth of a whole `squeue`
@@ -41,6 +40,8 @@ def __getattr__(name: str) -> Any:
         from course_lib.mistakes.names import no_such_name
 
         no_such_name("course_lib", name, EXPORTS)
+    from importlib import import_module  # takes half a millisecond, and no command of the box asks
+
     module_name, _, attribute = EXPORTS[name].partition(":")
     module = import_module(f"course_lib.{module_name}")
     value = getattr(module, attribute) if attribute else module

@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
-from contextlib import suppress
 
 from course_lib.box import settings
 from course_lib.box.processes import disk
@@ -45,9 +44,11 @@ def ensure() -> None:
 
     Where that cannot be done now (a full disk, too many processes) the next command tries again.
     """
-    with suppress(OSError):
+    try:
         if _is_absent():
             _start()
+    except OSError:
+        return
 
 
 def _is_absent() -> bool:

@@ -7,7 +7,6 @@ where it is used.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from course_lib.box import settings
 from course_lib.box.processes import job_mark
@@ -103,8 +102,10 @@ def end_remains(folder: str) -> None:
     from course_lib.box.dispatch import temporary_files
 
     kill_processes(folder)
-    with suppress(OSError):
+    try:
         temporary_files.remove(folder)
+    except OSError:
+        return
 
 
 def kill_processes(folder: str) -> None:
