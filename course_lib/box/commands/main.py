@@ -66,11 +66,23 @@ def _run(command: str, arguments: list[str]) -> int:
             print(f'Try "{command} --help" for more information', file=sys.stderr)
         return USAGE_CODES.get(command, 1)
     except Failure as failure:
+        failure.code = _error_code(command, failure.code)
         return _fail(command, failure)
     except BrokenPipeError:
         raise
     except Exception as error:
         return _unforeseen(command, error)
+
+
+def _error_code(command: str, code: int) -> int:
+    """Who starts jobs may choose the code that tells Slurm's own errors from a program's."""
+    wish = os.environ.get("SLURM_EXIT_ERROR")
+    if command not in STARTS_JOBS or wish is None:
+        return code
+    number = int(wish) if wish.strip().lstrip("+-").isdecimal() else 0
+    if number == 0:
+        print(f"{command}: error: SLURM_EXIT_ERROR has zero value", file=sys.stderr)
+    return number & 0xFF or code
 
 
 def _refuse(command: str, arguments: list[str]) -> int:

@@ -246,3 +246,18 @@ for command in sbatch srun squeue scancel sinfo scontrol sacct; do
     t $command --version
     t $command -V
 done
+
+#: a code of one's own for errors of Slurm
+export SLURM_EXIT_ERROR=77
+t sbatch -N9 --wrap true
+t srun -N9 true
+t srun -n1 bash -c 'exit 3'
+t sbatch --nosuch --wrap true
+t srun --nosuch true
+t salloc -N9 true
+t squeue -j 99999999
+t scancel 99999999
+t sacct -o bogus
+SLURM_EXIT_ERROR=0 t sbatch -N9 --wrap true
+SLURM_EXIT_ERROR=x t sbatch -N9 --wrap true
+SLURM_EXIT_ERROR=300 t sbatch -N9 --wrap true
