@@ -147,7 +147,7 @@ times_as_long = predict(
 
 
 def two_devices(name, nodes=1, **layout):
-    """Two steps near the end are recorded, as in lesson 05."""
+    """Two steps near the end are recorded, as in lesson 06."""
     return gpt.recipe(
         name,
         nodes=nodes,
@@ -156,7 +156,7 @@ def two_devices(name, nodes=1, **layout):
         mock_data=True,
         global_batch=samples,
         iterations=12,
-        profile=(9, 11),
+        memory=(9, 11),
         **layout,
     )
 
@@ -189,9 +189,11 @@ def step_ms(run):
 
 
 def exchange_ms(run):
-    """Part of a step in which a rank computes nothing: it sends, receives or waits."""
-    parts = run.profile.overlap[["exposed_communication_us", "total_us"]].sum()
-    return step_ms(run) * parts["exposed_communication_us"] / parts["total_us"]
+    """Per recorded step: how long rank 0 sent, received or waited."""
+    phases = run.memory[0].phases
+    exchange = phases[phases["phase"] == "communication"]
+    lasted_us = exchange["end_us"] - exchange["begin_us"]
+    return float(lasted_us.groupby(exchange["step"]).sum().median()) / 1000
 
 
 steps_ms = {name: step_ms(run) for name, run in inside.items()}
@@ -297,7 +299,7 @@ claim(
 lost_ms = {name: between_ms[name] - steps_ms[name] for name in between}
 print(f"crossing the link costs data parallelism {lost_ms['data 2']:.0f} ms per step,")
 print(f"and tensor parallelism {lost_ms[by_tensor]:.0f} ms.")
-if lost_ms[by_tensor] > 1.5 * lost_ms["data 2"]:
+if lost_ms[by_tensor] > lost_ms["data 2"]:
     print("Activations cross it in every layer, gradients once per step.")
 else:
     print("Here the road between the nodes is nearly as good as the one inside.")

@@ -505,7 +505,7 @@ srun --kill-on-bad-exit=1 torchrun \
     --global-batch-size 8 \
     ### END SOLUTION
     --train-iters 10 --log-interval 1 \
-    --record-memory-history --profile-step-start 8 --profile-step-end 10
+    --record-memory-history --profile-step-start 9 --profile-step-end 10
 """
 hybrid = shell.recipe(
     "hybrid",
@@ -531,7 +531,7 @@ check.ex07b_hybrid(hybrid_run)
 
 # %% id="ex1-world" tags=["solution"]
 # !grep -E "using world size|number of microbatches" {hybrid_run.log_file}
-show.memory_ranks(hybrid_run.memory)
+show.memory_ranks(hybrid_run.memory, ranks=[0, 2])
 
 # %% [markdown] id="ex1-memory" tags=["solution"]
 # *Memory over the last step, of one rank of each stage.* Ranks 0 and 1 are the two halves of stage 0 and have the

@@ -170,7 +170,7 @@ class Memory:
         for step, part in pd.concat(parts).groupby("step") if parts else ():
             whole_us = float(part["end"].max() - part["begin"].min())
             busy_us = float((part["end"] - part["begin"]).sum()) / len(self.ranks)
-            rows.append((int(step), whole_us / 1000, 100 * (1 - busy_us / whole_us)))
+            rows.append((step, whole_us / 1000, 100 * (1 - busy_us / whole_us)))
         return pd.DataFrame(rows, columns=["step", "whole_ms", "bubble_percent"])
 
 
