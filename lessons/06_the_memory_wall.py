@@ -1,10 +1,9 @@
 # %% [markdown] id="title"
 # # 06 The memory wall
 #
-# A device that is too slow makes you wait. A device whose memory is full makes you stop. People who train
-# large models meet no error more often, and most of the lessons after this one exist to get round it. Here
-# you run into the wall on purpose, read what is left of the run, and then work out where the wall stood
-# all the time.
+# A device that is too slow makes you wait. A device whose memory is full makes you stop, and most of the lessons
+# after this one exist to get round it. Here you run into the wall on purpose, read what is left of the run, and then
+# work out where the wall stood all the time.
 #
 # | | |
 # |---|---|
@@ -153,10 +152,15 @@ if not broken:
     print(
         "a process to a limit (macOS). The next section then has nothing to show; read it all the same."
     )
-elif broken_at * per_sample + fixed < MEMORY_MIB:
-    print(f"By its tensors {broken_at} samples should have fitted. Who did this sum carefully was")
-    print("right about the tensors, and wrong about the device: something else takes room as well.")
-    print("It is found below, under 'Where the wall stands'.")
+else:
+    tensors_mib = fixed + broken_at * per_sample
+    print(f"{broken_at} samples: {tensors_mib:.0f} MiB of tensors for {MEMORY_MIB} MiB.", end=" ")
+    if tensors_mib < 0.95 * MEMORY_MIB:
+        print("Something else took room as well: see 'Where the wall stands'.")
+    elif tensors_mib < 1.05 * MEMORY_MIB:
+        print("So close that the smallest other thing decides.")
+    else:
+        print("They cannot fit.")
 
 # %% [markdown] id="log-idea"
 # ## What is left of a run that broke
@@ -167,10 +171,9 @@ elif broken_at * per_sample + fixed < MEMORY_MIB:
 # !grep -c "elapsed time per iteration" {broken_log}
 
 # %% [markdown] id="log-first"
-# That is the number of finished steps. A run that is too large usually has none, and this is the typical sign:
-# the job ran for seconds, and its log has a world line but no iteration line. (A run that is *nearly* too large
-# may finish one step and break in the second. Look at the table at the top: which kind of memory is not
-# there yet during the first step?)
+# That is the number of finished steps. A run that is too large usually has none: a world line, but no iteration line.
+# (One that is *nearly* too large may finish a step and break in the second. Look at the table at the top: which kind
+# of memory is not there yet during the first?)
 #
 # Second question: what did it say?
 
@@ -194,10 +197,8 @@ elif broken_at * per_sample + fixed < MEMORY_MIB:
 print(broken.tail(12) if broken else "no run broke on this machine")
 
 # %% [markdown] id="log-tail-explain"
-# Usually there is not a word about memory here. The launcher on a node reports that a process of its own has ended
-# with an error, and Slurm reports that launchers failed. These are echoes. The cause is
-# the *first* error, far above, and in a job on many devices a hundred lines of echo may follow it. This search
-# is worth automating:
+# Usually there is not a word about memory here. Launchers report that a process has ended with an error, Slurm that
+# launchers failed. These are echoes. The cause is the *first* error, far above. This search is worth automating:
 
 # %% id="log-failure"
 print(broken.failure if broken else "no run broke on this machine")
@@ -245,12 +246,9 @@ elif asked:
 # %% [markdown] id="line-idea"
 # ## Where the wall stands
 #
-# Trying sizes until one breaks is expensive on a cluster where each try waits in a queue for hours. Memory is
-# easier to predict than that, because it has only two terms: a floor, and so much for each sample. Two points
-# make a line.
-#
-# The runs above reported their memory after every step. Here are the reports of rank 0, from the largest that
-# completed:
+# Trying sizes until one breaks is expensive where each try waits in a queue for hours. But memory has only two terms,
+# a floor and so much for each sample, and two points make a line. The runs above reported their memory after every
+# step. Here are the reports of rank 0, from the largest that completed:
 
 # %% id="line-report"
 largest_done = max(completed)
@@ -275,13 +273,20 @@ logits_mib = 4 * largest_done * 128 * 8192 / MIB
 print(f"reserved grew by {growth_mib:.1f} MiB from the first report to the second")
 print(f"the optimizer's state has {state_mib:.1f} MiB, the logits have {logits_mib:.1f} MiB")
 
+# %% id="growth-words"
+if abs(growth_mib - logits_mib) < 0.25 * logits_mib:
+    print("So it was not the optimizer's state that needed new memory, but the logits.")
+elif abs(growth_mib - state_mib) < 0.25 * state_mib:
+    print("So it was the optimizer's state, and nothing else.")
+else:
+    print("So it was neither of the two alone.")
+
 # %% [markdown] id="growth-explain"
-# If it grew by about as much as the optimizer's state, that is all. More often it grew by the size of the
-# **logits**, and the story is this. At the end of the first step the place where the logits had been was free,
-# and the new optimizer state moved in there. In the second step the logits came back, found their hole too small,
-# and the allocator had to take a fresh piece from the device. Free memory that is cut into pieces too small to be
-# of use is called **fragmentation**. It is one reason why reserved is more than allocated, and why a run may die in
-# step 2 after a perfect step 1.
+# Where it was the **logits**, the story is this. At the end of the first step the place where the logits had been
+# was free, and the new optimizer state moved in there. In the second step the logits came back, found their hole too
+# small, and the allocator had to take a fresh piece from the device. Free memory that is cut into pieces too small to
+# be of use is called **fragmentation**. It is one reason why reserved is more than allocated, and why a run may die
+# in step 2 after a perfect step 1.
 #
 # So take the **last** report, not the first:
 
@@ -360,8 +365,7 @@ show.memory_parts(planned_parts(inside.recipe), inside.memory[0].peak_compositio
 # %% [markdown] id="plan-parts-caption"
 # *What the planner expects at the peak of the run `inside`, and what was traced there.*
 #
-# Where the bars agree, memory can be computed, tensor by tensor. Now the two lines, the planner's and the measured
-# one, and the wall:
+# So memory can be computed, tensor by tensor. Now the two lines, the planner's and the measured one, and the wall:
 
 
 # %% id="plan-see"

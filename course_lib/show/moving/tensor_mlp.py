@@ -18,6 +18,7 @@ ROWS, WIDTH, HIDDEN = 4, 6, 12
 COLUMNS = ("X", "A", "Z", "Y", "B", "P", "out")
 BACKWARD = ("dX", "dA", "dZ", "dY", "dB", "dP", "dout")
 CUT = {"A": "columns", "Z": "columns", "Y": "columns", "B": "rows"}
+EMPTY = "#eef0f2"
 ROOM, LIFT, WIDE, TALL = 2.6, 0.58, 1.36, 0.98
 PAINTS = {"X": SKY, "A": BLUE, "B": BLUE, "Z": ORANGE, "Y": ORANGE, "P": VERMILION, "out": GREEN}
 
@@ -153,20 +154,30 @@ def _matrix(
         text = f"{name}{_low(rank)}" if partial else name
         size = (0.95, 0.72)
         if not is_here:
-            return [Cell(x, y, "", "#eef0f2", *size)]
+            return [Cell(x, y, "", EMPTY, *size)]
         return [Cell(x, y, text, paint, *size, strong=is_new, size=10)]
-    ranks, things = len(state.values), list[Cell | Arrow | Words]()
+    own = (name, paint if is_here else EMPTY, is_new and is_here)
+    return _sliced(own, CUT[plain], at, rank, len(state.values))
+
+
+def _sliced(
+    own: tuple[str, str, bool], cut: str, at: tuple[float, float], rank: int, ranks: int
+) -> list[Cell | Arrow | Words]:
+    (name, paint, is_new), (x, y) = own, at
+    things: list[Cell | Arrow | Words] = []
     for part in range(ranks):
         off = (part - (ranks - 1) / 2) / ranks
-        if CUT[plain] == "columns":
+        if cut == "columns":
             place, size = (x + off * WIDE, y), (WIDE / ranks, 0.72)
         else:
             place, size = (x, y - off * TALL), (0.95, TALL / ranks)
-        own = part == rank and is_here
-        ground = paint if own else "#eef0f2"
-        text = f"{name}{_low(part)}" if own else ""
-        small = 10 if ranks == 2 else 8
-        things.append(Cell(*place, text, ground, *size, strong=own and is_new, size=small))
+        if part != rank or paint == EMPTY:
+            things.append(Cell(*place, "", EMPTY, *size))
+            continue
+        text_size = 10 if ranks == 2 else 8
+        things.append(
+            Cell(*place, f"{name}{_low(part)}", paint, *size, strong=is_new, size=text_size)
+        )
     return things
 
 
