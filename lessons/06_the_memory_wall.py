@@ -433,8 +433,8 @@ claim("the batch that the line promises fits", at_the_wall.ok)
 #
 # So far, "fill the memory" sounded like good advice.
 #
-# **Predict.** From the smallest to the largest batch that completed, the batch grows fourfold. By what factor do the
-# samples per second grow? (Do not look at the figure.)
+# **Predict.** From the smallest to the largest batch that completed (with the sizes above fourfold): by what factor do
+# the samples per second grow? (Cover the figure.)
 
 # %% id="speed-guess"
 ### BEGIN SOLUTION

@@ -73,8 +73,6 @@ print(
     "A by rows, no exchange: ",
     np.allclose((activation(partial_0) + activation(partial_1)) @ b, whole),
 )
-# > A by columns, B by rows: True
-# > A by rows, no exchange:  False
 
 # %% [markdown] id="tensor-explain"
 # **Explain.** Guessing two is natural: two products, two exchanges. But an activation function acts on
@@ -111,11 +109,11 @@ gradients_mb = 4 * plan.parameters(deep).total / 1e6
 all_reduces = 4 * deep.layers + 2  # of tensor parallelism, for one micro-batch
 ways = {
     "data 2": {"messages": 1, "megabytes": gradients_mb},
-    "tensor 2, one sample at a time": {
+    "tensor 2, singly": {
         "messages": all_reduces * samples,
         "megabytes": all_reduces * samples * rows_mb,
     },
-    "tensor 2, eight samples at a time": {
+    "tensor 2, at once": {
         "messages": all_reduces,
         "megabytes": all_reduces * samples * rows_mb,
     },
@@ -126,11 +124,11 @@ pd.DataFrame(ways).T.round(1)
 # *Per step: all-reduces that a device takes part in, and megabytes that it sends for them. (In an all-reduce of two,
 # each sends the whole size once.)*
 #
-# The second and the third row send the same bytes and do the same arithmetic. One of them sends eight times as many
-# messages.
+# *Singly*: eight micro-batches of one sample; *at once*: one of eight. Both send the same bytes and do the same
+# arithmetic, one of them in eight times as many messages.
 #
 # **Predict.** Both devices are on **one node**, where bytes are nearly free. How many times as long as with *data 2*
-# will a step of *tensor 2, one sample at a time* take?
+# will a step of *tensor 2, singly* take?
 
 # %% id="inside-guess"
 ### BEGIN SOLUTION
@@ -163,10 +161,10 @@ def two_devices(name, nodes=1, **layout):
 
 inside = {
     "data 2": lab.submit(two_devices("data-inside", micro_batch=4)).require(),
-    "tensor 2, one sample at a time": lab.submit(
+    "tensor 2, singly": lab.submit(
         two_devices("tensor-inside-1", tensor=2, micro_batch=1)
     ).require(),
-    "tensor 2, eight samples at a time": lab.submit(
+    "tensor 2, at once": lab.submit(
         two_devices("tensor-inside-8", tensor=2, micro_batch=8)
     ).require(),
 }
@@ -197,7 +195,7 @@ def exchange_ms(run):
 
 
 steps_ms = {name: step_ms(run) for name, run in inside.items()}
-factor = steps_ms["tensor 2, one sample at a time"] / steps_ms["data 2"]
+factor = steps_ms["tensor 2, singly"] / steps_ms["data 2"]
 times_as_long.compare(factor)
 table = pd.DataFrame(ways).T
 table["messages × one (ms)"] = [np.nan, *(table["messages"].iloc[1:] * message_ms)]
@@ -214,7 +212,7 @@ claim(
 )
 claim(
     "the same bytes in an eighth of the messages are faster by",
-    steps_ms["tensor 2, one sample at a time"] / steps_ms["tensor 2, eight samples at a time"],
+    steps_ms["tensor 2, singly"] / steps_ms["tensor 2, at once"],
     least=1.1,
     unit="times",
 )
@@ -248,7 +246,7 @@ megabyte_ms = 1 / road["bandwidth_gb_s"]
 print(f"a megabyte takes {megabyte_ms:.2f} ms between the nodes")
 
 # %% [markdown] id="between-predict"
-# **Predict.** *tensor 2, eight samples at a time*: the table says how many megabytes each device sends in a step.
+# **Predict.** *tensor 2, at once*: the table says how many megabytes each device sends in a step.
 # How many times as long as inside a node will the step take between the nodes?
 
 # %% id="between-guess"
@@ -263,14 +261,14 @@ times_between = predict(
 )
 between = {
     "data 2": far.submit(two_devices("data-between", nodes=2, micro_batch=4)).require(),
-    "tensor 2, eight samples at a time": far.submit(
+    "tensor 2, at once": far.submit(
         two_devices("tensor-between-8", nodes=2, tensor=2, micro_batch=8)
     ).require(),
 }
 
 # %% id="between-see"
 between_ms = {name: step_ms(run) for name, run in between.items()}
-by_tensor = "tensor 2, eight samples at a time"
+by_tensor = "tensor 2, at once"
 times_between.compare(between_ms[by_tensor] / steps_ms[by_tensor])
 links_alone_ms = {name: ways[name]["megabytes"] * megabyte_ms for name in between}
 show.predicted(

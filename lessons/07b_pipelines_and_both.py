@@ -291,12 +291,16 @@ claim("stage 0 holds its activations longest", flat_parts.idxmax() == "stage 0")
 
 # %% id="grid-guess"
 ### BEGIN SOLUTION
-### GAP guess_next_stage = ...  # your number in place of the dots
-guess_next_stage = 5
+### GAP guess_next_stage = ...  # "rank 0" to "rank 7", in place of the dots
+guess_next_stage = "rank 5"
 ### END SOLUTION
 
 # %% id="grid-see"
-next_stage = predict("07b: the rank after rank 3 in the pipeline", guess_next_stage)
+next_stage = predict(
+    "07b: the rank after rank 3 in the pipeline",
+    guess_next_stage,
+    choices=[f"rank {rank}" for rank in range(8)],
+)
 eight = plan.Layout(tensor=2, data=2, pipeline=2, order="tp-dp-pp")
 show.ranks(
     {
@@ -308,7 +312,8 @@ show.ranks(
 )
 
 # %% id="grid-answer"
-next_stage.compare(next(group for group in plan.groups(eight, "pp") if 3 in group)[1])
+after = next(group for group in plan.groups(eight, "pp") if 3 in group)[1]
+next_stage.compare(f"rank {after}")
 
 # %% [markdown] id="grid-explain"
 # *Each panel shows all ranks, one row for each node; ranks of one colour belong to the same group.*
