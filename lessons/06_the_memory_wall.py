@@ -1,22 +1,21 @@
 # %% [markdown] id="title"
 # # 06 The memory wall
 #
-# A device that is too slow makes you wait. A device whose memory is full makes you stop. People who train
-# large models meet no error more often, and most of the lessons after this one exist to get round it. Here
-# you run into the wall on purpose, read what is left of the run, and then work out where the wall stood
-# all the time.
+# A device that is too slow makes you wait. A device whose memory is full makes you stop, and most of the lessons
+# after this one exist to get round it. Here you run into the wall on purpose, read what is left of the run, and then
+# work out where the wall stood all the time.
 #
 # | | |
 # |---|---|
-# | You will be able to | say what fills a device's memory and when; find an out-of-memory error in the log of a job and tell which tensor caused it; predict the largest batch that fits from two cheap runs; say what a larger batch does for speed |
-# | Minutes | 40 |
-# | Devices | 2 nodes, one device on each |
+# | You will be able to | say what fills a device's memory and when; find an out-of-memory error in the log of a job and tell which tensor caused it; predict the largest batch that fits from two cheap runs; say what a larger batch does for speed; say what ZeRO shares among the copies, and which way of sharing suits which problem |
+# | Minutes | 45 |
+# | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 03 |
 
 # %% id="begin"
 import pandas as pd
 
-from course_lib import Lab, check, claim, gpt, plan, show
+from course_lib import Lab, check, claim, gpt, plan, predict, show
 
 lab = Lab()
 MIB = 2**20
@@ -29,7 +28,7 @@ MIB = 2**20
 # | kind | how much | how long it stays |
 # |---|---|---|
 # | parameters | one number each, 4 bytes in `float32` | the whole run |
-# | gradients | one number for every parameter | the whole run: the same buffer is filled anew in each step |
+# | gradients | one number for every parameter | here the whole run, in one buffer that is filled anew in each step; plain PyTorch frees them after a step (`zero_grad`) and makes them again |
 # | optimizer state | Adam keeps two running means for every parameter: 8 bytes | the whole run, **from the end of the first step on** |
 # | activations | what the forward pass leaves behind because the backward pass will need it | from a sample's forward pass to its backward pass |
 # | temporary | scratch space of single operations | an instant |
@@ -43,13 +42,17 @@ MIB = 2**20
 # that moment?
 
 # %% id="parts-guess"
-guess_percent = 10  # change it to your own guess
+### BEGIN SOLUTION
+### GAP guess_percent = ...  # your number in place of the dots
+guess_percent = 10
+### END SOLUTION
 
 # %% [markdown] id="parts-run"
 # `memory=(3, 5)` records every allocation of two steps, on every rank: of steps 3 and 4 counted from 0, which the
 # log calls iterations 4 and 5.
 
 # %% id="parts-submit"
+rest = predict("06: share of the peak that is no floor", guess_percent, unit="%")
 inside = lab.submit(gpt.recipe("inside", micro_batch=4, iterations=5, memory=(3, 5)))
 inside.require()
 show.memory(inside.memory[0])
@@ -62,7 +65,7 @@ parts = pd.Series(inside.memory[0].peak_composition) / MIB
 fixed = parts[["parameters", "gradients", "optimizer"]].sum()
 print(parts.round(1).to_string(), "\n")
 print(f"together {parts.sum():.1f} MiB, of which {fixed:.1f} MiB stay for the whole run")
-print(f"you guessed {guess_percent} % for the rest, it is {100 * (1 - fixed / parts.sum()):.0f} %")
+rest.compare(100 * (1 - fixed / parts.sum()))
 
 # %% id="parts-claim" tags=["claim"]
 claim("activations are the largest part of the peak", parts["activations"] == parts.max())
@@ -72,7 +75,9 @@ claim("activations are the largest part of the peak", parts["activations"] == pa
 # it fits anywhere". The flat floor of the picture is the model, with its gradients and its optimizer
 # state. What stands on it grows during the forward pass, layer by layer, because every layer leaves
 # something for later. It is highest at the turn from forward to backward, and melts away while the
-# backward pass uses up what was left. Two steps, two humps.
+# backward pass uses up what was left. Two steps, two humps. (In other programs the highest point may be elsewhere:
+# an optimizer that works on all parameters at once makes copies of them, and so does a library that packs gradients
+# into buckets.)
 #
 # Only the floor stays the same when the batch grows. The hump grows with it. So there is a batch that does
 # not fit, on every device in the world.
@@ -113,9 +118,13 @@ print(*[line for line in str(lab.script(wall("wall-2", 2))).splitlines() if "MEM
 # The measurement above contains what you need. (A factor of two off is a good guess.)
 
 # %% id="double-guess"
-guess_breaks_at = 64  # change it to your own guess
+### BEGIN SOLUTION
+### GAP guess_breaks_at = ...  # your number in place of the dots
+guess_breaks_at = 64
+### END SOLUTION
 
 # %% id="double-run"
+breaks_at = predict("06: micro-batch that 160 MiB cannot hold", guess_breaks_at, unit="samples")
 runs = {}
 for micro_batch in (2, 4, 8, 16, 32, 64):
     runs[micro_batch] = lab.submit(wall(f"wall-{micro_batch}", micro_batch))
@@ -126,18 +135,32 @@ for micro_batch in (2, 4, 8, 16, 32, 64):
 completed = {batch: run for batch, run in runs.items() if run.ok}
 broken_at = micro_batch
 broken = None if broken_at in completed else runs[broken_at]
-print(f"\nyou guessed {guess_breaks_at}, ", end="")
+per_sample = (parts.sum() - fixed) / 4
+print(f"\nby the trace: {fixed:.0f} MiB + {per_sample:.1f} MiB per sample, so")
+print(f"{(MEMORY_MIB - fixed) / per_sample:.0f} samples would fit if tensors were all")
 if broken:
-    print(f"it gave up at {broken_at}")
+    breaks_at.compare(broken_at)
 else:
-    print(f"and even {broken_at} completed")
+    print(f"even {broken_at} completed")
 broken_log = broken.log_file if broken else "/dev/null"  # an empty log, if none broke
 
-# %% [markdown] id="double-explain"
-# If even 64 completed: the logits of 64 samples alone are 256 MiB, so a limit of 160 MiB was not kept. Some
-# machines cannot hold a process to a limit; macOS is one of them. Then nothing broke here, and the cells of the next
-# section have nothing to show and say so. Read on all the same: the text says what they show elsewhere, and from
-# "Where the wall stands" on, everything is computed from runs that completed.
+# %% id="double-words"
+if not broken:
+    print(
+        "The logits of 64 samples alone are 256 MiB: the limit was not kept. Some machines cannot hold"
+    )
+    print(
+        "a process to a limit (macOS). The next section then has nothing to show; read it all the same."
+    )
+else:
+    tensors_mib = fixed + broken_at * per_sample
+    print(f"{broken_at} samples: {tensors_mib:.0f} MiB of tensors for {MEMORY_MIB} MiB.", end=" ")
+    if tensors_mib < 0.95 * MEMORY_MIB:
+        print("Something else took room as well: see 'Where the wall stands'.")
+    elif tensors_mib < 1.05 * MEMORY_MIB:
+        print("So close that the smallest other thing decides.")
+    else:
+        print("They cannot fit.")
 
 # %% [markdown] id="log-idea"
 # ## What is left of a run that broke
@@ -148,10 +171,9 @@ broken_log = broken.log_file if broken else "/dev/null"  # an empty log, if none
 # !grep -c "elapsed time per iteration" {broken_log}
 
 # %% [markdown] id="log-first"
-# That is the number of finished steps. A run that is too large usually has none, and this is the typical sign:
-# the job ran for seconds, and its log has a world line but no iteration line. (A run that is *nearly* too large
-# may finish one step and break in the second. Look at the table at the top: which kind of memory is not
-# there yet during the first step?)
+# That is the number of finished steps. A run that is too large usually has none: a world line, but no iteration line.
+# (One that is *nearly* too large may finish a step and break in the second. Look at the table at the top: which kind
+# of memory is not there yet during the first?)
 #
 # Second question: what did it say?
 
@@ -165,7 +187,7 @@ broken_log = broken.log_file if broken else "/dev/null"  # an empty log, if none
 # |---|---|
 # | `[rank…]` | which process. Data parallelism gives all of them the same load, so several may break at once, in any order |
 # | `Tried to allocate …` | the size of **one** tensor that was wanted at this moment: not how much is missing |
-# | `total capacity … of which … is free` | the free rest was smaller than that tensor |
+# | `total capacity … of which … is free` | the free rest was smaller than that tensor, or too scattered for it |
 # | `is in use`, `allocated` | what the process held already |
 # | `… allowed` (on a GPU) | the limit that we set, which counts here instead of the capacity |
 #
@@ -175,10 +197,8 @@ broken_log = broken.log_file if broken else "/dev/null"  # an empty log, if none
 print(broken.tail(12) if broken else "no run broke on this machine")
 
 # %% [markdown] id="log-tail-explain"
-# Usually there is not a word about memory here. The launcher on a node reports that a process of its own has ended
-# with an error, and Slurm reports that launchers failed. These are echoes. The cause is
-# the *first* error, far above, and in a job on many devices a hundred lines of echo may follow it. This search
-# is worth automating:
+# Usually there is not a word about memory here. Launchers report that a process has ended with an error, Slurm that
+# launchers failed. These are echoes. The cause is the *first* error, far above. This search is worth automating:
 
 # %% id="log-failure"
 print(broken.failure if broken else "no run broke on this machine")
@@ -207,35 +227,41 @@ for name, numbers in suspects.items():
     same = "   <-- this size" if abs(4 * numbers / MIB - tried_mib) < 0.01 else ""
     print(f"{4 * numbers / MIB:8.2f} MiB  {name}{same}")
 
+# %% id="tensor-words"
+found = [n for n, count in suspects.items() if abs(4 * count / MIB - tried_mib) < 0.01]
+if any(name.startswith("logits") for name in found):
+    print("It was the logits, by far the largest tensor of a model as narrow as this one.")
+elif found:
+    print(f"It was no logits, but something of the size of: {', '.join(found)}.")
+elif asked:
+    print(
+        "It was none of them, perhaps a buffer of the allocator, of the optimizer or of the network."
+    )
+
 # %% [markdown] id="tensor-explain"
-# **Explain.** In a model as narrow as this one the logits are by far the largest tensor, and the loss wants all of
-# them at once. If no line is marked on your machine, another allocation came first, such as
-# a buffer of the allocator or of the network library (or nothing was refused).
-#
-# The tensor that breaks a run is the drop that makes the bucket overflow, not the water in it. Making the logits
-# smaller would help here, since they are large themselves. Often the refused tensor is small, and the memory was
-# filled by others long before.
+# **Explain.** The tensor that breaks a run is the drop that makes the bucket overflow, not the water in it. Where it
+# is large itself, as logits are, making it smaller helps. Often it is small, and the memory was filled by others long
+# before. So the size tells *where* the program was when it broke, and the table of kinds above tells *what* to save.
 
 # %% [markdown] id="line-idea"
 # ## Where the wall stands
 #
-# Trying sizes until one breaks is expensive on a cluster where each try waits in a queue for hours. Memory is
-# easier to predict than that, because it has only two terms: a floor, and so much for each sample. Two points
-# make a line.
-#
-# The runs above reported their memory after every step. Here are the reports of rank 0, from the largest that
-# completed:
+# Trying sizes until one breaks is expensive where each try waits in a queue for hours. But memory has only two terms,
+# a floor and so much for each sample, and two points make a line. The runs above reported their memory after every
+# step. Here are the reports of rank 0, from the largest that completed:
 
 # %% id="line-report"
 largest_done = max(completed)
 reports = completed[largest_done].log.memory.query("rank == 0")
-reports[["iteration", "allocated_mib", "max_allocated_mib", "reserved_mib", "max_reserved_mib"]]
+on_gpu = inside.memory[0].device != "cpu"
+columns = ["allocated_mib", "max_allocated_mib"] if on_gpu else []
+reports[["iteration", *columns, "reserved_mib", "max_reserved_mib"]]
 
 # %% [markdown] id="line-report-explain"
 # *Allocated* is what tensors occupy. *Reserved* is what the allocator has taken from the device; freed pieces it
-# keeps for later, because asking the device is slow. The device's limit applies to what is reserved. (On a
-# processor, allocated is the memory that the process has touched since it began. That includes pages of its
-# libraries, so it may be the larger of the two.)
+# keeps for later, because asking the device is slow. The device's limit applies to what is reserved. (Without a GPU
+# nobody counts what is allocated. What is reserved is then the memory that the process may write to, above what it
+# had before the model was built.)
 #
 # The first report is usually lower than the next ones. Of course: when the first step was at its fullest, the
 # optimizer's state did not exist yet. But is that all?
@@ -247,13 +273,20 @@ logits_mib = 4 * largest_done * 128 * 8192 / MIB
 print(f"reserved grew by {growth_mib:.1f} MiB from the first report to the second")
 print(f"the optimizer's state has {state_mib:.1f} MiB, the logits have {logits_mib:.1f} MiB")
 
+# %% id="growth-words"
+if abs(growth_mib - logits_mib) < 0.25 * logits_mib:
+    print("So it was not the optimizer's state that needed new memory, but the logits.")
+elif abs(growth_mib - state_mib) < 0.25 * state_mib:
+    print("So it was the optimizer's state, and nothing else.")
+else:
+    print("So it was neither of the two alone.")
+
 # %% [markdown] id="growth-explain"
-# If it grew by about as much as the optimizer's state, that is all. More often it grew by the size of the
-# **logits**, and the story is this. At the end of the first step the place where the logits had been was free,
-# and the new optimizer state moved in there. In the second step the logits came back, found their hole too small,
-# and the allocator had to take a fresh piece from the device. Free memory that is cut into pieces too small to be
-# of use is called **fragmentation**. It is why reserved is more than allocated, and why a run may die in
-# step 2 after a perfect step 1.
+# Where it was the **logits**, the story is this. At the end of the first step the place where the logits had been
+# was free, and the new optimizer state moved in there. In the second step the logits came back, found their hole too
+# small, and the allocator had to take a fresh piece from the device. Free memory that is cut into pieces too small to
+# be of use is called **fragmentation**. It is one reason why reserved is more than allocated, and why a run may die
+# in step 2 after a perfect step 1.
 #
 # So take the **last** report, not the first:
 
@@ -269,11 +302,13 @@ for batch, run in completed.items():
 
 # %% [markdown] id="line-predict"
 # **Predict.** Draw a line through the two largest of these in your head: what is the largest micro-batch for
-# 160 MiB? The next cell shows the same numbers as a table (with the speed of the runs, which is needed further
-# down), and the one after it draws the line.
+# 160 MiB, if 5 % are kept free?
 
 # %% id="line-guess"
-guess_largest = 10  # change it to your own guess
+### BEGIN SOLUTION
+### GAP guess_largest = ...  # your number in place of the dots
+guess_largest = 12
+### END SOLUTION
 
 
 # %% id="line-table"
@@ -302,12 +337,13 @@ def line_through(batches, peaks):
     return peaks[0] - per_sample * batches[0], per_sample
 
 
+fits_best = predict("06: largest micro-batch for 160 MiB", guess_largest, unit="samples")
 two = table.dropna().tail(2)
 measured = line_through(list(two["micro_batch"]), list(two["peak_mib"]))
 MARGIN = 0.95  # allocators are not exact: plan with 95 % of the memory
 largest = int((MARGIN * MEMORY_MIB - measured[0]) / measured[1])
 print(f"floor {measured[0]:.1f} MiB, and {measured[1]:.2f} MiB for each sample")
-print(f"so {largest} samples should fit; you guessed {guess_largest}")
+fits_best.compare(largest)
 
 # %% [markdown] id="plan-idea"
 # ### The same without any run
@@ -329,8 +365,7 @@ show.memory_parts(planned_parts(inside.recipe), inside.memory[0].peak_compositio
 # %% [markdown] id="plan-parts-caption"
 # *What the planner expects at the peak of the run `inside`, and what was traced there.*
 #
-# Where the bars agree, memory can be computed, tensor by tensor. Now the two lines, the planner's and the measured
-# one, and the wall:
+# So memory can be computed, tensor by tensor. Now the two lines, the planner's and the measured one, and the wall:
 
 
 # %% id="plan-see"
@@ -357,10 +392,25 @@ claim("a sample reserves no less than its tensors need", measured[1] >= planned[
 # *Left: what a device had reserved at most, against the micro-batch, with the memory that it has. Right: how
 # fast the same runs were.*
 #
-# The planner counts tensors, and you have just seen how well. The measured line lies above because it also has
-# what nobody asked for by name: the pieces that fragmentation makes useless, buffers of the network library,
-# stacks of threads. On a large device that is some per cent, for which people leave a margin. On a device as
-# small as this one it is a large share, and two cheap runs know it better than any formula.
+# The planner counts tensors, and you have just seen how well. Why is the measured line another one?
+
+# %% id="plan-words"
+more_mib, logits_mib = measured[1] - planned[1], 4 * 128 * 8192 / MIB
+print(f"each sample reserves {more_mib:.1f} MiB more than its tensors need;")
+print(f"its logits have {logits_mib:.1f} MiB, and a hole that they do not fit into is as large")
+if measured[0] < fixed:
+    print(
+        f"the line begins at {measured[0]:.0f} MiB, below the {fixed:.0f} MiB that stay for the whole run:"
+    )
+    print("no run can need so little, so the line is no law for small batches")
+
+# %% [markdown] id="plan-line"
+# **Explain.** What is reserved beyond the tensors grows with the batch: the hole that the logits left in step 1 and do
+# not fit into in step 2 is as large as they are, and so are other holes of large tensors. A small batch pays less: its
+# pieces fit between the others. So the line is steeper than the planned one and begins too low. It holds between the
+# two points that it was drawn through and a little beyond, which is where you use it. The planner's line knows no
+# holes, and promises too much on a device as small as this one; on a large one holes are some per cent, for which
+# people leave a margin.
 
 # %% [markdown] id="check-idea"
 # ### Is it true?
@@ -375,43 +425,137 @@ print(f"\nmicro-batch {largest}: {at_the_wall.wait()}")
 claim("the batch that the line promises fits", at_the_wall.ok)
 
 # %% [markdown] id="check-explain"
-# If it completed (and larger ones were refused above), two cheap runs have told you how far you can go. If it did not, fragmentation took more than
-# the margin, which no line knows beforehand. In real life one goes further below the wall than here: a single
-# longer document, or an evaluation in between, would end a run of three weeks.
+# In real life one goes further below the wall than here: a single longer document, or an evaluation in between, would
+# end a run of three weeks.
 
 # %% [markdown] id="speed-idea"
 # ## Is a larger batch faster?
 #
-# So far, "fill the memory" sounded like good advice. Go back to the figure, whose right half shows samples per
-# second, and estimate: from the smallest to the largest batch that completed, by what factor did the speed rise,
-# and by what factor the memory? Then let the cell work it out.
+# So far, "fill the memory" sounded like good advice.
+#
+# **Predict.** From the smallest to the largest batch that completed (with the sizes above fourfold): by what factor do
+# the samples per second grow? (Cover the figure.)
+
+# %% id="speed-guess"
+### BEGIN SOLUTION
+### GAP guess_faster = ...  # your number in place of the dots
+guess_faster = 4.0
+### END SOLUTION
 
 # %% id="speed-see"
+faster = predict("06: speed with the largest batch over the smallest", guess_faster, unit="times")
 done = table.dropna()
 first, last = done.iloc[0], done.iloc[-1]
 for name in ("micro_batch", "peak_mib", "samples_per_second"):
     print(f"{name:20} {first[name]:8.1f} -> {last[name]:8.1f}   × {last[name] / first[name]:.2f}")
+faster.compare(last["samples_per_second"] / first["samples_per_second"])
+gained = 100 * (last["samples_per_second"] / done.iloc[-2]["samples_per_second"] - 1)
+print(f"the last doubling gave {gained:.0f} % more speed,", end=" ")
+print("so it still pays" if gained > 15 else "so the curve is nearly flat here")
+
+# %% id="speed-claim" tags=["claim"]
+claim(
+    "speed grows by less than the batch does",
+    (last["samples_per_second"] / first["samples_per_second"])
+    / (last["micro_batch"] / first["micro_batch"]),
+    most=0.9,
+    unit="times",
+)
 
 # %% [markdown] id="speed-explain"
 # **Explain.** Some costs of a step do not depend on the batch: sending the gradients, the optimizer, starting
 # every operation. A larger batch spreads them over more samples, so speed rises at first. The rest, the
 # arithmetic, grows with the batch. Once it makes up most of the step, speed hardly changes any more, however
-# much memory you add; on a noisy machine it may even seem to fall. A GPU gets there late, because a small batch
-# leaves most of its arithmetic units idle. A processor core gets there early.
+# much memory you add. A GPU gets there late, because a small batch leaves most of its arithmetic units idle.
 #
 # So, for speed, the right batch is the smallest one on the flat part of the curve, not the largest one that fits.
-# Whether a larger batch also *learns* as well per sample is another question, which lesson 12 asks.
+# Whether a larger batch also *learns* as well per sample is another question.
 
-# %% [markdown] id="ways-out"
-# ## Ways round the wall
+# %% [markdown] id="zero-idea"
+# ## Four copies of the same floor
 #
-# | what is too large | remedy | price | lesson |
-# |---|---|---|---|
-# | activations | a smaller micro-batch, several of them per step | more, smaller steps of arithmetic | 10 |
-# | activations | keep some, compute the others again | time | 09 |
-# | activations | numbers with 16 bits, where the hardware has them | care | 08 |
-# | the floor | split the optimizer's state, the gradients, the parameters over the copies | communication | 11 |
-# | both | split the model itself | communication, waiting | 07, 13 |
+# Data parallelism keeps the whole floor on **every** device: the same parameters, the same averaged gradients, the
+# same optimizer state. That is a waste, and **ZeRO** ends it in three steps. With *d* copies, each device keeps
+#
+# | | parameters | gradients | optimizer state | what it costs |
+# |---|---|---|---|---|
+# | plain | 4 | 4 | 8 | an all-reduce of the gradients |
+# | ZeRO-1 | 4 | 4 | 8 / *d* | each device gets the sums of *its* share of the gradients (reduce-scatter), updates its share of the parameters, and all collect the rest (all-gather). Together these send as much as the all-reduce. |
+# | ZeRO-2 | 4 | 4 / *d* | 8 / *d* | the same; gradients must go as soon as they are made |
+# | ZeRO-3, "FSDP" | 4 / *d* | 4 / *d* | 8 / *d* | every layer's parameters are collected when they are needed, in forward and once more in backward: half as much again |
+#
+# (Bytes for each parameter, in `float32`.) ZeRO does not cut the arithmetic: each device still computes whole layers
+# for its own samples. And it does nothing about the hump.
+#
+# **Predict.** Four devices. The floor had 28 MiB. How many MiB of it does each device keep with ZeRO-1?
+
+# %% id="zero-guess"
+### BEGIN SOLUTION
+### GAP guess_zero_1_mib = ...  # your number in place of the dots
+guess_zero_1_mib = 7
+### END SOLUTION
+
+# %% id="zero-run"
+zero_1_mib = predict("06: floor of each of four devices with ZeRO-1", guess_zero_1_mib, unit="MiB")
+shared = {
+    stage: lab.submit(
+        gpt.recipe(
+            f"zero-{stage}",
+            nodes=2,
+            gpus_per_node=2,
+            micro_batch=4,
+            iterations=5,
+            memory=(3, 5),
+            zero=stage,
+        )
+    ).require()
+    for stage in (1, 3)
+}
+
+
+# %% id="zero-see"
+FLOOR = ("parameters", "gradients", "optimizer")
+
+
+def floor_of(parts):
+    return {kind: parts[kind] for kind in FLOOR}
+
+
+weights = 4 * inside.log.parameter_count  # bytes
+bars = {"plain, measured": floor_of(inside.memory[0].peak_composition)}
+for stage, run in shared.items():
+    bars[f"ZeRO-{stage}, planned"] = floor_of(planned_parts(run.recipe))
+    bars[f"ZeRO-{stage}, measured"] = floor_of(run.memory[0].peak_composition)
+bars["ZeRO-2, by the table"] = dict(zip(FLOOR, (weights, weights / 4, weights / 2), strict=True))
+bars = dict(sorted(bars.items(), key=lambda bar: bar[0].replace("plain", "A")))
+zero_1_mib.compare(sum(bars["ZeRO-1, measured"].values()) / MIB)
+show.memory_kinds(bars)
+
+# %% id="zero-claim" tags=["claim"]
+for stage in shared:
+    claim(
+        f"the floor planned for ZeRO-{stage}, over the measured one",
+        sum(bars[f"ZeRO-{stage}, planned"].values())
+        / sum(bars[f"ZeRO-{stage}, measured"].values()),
+        least=0.9,
+        most=1.1,
+        unit="times",
+    )
+
+# %% [markdown] id="zero-explain"
+# *What each of four devices keeps for the whole run. ZeRO-2 is by the table alone: the course's program has no such
+# mode.*
+#
+# **Explain.** Whoever guessed 7 has shared everything. ZeRO-1 shares the optimizer's state only: 4 + 4 + 8/4 = 10 bytes
+# for each parameter, 18 MiB. This program keeps a little more, a buffer of its own for the sums of its share, which
+# the planner knows. With 16-bit training the state is the larger part, 12 of 16 or more bytes (lesson 08), and ZeRO-1
+# alone saves most of the floor.
+#
+# So which way out for which problem? Ask from the top:
+#
+# ![A ladder of questions. Do the model, its optimizer and one sample fit into one device? Copy it. Is it the activations? Smaller micro-batches, 16 bits, recomputation. Does it fit if the copies share state and gradients? ZeRO-1 or 2. Is there a sample for every device, and a link that carries the model once more? ZeRO-3. Do the devices sit on a fast road? Tensor parallelism. Otherwise: pipeline parallelism.](../images/which_cut.svg)
+#
+# *In brackets the lessons. Large runs combine several rungs, and use the devices that are left for more copies.*
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -480,13 +624,20 @@ check.ex06_published(published_micro_batch)
 # The attention weights of one sample are 32 × 1024 × 1024 numbers of 4 bytes: exactly 128 MiB. The refused
 # tensor is four times that. With micro-batch 32 one such tensor would have 4 GiB, and the message would say so.
 # The logits are no candidate: they have 50257 columns (50304 after padding), and no whole number of samples
-# makes 512 MiB of them. So the text is right, and the script must have been changed later. One number in a log
-# can settle such a question.
+# makes 512 MiB of them. So this line came from a run with micro-batch 4, as the text says. What became of the script
+# the number does not tell: it may have been changed later, or belong to another run. (And other tensors of other
+# shapes might have 512 MiB by chance. The fit of a size is strong evidence, not proof.)
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **For the quick** — Both devices hold the same optimizer state. `wall("…", micro_batch, zero=1)` splits it
-# > between them, so that each keeps a half. By how many MiB does the floor sink, and how many more samples fit?
-# > Work it out, then find out whether the allocator agrees. (Lesson 11 goes on from there.)
+# > **Going further** — `wall("…", micro_batch, zero=1)` shares the optimizer's state between the two devices. By how
+# > many MiB does the floor sink, and how many more samples fit? Work it out, then find out whether the allocator agrees.
+# >
+# > On a GPU three more things take room that no tensor shows. The **CUDA context**, some hundred MiB for each process,
+# > lies outside of what PyTorch counts: `nvidia-smi` shows more than "reserved". **NCCL's buffers**, a few MiB for
+# > each channel and communicator, lie outside too. And **fragmentation** can often be cured: run once with
+# > `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` (a recipe's `environment=`), where pieces can grow instead of
+# > being cut. To see who holds what, `memory=True` also writes a snapshot on GPUs (`snapshots/` in the run folder);
+# > PyTorch's memory viewer draws it, block by block, with the line of code that asked for each.
 
 # %% [markdown] id="home"
 # ## To take home
@@ -498,9 +649,10 @@ check.ex06_published(published_micro_batch)
 #   like. The size in the message is that of one tensor, and mostly you can tell which.
 # - Two small runs give a line, and the line gives the largest batch. Take a little less.
 # - The best batch is where speed stops rising, not where memory ends.
+# - ZeRO shares the floor among copies: first the optimizer's state, then gradients, then parameters. The hump stays.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 
 # %% id="clean"
-lab.clean(inside, *runs.values(), at_the_wall, *attempts, yes=True)
+lab.clean(inside, *runs.values(), *shared.values(), at_the_wall, *attempts, yes=True)

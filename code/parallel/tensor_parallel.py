@@ -1,7 +1,7 @@
 """Tensor parallelism: every matrix is cut into slices, one per rank of the tensor group.
 
     column parallel   Y = X Wᵀ, W cut by rows (outputs):  each rank gets a slice of Y
-    row parallel      Y = X Wᵀ, W cut by columns (inputs): each rank gets a summand of Y
+    row parallel      Y = X Wᵀ, W cut by columns (inputs): each rank gets a partial sum of Y
 
 An MLP is one of each, so it needs one sum forward and one backward. The sums are autograd
 functions in pairs; what one does forward, its partner does backward:

@@ -1,4 +1,5 @@
-"""Turns `lessons/NN_name.py` into `notebooks/` (with gaps) and `solutions/` (with answers).
+"""Turns `lessons/NN_name.py`, also `NNb_name.py`, into `notebooks/` (with gaps) and `solutions/`
+(with answers).
 
 An answer stands between `### BEGIN SOLUTION` and `### END SOLUTION`. Lines in it that begin with
 `### GAP ` are what the learner finds in its place; without any, the learner finds `...`.
@@ -18,7 +19,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from course_lib.teach.source import Cell, Lesson, LessonError, read_lesson
+from course_lib.teach.source import Cell, Lesson, LessonError, lessons_in, read_lesson
 
 BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"
@@ -148,8 +149,7 @@ def _marked(text: str, where: str) -> list[tuple[str, bool]]:
 def outputs(repository: Path) -> dict[Path, str]:
     """Every file that a build writes, with its text."""
     files: dict[Path, str] = {}
-    paths = sorted((repository / "lessons").glob("[0-9][0-9]_*.py"))
-    lessons = [read_lesson(path) for path in paths]
+    lessons = [read_lesson(path) for path in lessons_in(repository / "lessons", "py")]
     for number, lesson in enumerate(lessons):
         links = links_around(lessons, number)
         for folder, with_answers in (("notebooks", False), ("solutions", True)):

@@ -7,7 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-NAME = re.compile(r"ex(\d\d)_\w+")
+NAME = re.compile(r"ex(\d\d[a-z]?)_\w+")
+MODULE = re.compile(r"lesson\d\d[a-z]?")
 
 
 def __getattr__(name: str) -> Any:
@@ -27,6 +28,7 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """What completion offers: the checks of all lessons that have some."""
     folder = Path(__file__).parent / "checks"
-    lessons = sorted(path.stem for path in folder.glob("lesson[0-9][0-9].py"))
+    names = sorted(path.stem for path in folder.glob("lesson*.py"))
+    lessons = [name for name in names if MODULE.fullmatch(name)]
     modules = [import_module(f"course_lib.teach.checks.{name}") for name in lessons]
     return sorted(name for module in modules for name in vars(module) if NAME.fullmatch(name))

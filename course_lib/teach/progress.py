@@ -13,7 +13,7 @@ from course_lib.lab.workspace import find
 from course_lib.teach import kept_lines
 
 FILE = Path(".course") / "progress.jsonl"
-CHECKED = re.compile(r'Checklist\(\s*"(\d\d\.\d+)"')
+CHECKED = re.compile(r'Checklist\(\s*"(\d\d[a-z]?\.\d+)"')
 BAR_WIDTH = 30
 
 

@@ -18,6 +18,7 @@ from course_lib.lab.queue.records import Registry
 from course_lib.lab.workspace import Workspace
 from course_lib.teach import claims
 from course_lib.teach.claims import Claim
+from course_lib.teach.source import lessons_in, number_of
 
 CELL_TIMEOUT_S = 900
 ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -111,13 +112,18 @@ def table(results: list[Result]) -> str:
 
 
 def chosen(folder: Path, wanted: list[str]) -> list[Path]:
-    """The notebooks whose name begins with one of `wanted`; all where none is named."""
-    found = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
+    """The notebooks with one of the numbers `wanted` or whose name begins so; all where none is
+    named."""
+    found = lessons_in(folder, "ipynb")
+    by_number = {number_of(path): path for path in found}
+    named: set[Path] = set()
     for word in wanted:
-        if not word or not any(path.name.startswith(word) for path in found):
-            known = ", ".join(path.name[:2] for path in found) or "none"
+        begun = [path for path in found if word and path.name.startswith(word)]
+        if not begun:
+            known = ", ".join(by_number) or "none"
             raise LabError(f"{word!r} begins no lesson; there are: {known}")
-    return [path for path in found if not wanted or path.name.startswith(tuple(wanted))]
+        named.update([by_number[word]] if word in by_number else begun)
+    return [path for path in found if path in named or not wanted]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -125,7 +131,7 @@ def main(argv: list[str] | None = None) -> int:
         prog="course run",
         description="runs every solution notebook from top to bottom, with its real jobs",
     )
-    parser.add_argument("lessons", nargs="*", help="numbers, such as 00 03; default: all")
+    parser.add_argument("lessons", nargs="*", help="numbers, such as 00 07b; default: all")
     parser.add_argument(
         "--workspace",
         type=Path,

@@ -18,6 +18,8 @@ from pathlib import Path
 CELL_LINE = re.compile(r"^# %%(?P<rest>$| .*$)")
 ATTRIBUTE = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\[[^\]]*\])')
 VALID_ID = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
+NAMED = re.compile(r"(?P<number>\d\d[a-z]?)_\w+")
+"""Of a lesson's file. A lesson that is cut in two keeps its number and gets a letter: 07, 07b."""
 COMMENTED_MAGIC = re.compile(r"^(\s*)# ([!%].*)$")
 
 
@@ -51,6 +53,16 @@ class Lesson:
                 if cell.kind == "markdown" and line.startswith("# "):
                     return line[2:].strip()
         raise LessonError(f"{self.path}: no markdown cell has a title line '# …'")
+
+
+def lessons_in(folder: Path, ending: str) -> list[Path]:
+    """In the order in which they are read."""
+    return sorted(path for path in folder.glob(f"*.{ending}") if NAMED.fullmatch(path.stem))
+
+
+def number_of(path: Path) -> str:
+    found = NAMED.fullmatch(path.stem)
+    return found["number"] if found else ""
 
 
 def read_lesson(path: Path) -> Lesson:

@@ -15,7 +15,8 @@ from course_lib.teach.source import read_lesson
 ROOT = Path(__file__).resolve().parents[2]
 ARITHMETIC = {
     ("06_the_memory_wall", "ex2"): ["published_micro_batch"],
-    ("07_hybrid_parallelism", "ex2"): ["micro_batches_needed"],
+    ("07_tensor_parallelism", "ex2"): ["gigabytes_sent"],
+    ("07b_pipelines_and_both", "ex2"): ["micro_batches_needed"],
     ("08_mixed_precision", "ex2"): ["started_at"],
     ("14_estimating", "ex1"): ["parameters_millions", "tflops_per_device", "training_days"],
     ("14_estimating", "ex2"): ["right_tokens", "right_flops_per_s", "right_days"],

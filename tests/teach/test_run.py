@@ -3,6 +3,7 @@
 import nbformat
 import pytest
 
+from course_lib.lab.errors import LabError
 from course_lib.teach import run as course_run
 
 BEGIN = "from course_lib import Lab, shell\nlab = Lab()"
@@ -46,3 +47,20 @@ NO_PORT = "import psutil\nassert psutil.Process().net_connections('inet') == []"
 
 def test_the_kernel_of_a_lesson_has_no_port_that_another_account_could_reach(notebook, tmp_path):
     assert course_run.run_lesson(notebook(NO_PORT), tmp_path / "work").failure == ""
+
+
+def test_a_lesson_is_chosen_by_its_number_with_or_without_a_letter(tmp_path):
+    names = ["00_lab", "07_cut", "07b_both", "08_half", "notes", "1_old"]
+    for name in names:
+        (tmp_path / f"{name}.ipynb").touch()
+
+    def chosen(*wanted):
+        return [path.stem for path in course_run.chosen(tmp_path, list(wanted))]
+
+    assert chosen() == names[:4]
+    assert chosen("07") == ["07_cut"]
+    assert chosen("07b", "00") == ["00_lab", "07b_both"]
+    assert chosen("07b_bo") == ["07b_both"]
+    assert chosen("0") == names[:4]
+    with pytest.raises(LabError, match="there are: 00, 07, 07b, 08"):
+        chosen("09")

@@ -135,6 +135,8 @@ def _stack(axes: Axes, line: Any, unit_for_bytes: float | None = None) -> tuple[
 def _phases(axes: Axes, line: Any, named: bool) -> None:
     """Tinted bands behind the areas; the phases' names above them where there is room."""
     phases = line.phases if isinstance(line.phases, pd.DataFrame) else pd.DataFrame()
+    if not named:
+        phases = _without_inner_messages(phases)
     divisor, _ = tables.time_scale(span_us(line))
     whole = max(span_us(line), 1e-9)
     free_from = 0.0
@@ -153,6 +155,16 @@ def _phases(axes: Axes, line: Any, named: bool) -> None:
                 middle, 1.0, str(row["phase"]), ha="center", va="bottom", fontsize=9,
                 color=INK, transform=axes.get_xaxis_transform(),
             )  # fmt: skip
+
+
+def _without_inner_messages(phases: pd.DataFrame) -> pd.DataFrame:
+    """Tensor parallelism exchanges many times within a pass: stripes too narrow to be read."""
+    kept, outer_us = [], 0.0
+    for name, end_us in zip(phases["phase"], tables.numbers(phases["end_us"]), strict=True):
+        kept.append(name != "communication" or end_us > outer_us)
+        if name in ("forward", "backward"):
+            outer_us = max(outer_us, end_us)
+    return phases.loc[kept]
 
 
 def _largest_part(phase: Any, later: pd.DataFrame) -> tuple[float, float]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
+from textwrap import wrap
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -17,7 +18,8 @@ from course_lib.show.moving.stepper import stepper
 from course_lib.show.picture import Picture
 from course_lib.show.style import Sheet, sheet
 
-STRIP_FRAMES = 12
+STRIP_FRAMES = 14
+CAPTION_LINE_IN = 0.16
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Story:
 
     title: str
     frames: tuple[Frame, ...] = field(repr=False)
+    is_told: bool = False
+    """Whether the strip has the text of each frame below its title."""
     _drawn: dict[int, Picture] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -56,18 +60,31 @@ class Story:
         columns = min(columns or (3 if widest <= 7.5 else 2), len(chosen))
         rows = -(-len(chosen) // columns)
         shape = max(self.frames[n].scene.height / self.frames[n].scene.width for n in chosen)
-        with sheet(min(rows * (8.0 / columns * shape + 0.42), 13.0), layout="none") as page:
-            panels = _canvas(page, rows, columns)
+        told = {n: self._told(n, characters=round(120 / columns)) for n in chosen}
+        head_in = 0.3 + CAPTION_LINE_IN * max(text.count("\n") for text in told.values())
+        height_in = min(rows * (8.0 / columns * shape + head_in + 0.12), 13.0)
+        with sheet(height_in, layout="none") as page:
+            panels = _canvas(page, rows, columns, head_in)
             for axes, number in zip(panels, chosen, strict=False):
                 frame = self.frames[number]
                 draw(axes, frame.scene)
-                axes.set_title(f"{number + 1}. {frame.title}", fontsize=10, pad=3)
+                title, *lines = told[number].splitlines()
+                pad = 3 + 72 * CAPTION_LINE_IN * len(lines)
+                axes.set_title(title, fontsize=10, pad=pad)
+                axes.text(
+                    0, 1, "\n".join(lines), fontsize=8.5, va="bottom", transform=axes.transAxes
+                )
             for axes in panels[len(chosen) :]:
                 axes.set_visible(False)
             left_out = len(self.frames) - len(chosen)
             some = f" ({left_out} frames left out)" if left_out else ""
             said = " ".join(self._words(number) for number in chosen)
             return page.picture(f"{self.title}, {len(self.frames)} frames{some}. {said}")
+
+    def _told(self, number: int, characters: int) -> str:
+        frame = self.frames[number]
+        lines = wrap(frame.text, characters) if self.is_told else []
+        return "\n".join([f"{number + 1}. {frame.title}", *lines])
 
     def _words(self, number: int) -> str:
         frame = self.frames[number]
@@ -97,10 +114,10 @@ class Story:
         return f"<b>{where}. {escape(frame.title)}</b><br>{escape(frame.text)}"
 
 
-def _canvas(page: Sheet, rows: int, columns: int) -> list[Axes]:
+def _canvas(page: Sheet, rows: int, columns: int, head_in: float = 0.3) -> list[Axes]:
     """Scenes have no ticks or labels to make room for, and laying out is half of the time."""
     row = 1 / rows
-    title = 0.3 / page.figure.get_figheight() if rows * columns > 1 else 0.0
+    title = head_in / page.figure.get_figheight() if rows * columns > 1 else 0.0
     size = (1 / columns - 0.02, row - title - 0.01)
     return [
         page.figure.add_axes((column / columns + 0.01, 1 - (line + 1) * row + 0.005, *size))

@@ -17,6 +17,9 @@ Matrix = np.ndarray[Any, np.dtype[np.float64]]
 ROWS, WIDTH, HIDDEN = 4, 6, 12
 COLUMNS = ("X", "A", "Z", "Y", "B", "P", "out")
 BACKWARD = ("dX", "dA", "dZ", "dY", "dB", "dP", "dout")
+CUT = {"A": "columns", "Z": "columns", "Y": "columns", "B": "rows"}
+EMPTY = "#eef0f2"
+ROOM, LIFT, WIDE, TALL = 2.6, 0.58, 1.36, 0.98
 PAINTS = {"X": SKY, "A": BLUE, "B": BLUE, "Z": ORANGE, "Y": ORANGE, "P": VERMILION, "out": GREEN}
 
 
@@ -57,7 +60,7 @@ def simulate(ranks: int) -> list[MlpState]:
     def tell(moment: str, text: str, *new: str, reduces: str = "") -> None:
         states.append(MlpState(moment, text, tuple(dict(v) for v in values), new, reduces))
 
-    text = "Every rank has all inputs, some columns of A, and the same rows of B."
+    text = "Every rank has all of X, its own columns of A, and the same rows of B."
     tell("cut", text, "X", "A", "B")
     for v in values:
         v["Z"] = v["X"] @ v["A"]
@@ -67,11 +70,11 @@ def simulate(ranks: int) -> list[MlpState]:
     tell("activation", "It acts on every number alone, so columns can be kept apart.", "Y")
     for v in values:
         v["P"] = v["Y"] @ v["B"]
-    tell("second product", "P = Y B: full shape on every rank, but each is only a summand.", "P")
+    tell("second product", "P = Y B: full shape on every rank, but only a partial sum.", "P")
     total = np.sum([v["P"] for v in values], axis=0)
     for v in values:
         v["out"] = total
-    text = "The only communication of the forward pass: the summands are added up."
+    text = "The only communication of the forward pass: the partial sums are added up."
     tell("all-reduce", text, "out", reduces="out")
     _backward(values, given["dout"], tell)
     return states
@@ -88,7 +91,7 @@ def _backward(values: list[dict[str, Matrix]], dout: Matrix, tell: Any) -> None:
         v["dZ"] = v["dY"] * activation_slope(v["Z"])
         v["dA"] = v["X"].T @ v["dZ"]
         v["dX"] = v["dZ"] @ v["A"].T
-    text = "Gradients of A's own columns; what each rank finds for X is again only a summand."
+    text = "Gradients of A's own columns; for X each rank finds a partial sum."
     tell("first layer", text, "dZ", "dA", "dX")
     total = np.sum([v["dX"] for v in values], axis=0)
     for v in values:
@@ -102,43 +105,85 @@ def tensor_parallel_mlp(ranks: int = 2) -> Story:
         raise ArgumentError(f"{ranks} ranks do not fit the picture; use 2, 3 or 4")
     states = simulate(ranks)
     frames = tuple(Frame(state.moment, state.text, _scene(state)) for state in states)
-    return Story(f"A perceptron cut over {ranks} ranks", frames)
+    return Story(f"A perceptron cut over {ranks} ranks", frames, is_told=True)
 
 
 def _scene(state: MlpState) -> Scene:
     ranks = len(state.values)
-    height = ranks * 2.5 + 0.4
+    height = ranks * ROOM + 0.4
     things: list[Cell | Arrow | Words] = []
     for rank, values in enumerate(state.values):
-        y = (ranks - rank - 0.5) * 2.5
+        y = (ranks - rank - 0.5) * ROOM
         things.append(Words(0.05, y, f"rank {rank}", 10.5, align="left", bold=True))
         for place, names in enumerate(zip(COLUMNS, BACKWARD, strict=True)):
-            for name, middle in zip(names, (y + 0.55, y - 0.6), strict=True):
-                things.append(_matrix(name, values, _x(place), middle, name in state.new))
+            for name, middle in zip(names, (y + LIFT, y - LIFT), strict=True):
+                things += _matrix(name, state, values, (_x(place), middle), rank)
     if state.reduces:
-        row = COLUMNS if state.reduces in COLUMNS else BACKWARD
-        x, lift = _x(row.index(state.reduces)), 0.55 if row is COLUMNS else -0.6
-        for rank in range(1, ranks):
-            low, high = (
-                (ranks - rank - 0.5) * 2.5 + lift + 0.5,
-                (ranks - rank + 0.5) * 2.5 + lift - 0.5,
-            )
-            things.append(Arrow(x - 0.15, low, x - 0.15, high, paint=VERMILION))
-            things.append(Arrow(x + 0.15, high, x + 0.15, low, paint=VERMILION))
+        things += _exchange(state.reduces, ranks)
     return Scene(tuple(things), _x(6) + 1.0, height)
 
 
-def _matrix(name: str, values: dict[str, Matrix], x: float, y: float, new: bool) -> Cell:
-    """Drawn in proportion: a rank's piece of A is narrow, its piece of B is flat."""
+def _exchange(name: str, ranks: int) -> list[Cell | Arrow | Words]:
+    """Arrows between neighbours, and what they add up."""
+    row = COLUMNS if name in COLUMNS else BACKWARD
+    x, lift = _x(row.index(name)), LIFT if row is COLUMNS else -LIFT
+    things: list[Cell | Arrow | Words] = []
+    for rank in range(1, ranks):
+        low = (ranks - rank - 0.5) * ROOM + lift + 0.42
+        high = (ranks - rank + 0.5) * ROOM + lift - 0.42
+        things.append(Arrow(x - 0.15, low, x - 0.15, high, paint=VERMILION))
+        things.append(Arrow(x + 0.15, high, x + 0.15, low, paint=VERMILION))
+    summed = " + ".join(f"{'P' if row is COLUMNS else 'dX'}{_low(rank)}" for rank in range(ranks))
+    forward = row is COLUMNS
+    at, align = (x - 0.3, "right") if forward else (x + 0.3, "left")
+    middle = (ranks - 1) * ROOM + lift * forward
+    return [*things, Words(at, middle, summed, 10, align=align, paint=VERMILION, bold=True)]
+
+
+def _matrix(
+    name: str, state: MlpState, values: dict[str, Matrix], at: tuple[float, float], rank: int
+) -> list[Cell | Arrow | Words]:
+    """Whole matrices as one box; of one that is cut, the rank's own slice beside those that
+    other ranks have."""
     plain = name.removeprefix("d")
-    value = values.get(name)
-    rows, columns = (values.get(plain, values["X"]) if value is None else value).shape
-    size = (columns * 0.13 + 0.25, rows * 0.08 + 0.35)
-    if value is None:
-        return Cell(x, y, "", "#eef0f2", *size)
+    is_here, is_new = name in values, name in state.new
     paint = PURPLE if name.startswith("d") and plain in ("A", "B") else PAINTS.get(plain, FAINT)
-    return Cell(x, y, name, paint, *size, strong=new, size=10)
+    x, y = at
+    if plain not in CUT:
+        partial = name == "P" or (name == "dX" and state.reduces != "dX")
+        text = f"{name}{_low(rank)}" if partial else name
+        size = (0.95, 0.72)
+        if not is_here:
+            return [Cell(x, y, "", EMPTY, *size)]
+        return [Cell(x, y, text, paint, *size, strong=is_new, size=10)]
+    own = (name, paint if is_here else EMPTY, is_new and is_here)
+    return _sliced(own, CUT[plain], at, rank, len(state.values))
+
+
+def _sliced(
+    own: tuple[str, str, bool], cut: str, at: tuple[float, float], rank: int, ranks: int
+) -> list[Cell | Arrow | Words]:
+    (name, paint, is_new), (x, y) = own, at
+    things: list[Cell | Arrow | Words] = []
+    for part in range(ranks):
+        off = (part - (ranks - 1) / 2) / ranks
+        if cut == "columns":
+            place, size = (x + off * WIDE, y), (WIDE / ranks, 0.72)
+        else:
+            place, size = (x, y - off * TALL), (0.95, TALL / ranks)
+        if part != rank or paint == EMPTY:
+            things.append(Cell(*place, "", EMPTY, *size))
+            continue
+        text_size = 10 if ranks == 2 else 8
+        things.append(
+            Cell(*place, f"{name}{_low(part)}", paint, *size, strong=is_new, size=text_size)
+        )
+    return things
+
+
+def _low(number: int) -> str:
+    return "₀₁₂₃"[number]
 
 
 def _x(place: int) -> float:
-    return 1.75 + place * 1.55
+    return 1.75 + place * 1.6

@@ -1,243 +1,155 @@
-"""Lesson 07, tensor and pipeline parallelism."""
+"""Lesson 07, tensor parallelism."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import global_batch, gradient_bytes, whole_flag
-from course_lib.teach.slips import Quantity, Slip
+from course_lib.teach.slips import Quantity
 
-NAME, NODES, DEVICES, MICRO_BATCHES, GLOBAL_BATCH = "hybrid", 2, 4, 4, 8
-STAGES, MOST_BUBBLE = 8, 0.1
-BYTES_PER_NUMBER = 4
-REFUSALS = ("bad_layout", "bad_argument")
+Matrix = np.ndarray[Any, np.dtype[np.float64]]
+Gated = tuple[Matrix, Matrix, Matrix, Matrix]
+TOKENS, WIDTH, INNER = 5, 6, 8
+LAYERS, TENSOR, ROWS, CHANNELS, BYTES_EACH, A_LAYER = 80, 8, 4096, 8192, 2, 4
+NAME = "partial_sum"
 
 
-def ex07_hybrid(run: Any) -> None:
-    """Tensor 2 × pipeline 2 on both nodes, tensor inside a node, four micro-batches a step."""
+def ex07_gated(function: Any) -> None:
+    """What one rank computes of an MLP with a gate."""
     with Checklist("07.1") as check:
-        _not_refused(check, run)
-        check.succeeded(run)
-        world = check.left(run, "log").world
-        check.unless(
-            world.world_size is None,
-            "it trained a model",
-            hint=f"The log of {run.name} has no world line: this run started something else. "
-            "Give the check what lab.submit(hybrid) returned.",
-        )
-        _on_both_nodes(check, run)
-        _layout(check, run)
-        _inside_a_node(check, run)
-        _batch(check, run)
+        check.answered(function, NAME)
         check.that(
-            run.log.last_iteration > 0,
-            "it trained",
-            hint="Its log has no iteration line. Which flag says how many iterations to run?\n"
-            + run.tail(5),
+            callable(function),
+            f"{NAME} is a function",
+            hint=f"This is {type(function).__name__}. Give the check the function itself, without "
+            "calling it.",
         )
+        given = matrices()
+        for ranks in (1, 2, 4):
+            parts = [_part(check, function, given, rank, ranks) for rank in range(ranks)]
+            _adds_up(check, parts, whole(*given), ranks)
+        check.that(True, "the results of 1, 2 and 4 ranks add up to the whole", hint="")
+        _each_column_once(check, function, given)
 
 
-def _not_refused(check: Checklist, run: Any) -> None:
-    """A layout that the program itself refused: its own sentence, and where to look."""
-    failure = getattr(run, "failure", None) if getattr(run, "ended", False) else None
-    if getattr(run, "ok", True) or failure is None or failure.cause not in REFUSALS:
-        return
-    said = failure.evidence.strip()
-    if "global-batch-size" in said:
-        look = (
-            "A step consists of whole micro-batches, for every copy of the model. How many copies "
-            "are there, when tensor 2 × pipeline 2 takes four devices?"
+def matrices() -> Gated:
+    random = np.random.default_rng(7)
+    shapes = ((TOKENS, WIDTH), (WIDTH, INNER), (WIDTH, INNER), (INNER, WIDTH))
+    x, w1, w3, w2 = (random.normal(size=shape) for shape in shapes)
+    return x, w1, w3, w2
+
+
+def whole(x: Matrix, w1: Matrix, w3: Matrix, w2: Matrix) -> Matrix:
+    z = x @ w1
+    return np.asarray(z / (1 + np.exp(-z)) * (x @ w3) @ w2)
+
+
+def _part(
+    check: Checklist, function: Callable[..., Any], given: Gated, rank: int, ranks: int
+) -> Matrix:
+    x, w1, w3, w2 = (matrix.copy() for matrix in given)
+    asked = f"{NAME}(x, w1, w3, w2, {rank}, {ranks})"
+    try:
+        found = function(x, w1, w3, w2, rank, ranks)
+    except Exception as error:
+        check.refuse(
+            f"{asked} works",
+            f"It ended with {type(error).__name__}: {str(error)[:200]}\nShapes that do not fit "
+            "mean that one of the three matrices is cut another way than its partner.",
         )
-    elif "devices cannot be split" in said:
-        look = (
-            "So the processes that found each other are not the four that you meant. Look at "
-            "nodes, --nnodes and --nproc-per-node, and at the sizes that were asked for."
-        )
-    else:
-        look = "Its sentence names the numbers and some that would work."
-    check.refuse("the layout fits the devices and the batch", f"The program said: {said}\n{look}")
-
-
-def _on_both_nodes(check: Checklist, run: Any) -> None:
-    nodes, size = run.recipe.nodes, run.log.world.world_size
-    check.that(
-        nodes == NODES,
-        "it used both nodes",
-        hint=f"{_which(run)}It asked for {_count(nodes, 'node')}. Which line of lab.script(hybrid) "
-        "says so, and what decides it?",
-    )
-    check.that(
-        size == DEVICES,
-        f"{DEVICES} processes formed one world",
-        hint=f"{_which(run)}The world line says world size {size}. There is one process per device "
-        "slot: how many has each node, and is every launcher told of them?",
-    )
-
-
-def _layout(check: Checklist, run: Any) -> None:
-    world = run.log.world
-    tensor, pipeline, data = (value or 1 for value in (world.tensor, world.pipeline, world.data))
-    found = f"{_which(run)}The world line says tensor {tensor}, pipeline {pipeline}, data {data}. "
-    if data > 1:
-        look = f"So there are {data} copies of the model. Which flags cut it further?"
-    elif tensor == DEVICES:
-        look = "All four devices share every matrix, and nothing is left for a second stage."
-    elif pipeline == DEVICES:
-        look = "Four stages with one device each: nobody shares a matrix. You may have swapped the "
-        look += "two kinds: which of them deals out the layers?"
-    else:
-        look = "Their product is the number of devices."
-    check.that(tensor == pipeline == 2, "tensor 2 × pipeline 2", hint=found + look)
-
-
-def _inside_a_node(check: Checklist, run: Any) -> None:
-    """With two devices on a node, tensor is inside exactly if it is the fastest axis that is
-    larger than 1; Megatron-LM's own orders all begin with it."""
-    order = str(run.log.arguments.get("rank_order", "tp"))
-    axes = [axis for axis in order.split("-") if axis in ("tp", "pp")]
     check.unless(
-        axes[:1] == ["pp"],
-        "ranks that share every matrix sit on the same node",
-        hint=f"The order was {order}: tensor and pipeline are swapped. The axis named first varies "
-        "fastest, so ranks 0 and 1, neighbours on the first node, are now two stages, and every "
-        "all-reduce of tensor parallelism crosses the link.",
+        found is ... or found is None,
+        f"{asked} gives a result",
+        hint=f"It gave {'nothing' if found is None else 'the ...'}. Return the partial sum.",
+    )
+    try:
+        result = np.asarray(found, dtype=float)
+    except (TypeError, ValueError):
+        result = np.zeros(())
+    check.unless(
+        result.shape != (TOKENS, WIDTH),
+        f"{asked} has the shape of the whole",
+        hint=f"It is {type(found).__name__} of shape {result.shape}, and the whole has "
+        f"{(TOKENS, WIDTH)}: a row for each token. Partial sums have the full shape.",
+    )
+    return result
+
+
+def _adds_up(check: Checklist, parts: list[Matrix], wanted: Matrix, ranks: int) -> None:
+    found = np.sum(parts, axis=0)
+    hint = "Which columns of w3 does the gate need, where this rank has some columns of w1? And "
+    hint += "which rows of w2 belong to them?"
+    if ranks == 1:
+        hint = "With one rank nothing is cut, and the whole must come out: (silu(x w1) · (x w3)) w2"
+    elif np.allclose(found, ranks * wanted):
+        hint = "Every rank computed the whole: nothing is shared, and the sum is too large."
+    elif np.allclose(found * ranks, wanted):
+        hint = "It is too small by the number of ranks: partial sums are added, not averaged."
+    elif all(np.allclose(part, parts[0]) for part in parts):
+        hint = "All ranks returned the same: where does `rank` enter?"
+    check.unless(
+        not np.allclose(found, wanted),
+        f"the results of {ranks} ranks add up to the whole",
+        hint=hint,
     )
 
 
-def _batch(check: Checklist, run: Any) -> None:
-    count, batch = run.log.world.micro_batches, global_batch(run)
-    found = f"{_which(run)}The log says: global batch size {batch}, number of micro-batches {count}"
-    if batch == GLOBAL_BATCH * DEVICES:
-        look = "You counted four devices as four copies of the model. What does the world line say "
-        look += "of the data-parallel size?"
-    elif batch == MICRO_BATCHES:
-        look = "A micro-batch has 2 samples: four of them are more than 4 samples."
-    elif count == 1:
-        look = "With a single micro-batch nothing fills the pipeline."
-    else:
-        look = "global batch = micro batch × number of micro-batches × data-parallel size"
+def _each_column_once(check: Checklist, function: Callable[..., Any], given: Gated) -> None:
+    """Whose result changes when a column of the inner width is another one."""
+    ranks = 4
+    before = [_part(check, function, given, rank, ranks) for rank in range(ranks)]
+    users = []
+    for column in range(INNER):
+        x, w1, w3, w2 = (matrix.copy() for matrix in given)
+        w1[:, column] += 1
+        after = [_part(check, function, (x, w1, w3, w2), rank, ranks) for rank in range(ranks)]
+        users.append(
+            sum(not np.allclose(a, b) for a, b in zip(before, after, strict=True)),
+        )
     check.that(
-        count == MICRO_BATCHES and batch == GLOBAL_BATCH,
-        f"{MICRO_BATCHES} micro-batches of 2 samples passed the pipeline in every step",
-        hint=f"{found}. {look}",
+        max(users) <= 1,
+        "each column is used by one rank only",
+        hint=f"One column of w1 changes the results of {max(users)} ranks: they compute the same "
+        "products, and no time is saved. Cut before you multiply.",
     )
 
 
-def _which(run: Any) -> str:
-    """Whoever hands in another run than that of the exercise looks for a mistake in vain."""
-    if run.name == NAME:
-        return ""
-    return f"This is the run {run.name!r}; the recipe of the exercise is called {NAME!r}. "
-
-
-def ex07_bubble(answer: object) -> None:
-    """Micro-batches that a pipeline of eight stages needs for a bubble of a tenth of the time."""
+def ex07_sent(answer: object) -> None:
+    """Gigabytes that tensor parallelism sends for a sample."""
+    rows = ROWS * CHANNELS * BYTES_EACH
+    right = LAYERS * A_LAYER * rows * 2 * (TENSOR - 1) / TENSOR / 1e9
+    wanted = Quantity(
+        right=right,
+        unit="GB",
+        ring=TENSOR,
+        bytes_each=BYTES_EACH,
+        counts={"layers": LAYERS, "all-reduces of a layer": A_LAYER},
+        own=(
+            (right / 2, "That is half: of the forward pass alone, or the ring gone round once."),
+            (
+                right / A_LAYER,
+                "That counts one all-reduce in a layer. How many are there, forward and backward?",
+            ),
+            (
+                LAYERS * rows / 1e9,
+                "That is one sum in a layer, sent once. How many sums has a layer, forward and "
+                "backward, and what does the ring make of each?",
+            ),
+            (
+                right / TENSOR,
+                "You divided by the devices. A sum has its full size on every one of them: the "
+                "products are cut, not what comes out.",
+            ),
+        ),
+    )
     with Checklist("07.2") as check:
-        given = check.number(answer, "micro_batches_needed")
-        waiting = STAGES - 1
-        least = round(waiting * (1 - MOST_BUBBLE) / MOST_BUBBLE)
-        check.unless(
-            not given.is_integer() or given < 1,
-            "it is a number of micro-batches",
-            hint=f"{given:g} micro-batches cannot be sent. Round to a whole number, and think of "
-            "which way.",
+        check.amount(
+            check.number(answer, "gigabytes_sent"),
+            wanted,
+            "each device sends that much for a sample",
+            hint="How many bytes does one layer hand to the next? How often is that summed, and "
+            "what does the ring make of it?",
         )
-        slips = _bubble_slips(waiting, least)
-        check.no_slip(given, slips, "it is a share of the whole time that is spent waiting")
-        share = 100 * waiting / (given + waiting)
-        check.that(
-            given >= least,
-            "the bubble is at most 10 % of the time",
-            hint=f"With {given:g} micro-batches it is {share:.1f} %.",
-        )
-        check.that(
-            given == least,
-            "no smaller number is enough",
-            hint=f"With {given:g} micro-batches the bubble is {share:.1f} %. It may be larger.",
-        )
-
-
-def _bubble_slips(waiting: int, least: int) -> Quantity:
-    of_the_work = round(waiting / MOST_BUBBLE)
-    all_stages = (
-        "You seem to have put all stages into the numerator. A step lasts m + p - 1 units: how many"
-        " of them does one stage wait?"
-    )
-    own = (
-        (
-            of_the_work,
-            f"With {of_the_work} the idle time is a tenth of the *work*. The question asks for a "
-            "tenth of the whole time, waiting included: fewer are enough.",
-        ),
-        (STAGES / MOST_BUBBLE, all_stages),
-        (STAGES * (1 - MOST_BUBBLE) / MOST_BUBBLE, all_stages),
-        (math.ceil(least / 2), "That is for two chunks on each stage. This pipeline has one."),
-    )
-    return Quantity(right=least, own=own)
-
-
-def ex07_crossing(answer: object, run: Any) -> None:
-    """The batch from which on sending gradients is cheaper than sending activations."""
-    with Checklist("07.3") as check:
-        given = check.number(answer, "crossing_batch")
-        check.started(run, "pretrain_gpt.py")
-        data = check.left(run, "log").world.data
-        check.that(
-            data == run.devices > 1,
-            "the run handed in is the one with data parallelism only",
-            hint=f"{run.name} has data-parallel size {data} on {run.devices} devices.",
-        )
-        gradients = gradient_bytes(check, run)
-        tokens, width = whole_flag(run, "--seq-length", 1), whole_flag(run, "--hidden-size", 1)
-        sent, per_sample = 2 * (data - 1) / data * gradients, 2 * BYTES_PER_NUMBER * tokens * width
-        first = data * math.ceil(sent / per_sample / data)
-        slips = _crossing_slips(sent / per_sample, first, data)
-        check.no_slip(given, slips, "it counts what each sends")
-        check.that(
-            given > 0 and given % data == 0,
-            f"{data} copies can share it evenly",
-            hint=f"{given:g} samples cannot be shared so. Which multiple of {data} comes next?",
-        )
-        check.that(
-            given == first,
-            "it is the first batch with which data parallelism sends no more",
-            hint=f"With {given:g} samples the pipeline sends {per_sample * given / 1e6:.2f} MB, "
-            f"data parallelism {sent / 1e6:.2f} MB. "
-            + ("There is a smaller one." if given > first else "The pipeline still sends less."),
-        )
-
-
-def _crossing_slips(exact: float, first: int, data: int) -> Quantity:
-    """The batch may have been rounded already, either way."""
-    ring = 2 * (data - 1) / data
-    slips = (
-        (
-            2 * exact,
-            "You let the pipeline send R once per sample. How many ranks of stage 0 send it?",
-        ),
-        (
-            exact / 2,
-            "You let the pipeline send R four times per sample. What comes back in the backward "
-            "pass is sent by the other stage, at the same time.",
-        ),
-        (
-            exact / ring,
-            "You let every device send its gradients once. In the ring they travel further "
-            "(lesson 03).",
-        ),
-        (2 * exact / ring, f"The factor of a ring of {data} is 2 ({data} − 1) / {data}, not 2."),
-        (exact / BYTES_PER_NUMBER, "Gradients have 4 bytes each, and so have activations."),
-        (exact * BYTES_PER_NUMBER, "Gradients have 4 bytes each, and so have activations."),
-        (exact / data, "That is what one of the copies takes. The batch counts over all of them."),
-    )
-    own: list[Slip] = []
-    for value, said in slips:
-        down = data * math.floor(value / data)
-        own += [(value, said), (down, said), (down + data, said)]
-    return Quantity(right=first, own=tuple(own))
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -220,3 +220,23 @@ def test_a_small_pickle_cannot_take_much_memory(write):
     )
     done = subprocess.run([sys.executable, "-c", program, *paths], capture_output=True, check=True)
     assert int(done.stdout) < 1500
+
+
+def test_the_bubble_is_counted_over_all_ranks_whose_clocks_begin_apart(tmp_path):
+    for rank, late_us in ((0, 0), (1, 100)):
+        header = HEADER | {
+            "rank": rank,
+            "start_unix_ns": HEADER["start_unix_ns"] + 1000 * late_us,
+        }
+        rows = [
+            ["begin", 0, "forward", 4, 0],
+            ["begin", 10, "communication", 4, 0],
+            ["end", 20, "communication", 4, 0],
+            ["end", 100, "forward", 4, 0],
+            ["begin", 300 - 2 * late_us, "backward", 4, 0],
+            ["end", 400 - 2 * late_us, "backward", 4, 0],
+        ]
+        (tmp_path / f"rank{rank}.jsonl").write_text(lines(rows, header))
+    bubbles = read.memory(tmp_path).bubbles
+    assert bubbles.to_dict("records") == [{"step": 4, "whole_ms": 0.4, "bubble_percent": 50.0}]
+    assert read.memory([]).bubbles.empty
