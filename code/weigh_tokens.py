@@ -10,9 +10,9 @@ loss. The losses of the other tokens are summed, and divided
     batch        by the tokens of the global batch, over all ranks: what one large batch would do
 
 Short sequences count up by one, long ones by three, and the model sees one token at a time. So it
-has to share its belief between the two, and what it believes in the end shows what counted. The
-`lm loss` of the lines is the mean over all tokens, whatever is trained. `gradient off by` compares
-the averaged gradient with that of a plain model that saw the whole batch at once.
+has to share its belief between the two: `belief in the short` says how much of it "one more" gets.
+The `lm loss` of the lines is the mean over all tokens, whatever is trained. `gradient off by`
+compares the averaged gradient with that of a plain model that saw the whole batch at once.
 """
 
 import argparse
@@ -87,6 +87,13 @@ def gradient_at_once(model: nn.Module, tokens: Tensor, targets: Tensor) -> tuple
     return loss.item(), torch.cat([g.flatten() for g in gradients])
 
 
+@torch.no_grad()
+def belief_in_the_short(model: nn.Module, tokens: Tensor) -> float:
+    """Probability of one more, after a token of which nothing else is known; in percent."""
+    believed = model(tokens).softmax(dim=1)
+    return 100 * float(believed[tokens, (tokens + SHORT_STEP) % len(tokens)].mean())
+
+
 def step(model: DistributedDataParallel, tokens: Tensor, targets: Tensor, mean_over: str) -> Tensor:
     """Forward and backward of each micro-batch; the gradient that all ranks share then."""
     parts = zip(tokens, targets, divisors(targets, mean_over), strict=True)
@@ -107,6 +114,7 @@ def train(args: argparse.Namespace) -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
     tell_world(args, plain)
     batch = size * args.micro_batches
+    every_token = torch.arange(args.vocab_size, device=device)
     for iteration in range(1, args.train_iters + 1):
         of_ranks = [sequences(args, iteration, rank) for rank in range(size)]
         tokens, targets = (part.to(device) for part in of_ranks[dist.get_rank()])
@@ -125,6 +133,7 @@ def train(args: argparse.Namespace) -> None:
             "global batch size:": f"{batch:5d}",
             "lm loss:": f"{loss:.6E}",
             "gradient off by:": f"{off:.3E}",
+            "belief in the short (%):": f"{belief_in_the_short(plain, every_token):.1f}",
         }
         tell(" " + " | ".join(f"{name} {value}" for name, value in told.items()) + " |")
 

@@ -89,15 +89,20 @@ def _one_of_several(axes: Axes, line: Any, top_bytes: float, name: str, names_li
     axes.set_ylim(0, top_bytes / scale)
 
 
-def memory_compare(runs: Mapping[str, Any], rank: int = 0) -> Picture:
-    """Runs over each other, each from its own zero: with and without checkpointing, say."""
+def memory_compare(runs: Mapping[str, Any], rank: int = 0, by: str = "time") -> Picture:
+    """Runs over each other, each from its own zero: with and without checkpointing, say. With
+    by="share" all are as wide, also where one takes many times as long."""
+    if by not in ("time", "share"):
+        raise ArgumentError(f"show.memory_compare has no axis {by!r}; use 'time' or 'share'")
     lines = {name: timeline_of(source, rank) for name, source in runs.items()}
     scale, unit = tables.byte_scale(max(line.peak_bytes for line in lines.values()))
-    divisor, time_unit = tables.time_scale(max(span_us(line) for line in lines.values()))
+    longest, time_unit = tables.time_scale(max(span_us(line) for line in lines.values()))
+    x_label = f"time ({time_unit})" if by == "time" else "share of what was recorded (%)"
     with sheet(height_in=3.9) as page:
-        axes = page.axes(f"time ({time_unit})", f"memory in use ({unit})", f"Memory of rank {rank}")
+        axes = page.axes(x_label, f"memory in use ({unit})", f"Memory of rank {rank}")
         for position, (name, line) in enumerate(lines.items()):
             time_us, by_category = points_of(line)
+            divisor = longest if by == "time" else max(span_us(line), 1e-9) / 100
             look = {"color": SERIES[position % 8], "ls": DASHES[position % len(DASHES)]}
             total = by_category.sum(axis=1) / scale
             axes.step((time_us - zero_us(line)) / divisor, total, where="post", label=name, **look)
