@@ -14,6 +14,8 @@
 # | Before | lessons 03 and 06 |
 
 # %% id="begin"
+import math
+
 import pandas as pd
 import torch
 from torch import nn
@@ -67,7 +69,8 @@ true = pd.Series(numbers)
 moved = 100 * (held.div(true, axis=0) - 1).abs()
 for name, guessed in spoiling.items():
     guessed.compare([text for text, percent in moved[name].items() if percent > 0.05])
-held.map("{:.5g}".format).join(moved.map("{:.3f}".format).add_suffix(", moved by (%)"))
+percent = moved.drop(columns="float32").map("{:.3f}".format).add_suffix(", moved by (%)")
+held.map("{:.5g}".format).join(percent)
 
 # %% id="formats-limits"
 show.number_formats({name: torch.finfo(kind) for name, kind in formats.items()})
@@ -309,7 +312,7 @@ for step in range(1, 11):
     scaler.step(optimizer)  # divides the gradients, and passes where one of them is infinite
     scaler.update()
     skipped_it = scaler.get_scale() < used
-    print(f"step {step:2}: scale 2^{used.as_integer_ratio()[0].bit_length() - 1}", end="  ")
+    print(f"step {step:2}: scale 2^{math.log2(used):.0f}", end="  ")
     print("thrown away" if skipped_it else f"loss {loss:.4f}")
 kinds = {"weight": net[0].weight, "product": out, "gradient": net[0].weight.grad}
 print({name: str(one.dtype).removeprefix("torch.") for name, one in kinds.items()})
@@ -359,18 +362,15 @@ show.throughput(wide, brain, half, unit="ms")
 
 # %% id="speed-said"
 for name, gain in gains.items():
+    print(f"{name}, × {gain:.2f}:", end=" ")
     if gain > 1.2:
-        print(f"{name}: × {gain:.2f}. Your device has units that multiply its numbers.")
+        print("your device has units that multiply its numbers.")
     elif gain > 0.8:
-        print(
-            f"{name}: × {gain:.2f}, about as fast: its arithmetic is quick here, or no slower than"
-        )
-        print("      float32, and a model as small as this one spends its step on other things.")
+        print("as fast as float32. Either its arithmetic is no quicker here, or")
+        print("  a model as small as this one spends its step on other things.")
     else:
-        print(
-            f"{name}: × {gain:.2f}. Your device can store such numbers and cannot compute with them:"
-        )
-        print("      each is widened to 32 bits, multiplied, and rounded back, again and again.")
+        print("your device can store such numbers and cannot compute with them.")
+        print("  Each is widened to 32 bits, multiplied, and rounded back, again and again.")
 
 # %% [markdown] id="speed-published"
 # **Explain.** It is the hardware that decides, and it decides for each format. A GPU's Tensor Cores multiply both
@@ -386,8 +386,7 @@ for name, gain in gains.items():
 # and a matrix product rounds what it reads to 10 bits of digits (as `float16` has) and keeps all 8 of the power. An A100
 # multiplies 19.5 TFLOP/s in `float32`, 156 in TF32 and 312 in 16 bits. So "fp32 on an A100" is one of two things,
 # eight times apart, and `torch.set_float32_matmul_precision("high")` switches between them. (PyTorch's default is the slow
-# one, for matrix products; for convolutions it is TF32.) The weather model gained 53.4 over pure `float32`, and less over
-# what it ran with before.
+# one, for matrix products; for convolutions it is TF32.) The 10.1 above are with TF32 switched off.
 
 # %% [markdown] id="memory-idea"
 # ## Does it need less memory?

@@ -159,10 +159,7 @@ forget = lab.submit(forget_recipe)
 forget.watch()
 
 # %% id="forget-see"
-show.memory_compare({"keep": keep.memory, "forget": forget.memory}, by="share")
-
-# %% id="forget-teeth"
-show.memory(forget.memory[0])
+show.memory_compare({"keep": keep.memory, "forget": forget.memory}, by="event")
 
 # %% id="forget-share"
 share = 100 * peak_mib(forget) / peak_mib(keep)
@@ -175,9 +172,11 @@ claim("recomputation brings the peak below two thirds", share, most=67, unit="%"
 claim("the planner knew it, planned over measured", by_plan / share, least=0.95, most=1.05)
 
 # %% [markdown] id="forget-explain"
-# **Explain.** The first figure lays the two traces on top of each other, both drawn as wide. Where `keep` climbs a
-# mountain, `forget` rises a little: one width per layer instead of sixteen. Then, in the backward pass, come the teeth of a
-# saw, which the second figure shows alone. Each tooth is one layer: its activations come back, are used, and are gone
+# *Memory of the two runs in one step. The axis counts blocks instead of time: every block that is taken or given back has
+# the same room, so that what passes quickly is seen.*
+#
+# **Explain.** Where `keep` climbs a mountain, `forget` rises a little: one width per layer instead of sixteen. Then, in the
+# backward pass, come the teeth of a saw. Each tooth is one layer: its activations come back, are used, and are gone
 # before the next layer's come.
 #
 # If your guess was a sixteenth, 6 %, you forgot what recomputation cannot touch: the flat part at the bottom,
@@ -488,7 +487,7 @@ show.predicted(planned_mib, measured_mib, unit="MiB", what="peak")
 
 # %% id="groups-see"
 traces = {"all kept": keep.memory, "groups of 1": forget.memory, "one of 16": groups16.memory}
-show.memory_compare(traces, by="share")
+show.memory_compare(traces, by="event")
 
 # %% id="groups-claim" tags=["claim"]
 worst = measured_mib["groups of 16"] / measured_mib["groups of 1"]

@@ -568,33 +568,22 @@ both.round(1)
 # **Explain.** Which residual is the larger one, and what may be behind it?
 
 # %% id="residual-said"
-CAUSES = {
-    (
-        "computing",
-        True,
-    ): "Computing took longer than predicted. The probes ran alone; several devices at "
-    "once share\ncaches and memory, a warm machine lowers its clock, and others may have come.",
-    (
-        "computing",
-        False,
-    ): "Computing took less than predicted: something held the probes up, and not the target.",
-    (
-        "waiting for others",
-        True,
-    ): "Waiting took longer than predicted. An all-reduce ends when the last "
-    "rank has arrived, so\nevery unevenness of computing appears as communication on all the others.",
-    (
-        "waiting for others",
-        False,
-    ): "Waiting took less than predicted: the roads were measured at a bad "
-    "moment, or the\nbackend uses them better than the planner thinks.",
+LONGER = {
+    "computing": "The probes ran alone. Several devices at once share caches and memory.",
+    "waiting for others": "An all-reduce ends when the last rank has come: each unevenness counts.",
+}
+SHORTER = {
+    "computing": "Something held the probes up, and not the target.",
+    "waiting for others": "The roads were measured at a bad moment, or are used better than planned.",
 }
 residuals = both["residual"].drop("together")
 larger = residuals.abs().idxmax()
-print(CAUSES[larger, bool(residuals[larger] > 0)])
+is_longer = residuals[larger] > 0
+print(f"{larger.capitalize()} took {'longer' if is_longer else 'less'} than predicted.")
+print((LONGER if is_longer else SHORTER)[larger])
 
 # %% [markdown] id="residual-more"
-# These are suspicions. To find out which is true, change one thing and predict again: twice the micro batch doubles the
+# That is a suspicion. To find out whether it is true, change one thing and predict again: twice the micro batch doubles the
 # computing and leaves the all-reduce as it is. A residual that grows along with a part belongs to that part.
 #
 # How good is good? Published predictors of training time claim mean errors of 3 to 15 % on the clusters that
@@ -652,19 +641,17 @@ show.guesses(kept) if len(kept) else print(
 
 # %% id="guesses-said"
 numbers = kept["times_off"].dropna()
-early, late = numbers.iloc[: len(numbers) // 2].median(), numbers.iloc[len(numbers) // 2 :].median()
+half = len(numbers) // 2
+early, late = numbers.iloc[:half].median(), numbers.iloc[half:].median()
 if len(numbers) < 10:
     print(f"{len(numbers)} numbers so far: too few to see whether they get better.")
-elif late < early:
-    print(
-        f"In the first half you were off by a factor of {early:.2g}, in the second by {late:.2g}."
-    )
-    print("(Of each half, the middle one.) You know what these machines do better than you did.")
 else:
-    print(
-        f"In the first half you were off by a factor of {early:.2g}, in the second by {late:.2g}."
-    )
-    print("The questions became harder too. Which were far off? kept.nlargest(5, 'times_off')")
+    print(f"In the first half you were off by a factor of {early:.2g}, in the second by {late:.2g}")
+    print("(the middle one of each half).", end=" ")
+    if late < early:
+        print("You know what these machines do better than you did.")
+    else:
+        print("The questions became harder, too. Look at kept.nlargest(5, 'times_off').")
 
 # %% [markdown] id="guesses-explain"
 # *By which factor each guess missed, too much or too little, lesson by lesson; the dashed line is right. Where the answer

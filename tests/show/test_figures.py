@@ -108,6 +108,9 @@ FIGURES = {
     "memory compared by share": lambda: show.memory_compare(
         {"plain": example.timeline(), "slow": example.timeline(height=0.3)}, by="share"
     ),
+    "memory compared by event": lambda: show.memory_compare(
+        {"plain": example.timeline(), "short": example.timeline(points=90)}, by="event"
+    ),
     "formats of numbers": lambda: show.number_formats({"fp16": FLOAT16, "fp8": FLOAT8}),
     "batches": lambda: show.batches(_batches(), 160, {"line": (30.8, 13.5), "plan": (28.3, 8.3)}),
     "batches without a wall": lambda: show.batches(_batches().head(2)),
@@ -388,7 +391,7 @@ def test_memories_by_share_end_together_and_no_other_axis_is_taken():
     ends = [line.get_xdata()[-1] for line in axes.lines if len(line.get_xdata()) > 2]
     assert len(ends) == 2
     assert ends == pytest.approx([100.0, 100.0], abs=1)
-    with pytest.raises(CourseError, match="'time' or 'share'"):
+    with pytest.raises(CourseError, match="time, share, event"):
         show.memory_compare({"a": slow}, by="step")
 
 
