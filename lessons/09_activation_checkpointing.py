@@ -7,9 +7,9 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | say what a layer leaves behind for the backward pass, in bytes; choose between the ways to recompute it; predict peak and price of each; find the recomputation in a trace |
-# | Minutes | 35 |
-# | Devices | 1 device (the challenge: 2 nodes with one each) |
+# | You will be able to | say what a layer leaves behind for the backward pass, in bytes; recompute a layer, or a part of it, in a program of your own; choose between the ways to do it; predict peak and price of each; find the recomputation in a trace |
+# | Minutes | 45 |
+# | Devices | 1 device (going further: 2 nodes with one each) |
 # | Before | lessons 03 and 05; lesson 06 if you want to know why memory ends |
 #
 # One word first. *Checkpoint* is also the name of a model that is saved to disk. Here it has nothing to do with
@@ -18,8 +18,12 @@
 
 # %% id="begin"
 import pandas as pd
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
-from course_lib import Lab, check, claim, gpt, plan, show
+from course_lib import Lab, check, claim, gpt, plan, predict, show
 
 lab = Lab()
 
@@ -48,9 +52,13 @@ keep.watch()
 # backward pass?
 
 # %% id="hump-guess"
-guess_widths = 4  # change it to your own guess
+### BEGIN SOLUTION
+### GAP guess_widths = ...  # your number in place of the dots
+guess_widths = 4
+### END SOLUTION
 
 # %% id="hump-see"
+kept_widths = predict("09: widths kept by one layer", guess_widths, unit="widths")
 show.memory(keep.memory[0])
 
 # %% [markdown] id="hump-read"
@@ -67,7 +75,8 @@ width_bytes = tokens * deep.hidden * 4  # float32: 4 bytes
 logits_bytes = tokens * deep.vocabulary * 4
 kept_bytes = keep.memory[0].peak_composition["activations"]
 widths = (kept_bytes - logits_bytes) / deep.layers / width_bytes
-show.guess(guess_widths, widths, prediction=16, unit="widths", what="kept by one layer")
+kept_widths.compare(widths)
+show.guess(kept_widths.guess, widths, prediction=16, unit="widths", what="kept by one layer")
 
 # %% id="hump-claim" tags=["claim"]
 claim("a layer keeps sixteen times its input", widths, least=15.5, most=17.5, unit="widths")
@@ -83,7 +92,7 @@ claim("a layer keeps sixteen times its input", widths, least=15.5, most=17.5, un
 # | queries, keys and values | 3 |
 # | what attention gives to its last matrix | 1 |
 # | input of the second norm, and what it gives on | 2 |
-# | the wide middle of the layer, before and after its bend (GELU) | 4 + 4 |
+# | the wide middle of the layer, before and after its curved function (GELU) | 4 + 4 |
 # | **together** | **16** |
 #
 # The measured number is a little larger: embedding and last norm are counted in, and some numbers per token that
@@ -92,6 +101,10 @@ claim("a layer keeps sixteen times its input", widths, least=15.5, most=17.5, un
 # And the *scores* of attention, one number for each pair of the *T* tokens of a sequence, *T* × *T* in each
 # head? They are not there. The attention that the program uses is *fused*: it works through the scores in
 # small blocks and never holds them all. Remember this for later.
+#
+# Sixteen is GPT-2's number. Today's models share keys and values among heads (*grouped queries*), which saves up to two
+# widths, and have a middle of three matrices (*SwiGLU*), a little narrower, of which more is kept. You will count that
+# in a moment.
 
 # %% [markdown] id="forget-idea"
 # ## Forget, and compute again
@@ -105,22 +118,27 @@ claim("a layer keeps sixteen times its input", widths, least=15.5, most=17.5, un
 
 # %% id="forget-recipe"
 forget_recipe = gpt.recipe("forget", **common, profile=(6, 7), recompute="full")
-print([word for word in forget_recipe.arguments if "recompute" in word])
+asked = {name: value for name, value in forget_recipe.flags.items() if "recompute" in name}
+print(*[f"{name} {value}" for name, value in asked.items()], sep="\n")
 
 # %% [markdown] id="forget-guess-idea"
 # **Predict.** The peak of the run `keep` is known: its highest point in the figure above. To how many percent
 # of it will the peak fall?
 
 # %% id="forget-guess"
-guess_percent = 25  # change it to your own guess
-
+### BEGIN SOLUTION
+### GAP guess_percent = ...  # your number in place of the dots
+guess_percent = 25
+### END SOLUTION
 
 # %% [markdown] id="forget-plan-idea"
 # The course has a planner that adds up what a recipe will need. It knows the shape of the model and the way of
 # recomputing, and nothing of your machine:
 
-
 # %% id="forget-plan"
+remaining = predict("09: peak with recomputation, of that without", guess_percent, unit="%")
+
+
 def planned(recipe):
     """What the planner says of a recipe before it runs; memory does not depend on the cluster."""
     return plan.predict(gpt.model(recipe), gpt.layout(recipe), plan.box(), "course")
@@ -141,21 +159,24 @@ forget = lab.submit(forget_recipe)
 forget.watch()
 
 # %% id="forget-see"
-show.memory_compare({"keep": keep.memory, "forget": forget.memory})
+show.memory_compare({"keep": keep.memory, "forget": forget.memory}, by="event")
 
 # %% id="forget-share"
 share = 100 * peak_mib(forget) / peak_mib(keep)
 by_plan = 100 * peak_mib(forget_recipe) / peak_mib(keep.recipe)
-show.guess(guess_percent, share, prediction=by_plan, unit="%", what="peak, of that of keep")
+remaining.compare(share)
+show.guess(remaining.guess, share, prediction=by_plan, unit="%", what="peak, of that of keep")
 
 # %% id="forget-claim" tags=["claim"]
 claim("recomputation brings the peak below two thirds", share, most=67, unit="%")
 claim("the planner knew it, planned over measured", by_plan / share, least=0.95, most=1.05)
 
 # %% [markdown] id="forget-explain"
-# **Explain.** The figure lays the two traces on top of each other, each from its own beginning. Where `keep`
-# climbs a mountain, `forget` rises a little: one width per layer instead of sixteen. Then, in the backward
-# pass, come the teeth of a saw. Each tooth is one layer: its activations come back, are used, and are gone
+# *Memory of the two runs in one step. The axis counts blocks instead of time: every block that is taken or given back has
+# the same room, so that what passes quickly is seen.*
+#
+# **Explain.** Where `keep` climbs a mountain, `forget` rises a little: one width per layer instead of sixteen. Then, in the
+# backward pass, come the teeth of a saw. Each tooth is one layer: its activations come back, are used, and are gone
 # before the next layer's come.
 #
 # If your guess was a sixteenth, 6 %, you forgot what recomputation cannot touch: the flat part at the bottom,
@@ -179,37 +200,168 @@ for recompute in ("none", "full"):
 # %% [markdown] id="same-idea"
 # ### Is it the same model?
 #
-# What is computed a second time had better be the same as the first time.
+# **Predict.** What is computed a second time had better be the same as the first time. Look at the losses of nine steps,
+# printed with seven digits. Are those of `keep` and `forget` `"the same to the last digit"`, `"the same but for rounding"`,
+# or `"different"`?
+
+# %% id="same-guess"
+### BEGIN SOLUTION
+### GAP guess_losses = ...  # one of the three
+guess_losses = "the same but for rounding"
+### END SOLUTION
 
 # %% id="same-see"
+SAME = ("the same to the last digit", "the same but for rounding", "different")
+losses_are = predict("09: losses with and without recomputation", guess_losses, choices=SAME)
 difference = (keep.log.iterations["lm_loss"] - forget.log.iterations["lm_loss"]).abs().max()
 print(f"largest difference of the losses in {len(keep.log.iterations)} iterations: {difference:g}")
+losses_are.compare(SAME[0] if difference == 0 else SAME[1] if difference < 1e-3 else SAME[2])
 
 # %% id="same-claim" tags=["claim"]
-claim("it is the same model", difference, most=1e-4)
+claim("it is the same model: losses apart by", difference, most=1e-4)
 
 # %% [markdown] id="same-explain"
-# The same operations on the same numbers give the same result, usually to the last digit; if your device adds
-# in an order that changes, the last digits differ, as they do between two runs of the same recipe. There is
-# one trap: a layer with *dropout* throws dice, and whoever recomputes it must throw the same dice again. So
-# programs store the state of the random numbers with the checkpoint. This model has no dropout.
+# The same operations on the same numbers give the same result, to the last digit; if a device adds in an order that
+# changes, the last digits differ, as they do between two runs of the same recipe. There is one trap: a layer with
+# *dropout* throws dice, and whoever recomputes it must throw the same dice again. So programs store the state of the random
+# numbers with the checkpoint. This model has no dropout.
+
+# %% [markdown] id="hand-idea"
+# ## By hand
+#
+# In a program of your own it is one call: instead of `layer(x)` write `checkpoint(layer, x, use_reentrant=False)`. It runs
+# the layer, remembers `x`, and runs it again when the backward pass arrives. (`use_reentrant=False` is the newer of two ways
+# to do it; PyTorch asks you to name one.)
+#
+# Here is a layer, and a function that counts. PyTorch tells through `saved_tensors_hooks` whatever it keeps for a backward
+# pass:
+
+
+# %% id="hand-layer"
+class Layer(nn.Module):
+    """One layer of a transformer. `forget` is "" or "middle"."""
+
+    def __init__(self, hidden=96, heads=4, kv_heads=4, swiglu=False, forget=""):
+        super().__init__()
+        torch.manual_seed(0)
+        self.heads, self.kv_heads, self.forget = heads, kv_heads, forget
+        wide, kv = 8 * hidden // 3 if swiglu else 4 * hidden, hidden // heads * kv_heads
+        self.norm, self.second_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
+        self.q, self.kv = nn.Linear(hidden, hidden), nn.Linear(hidden, 2 * kv)
+        self.out = nn.Linear(hidden, hidden)
+        self.up, self.down = nn.Linear(hidden, wide), nn.Linear(wide, hidden)
+        self.gate = nn.Linear(hidden, wide) if swiglu else None
+
+    def attend(self, x):
+        q = self.q(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        kv = self.kv(x).unflatten(-1, (2 * self.kv_heads, -1)).transpose(1, 2)
+        mixed = functional.scaled_dot_product_attention(
+            q, *kv.chunk(2, dim=1), is_causal=True, enable_gqa=self.kv_heads < self.heads
+        )
+        return self.out(mixed.transpose(1, 2).flatten(2))
+
+    def middle(self, x):
+        wide = self.up(x)
+        bent = functional.gelu(wide) if self.gate is None else functional.silu(self.gate(x)) * wide
+        return self.down(bent)
+
+    def forward(self, x):
+        x = x + self.attend(self.norm(x))
+        normed = self.second_norm(x)
+        if self.forget == "middle":
+            return x + checkpoint(self.middle, normed, use_reentrant=False)
+        return x + self.middle(normed)
+
+
+def kept_and_gradients(layer, x, run=lambda layer, x: layer(x)):
+    """Widths that are kept for backward (the layer's own weights not counted), and all gradients."""
+    weights = {p.untyped_storage().data_ptr() for p in layer.parameters()}
+    kept = {}
+
+    def note(tensor):
+        memory = tensor.untyped_storage()
+        if memory.data_ptr() not in weights:
+            kept[memory.data_ptr()] = memory.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        out = run(layer, x)
+    out.square().mean().backward()
+    return sum(kept.values()) / x.nbytes, torch.cat([p.grad.flatten() for p in layer.parameters()])
+
+
+# %% [markdown] id="hand-guess-idea"
+# **Predict.** How many widths are kept if only the *middle* of the layer is recomputed (its two wide matrices), from the
+# output of the second norm? And in a layer as models have them today, with one head of keys and values for all four heads
+# of queries, and a SwiGLU middle, where nothing is recomputed?
+
+# %% id="hand-guess"
+### BEGIN SOLUTION
+### GAP guess_middle, guess_today = ..., ...  # widths
+guess_middle, guess_today = 12, 16
+### END SOLUTION
+
+# %% id="hand-see"
+counted = {
+    "middle": predict("09: widths where the middle is recomputed", guess_middle, unit="widths"),
+    "today's": predict("09: widths of a layer of today", guess_today, unit="widths"),
+}
+
+
+def again(layer, x):
+    return checkpoint(layer, x, use_reentrant=False)
+
+
+x = torch.randn(2, 256, 96, requires_grad=True)
+by_hand = {
+    "all kept": kept_and_gradients(Layer(), x),
+    "middle": kept_and_gradients(Layer(forget="middle"), x),
+    "whole layer": kept_and_gradients(Layer(), x, run=again),
+    "today's": kept_and_gradients(Layer(kv_heads=1, swiglu=True), x),
+}
+for name, guessed in counted.items():
+    guessed.compare(by_hand[name][0])
+pd.Series({name: kept for name, (kept, _) in by_hand.items()}, name="widths kept").round(2)
+
+# %% id="hand-claim" tags=["claim"]
+right = by_hand["all kept"][1]
+worst = max((by_hand[name][1] - right).abs().max() for name in ("middle", "whole layer"))
+claim("recomputed by hand: gradients apart by", worst, most=1e-6)
+claim("a layer keeps 16", by_hand["all kept"][0], least=16, most=16.2, unit="widths")
+claim("without its middle 8", by_hand["middle"][0], least=8, most=8.2, unit="widths")
+claim("recomputed whole 1", by_hand["whole layer"][0], least=1, most=1.1, unit="widths")
+
+# %% [markdown] id="hand-explain"
+# **Explain.** The middle keeps 4 + 4 widths, and its input is kept for the first matrix anyway: so 8 are gone. Recomputing it
+# repeats two thirds of the layer's matrix products.
+#
+# Today's layer keeps 17¼ here. Keys and values need ½ instead of 2. But SwiGLU multiplies two wide tensors, so the
+# backward pass needs both, their product, and the gate before its curve: four times 8/3 of a width instead of two times four.
+# A kernel that does gate, curve and product at once keeps one of the four less: then it is 14½.
 
 # %% [markdown] id="price-idea"
 # ## The price
 #
-# Counted in matrix products, a backward pass costs twice a forward pass: one product for the gradient of the
-# weights, one for the gradient of the input. So a step is 3 parts (1 + 2), and with recomputation 4 (1 + 1 + 2).
-#
-# **Predict.** By which factor do the iterations of `forget` last longer?
+# **Predict.** All layers compute forward once more. By which factor do the iterations of `forget` last longer?
 
 # %% id="price-guess"
-guess_factor = 1.33  # change it to your own guess
-
+### BEGIN SOLUTION
+### GAP guess_factor = ...  # your number in place of the dots
+guess_factor = 2.0
+### END SOLUTION
 
 # %% id="price-see"
-def milliseconds(run):
+longer = predict("09: time of a step with recomputation", guess_factor, unit="times")
+timed = {name: [run] for name, run in (("keep", keep), ("forget", forget))}
+for name, recompute in (("keep", "none"), ("forget", "full")):
+    # Once more, by turns and without records, so that a slow minute of the machine hits both.
+    more = gpt.recipe(f"{name}-again", model=deep, micro_batch=2, iterations=9, recompute=recompute)
+    timed[name].append(lab.submit(more).require())
+
+
+def milliseconds(*runs):
     """Median over the iterations; the recorded one and the first are slower."""
-    return run.log.iterations["elapsed_ms"].median()
+    return pd.concat([run.log.iterations["elapsed_ms"].iloc[1:] for run in runs]).median()
 
 
 def flops_factor(recipe):
@@ -218,26 +370,41 @@ def flops_factor(recipe):
     return flops.hardware / flops.model
 
 
-price = milliseconds(forget) / milliseconds(keep)
-print(f"keep   {milliseconds(keep):7.1f} ms per iteration")
-print(f"forget {milliseconds(forget):7.1f} ms per iteration")
+price = milliseconds(*timed["forget"]) / milliseconds(*timed["keep"])
+for name, its_runs in timed.items():
+    print(f"{name:6} {milliseconds(*its_runs):7.1f} ms per iteration")
+longer.compare(price)
 show.guess(
-    guess_factor, price, prediction=flops_factor(forget_recipe), unit="times", what="time of a step"
+    longer.guess, price, prediction=flops_factor(forget_recipe), unit="times", what="time of a step"
 )
 
 # %% id="price-claim" tags=["claim"]
-claim("the price of recomputation", price, least=1.0, most=1.6, unit="times")
+claim("recomputation costs time, but no second step", price, least=1.05, most=1.95, unit="times")
 
 # %% [markdown] id="price-explain"
-# **Explain.** If your guess was 1.33, you counted as above; the formula's answer is lower, since not
-# everything is recomputed. The product with the vocabulary at the end of the model is computed once, and in a
-# small model it is a large part of the whole. In a large one it hardly counts, and 4/3 is right.
+# **Explain.** Counted in matrix products, a backward pass costs twice a forward pass: one product for the gradient of the
+# weights, one for the gradient of the input. So a step is 3 parts (1 + 2), and with recomputation 4 (1 + 1 + 2): 4/3. The
+# formula's answer is lower, since not everything is recomputed: the product with the vocabulary at the end of the model is
+# computed once, and in a small model it is a large part of the whole. In a large one it hardly counts, and 4/3 is right.
 #
-# Your measurement may lie on either side. Below, if a step does much that is no matrix product (optimizer,
-# communication, waiting), or if your machine's speed changed between the two runs. Above, if the device is
-# kept busy less by arithmetic than by starting thousands of small operations, all of which are started once
-# more.
-#
+# That counts arithmetic. A layer also starts dozens of small operations (norms, sums, copies), which have few FLOPs, take
+# time all the same, and run once more too. What you measured:
+
+# %% id="price-said"
+if price > 1.1 * flops_factor(forget_recipe):
+    print(
+        f"× {price:.2f}, more than the FLOPs: layers as thin as these spend much of their time on"
+    )
+    print("operations that are no matrix products, and those have a larger share in forward.")
+elif price < 0.9 * flops_factor(forget_recipe):
+    print(
+        f"× {price:.2f}, less than the FLOPs: much of your step is neither forward nor backward of"
+    )
+    print("the layers (optimizer, loss, communication), and none of that is repeated.")
+else:
+    print(f"× {price:.2f}, what the FLOPs say: your device spends its step on matrix products.")
+
+# %% [markdown] id="price-published"
 # Published for comparison, 8 and 64 A100 GPUs, models of 22 and 175 billion parameters: full recomputation
 # took 1.42 s and 18.13 s per iteration; the cheaper way that you will meet below, together with sequence
 # parallelism (tensor ranks share the norms too), took 1.10 s and 13.75 s (arXiv 2205.05198, Table 5).
@@ -246,24 +413,40 @@ claim("the price of recomputation", price, least=1.0, most=1.6, unit="times")
 # ## Find it in the trace
 #
 # Both runs also recorded a *profile* of the same step. The program names what it does at every moment, and
-# puts what runs forward during the backward pass under the name `recompute`:
+# puts what runs forward during the backward pass under the name `recompute`.
+#
+# **Predict.** How many such stretches will there be? And how long will they take together, in percent of what the layers
+# took in the forward pass of the *same* step?
+
+# %% id="trace-guess"
+### BEGIN SOLUTION
+### GAP guess_stretches, guess_of_forward = ..., ...  # a number, and percent
+guess_stretches, guess_of_forward = 1, 100
+### END SOLUTION
 
 # %% id="trace-see"
+stretches = predict("09: stretches of recomputation", guess_stretches)
+of_forward = predict("09: recomputation, of the forward pass", guess_of_forward, unit="%")
 show.timeline(forget.profile)
 
 # %% id="trace-count"
-again = forget.memory[0].phases.query("phase == 'recompute'")
-forward_ms = keep.profile.ranges.set_index("name")["total_us"].filter(like="layers").sum() / 1e3
-again_ms = (again["end_us"] - again["begin_us"]).sum() / 1e3
-print(f"{len(again)} recomputations in the step, {again_ms:.1f} ms together")
-print(f"the layers of `keep`, once forward: {forward_ms:.1f} ms")
-again[["phase", "step", "begin_us", "end_us", "peak_bytes"]].head(4)
+recomputed = forget.memory[0].phases.query("phase == 'recompute'")
+named = forget.profile.ranges.set_index("name")["total_us"] / 1e3
+stretches.compare(len(recomputed))
+of_forward.compare(100 * named["recompute"] / named["layers"])
+print(f"layers forward {named['layers']:.1f} ms, again {named['recompute']:.1f} ms")
+recomputed[["phase", "step", "begin_us", "end_us", "peak_bytes"]].head(4)
+
+# %% id="trace-claim" tags=["claim"]
+claim("one recomputation for each layer", len(recomputed), least=16, most=16)
+forward_share = named["recompute"] / named["layers"]
+claim("together about one forward pass", forward_share, least=0.4, most=1.8, unit="times")
 
 # %% [markdown] id="trace-explain"
 # One recomputation for each layer, spread over the backward pass: the *last* layer's comes first, because
-# backward begins at the end of the model. Their times together are about one more forward pass of the layers.
-# And the column `peak_bytes` falls from row to row: each tooth of the saw starts from a lower ground, as one
-# input after the other is given back.
+# backward begins at the end of the model. Together they are another forward pass of the layers; not to the millisecond,
+# since the first pass finds other memory in its way than the second. And the column `peak_bytes` falls from row to row:
+# each tooth of the saw starts from a lower ground, as one input after the other is given back.
 #
 # (Recording costs time, and small operations suffer most. Trust the order and the proportions of a profile
 # more than its milliseconds. On a GPU these ranges show when the work was *started*; the device does it a
@@ -280,16 +463,21 @@ again[["phase", "step", "begin_us", "end_us", "peak_bytes"]].head(4)
 # planner for all five, then run the last.
 
 # %% id="groups-guess"
-guess_group = 16  # change it to your own guess
-
+### BEGIN SOLUTION
+### GAP guess_group = ...  # 1, 2, 4, 8 or 16
+guess_group = 16
+### END SOLUTION
 
 # %% id="groups-plan"
+lowest = predict("09: size of the groups with the lowest peak", guess_group)
+
+
 def groups_of(layers):
     return gpt.recipe(f"groups{layers}", **common, recompute="full", recompute_layers=layers)
 
 
 planned_mib = {f"groups of {n}": peak_mib(groups_of(n)) for n in (1, 2, 4, 8, 16)}
-print(f"you guessed groups of {guess_group}")
+lowest.compare(int(min(planned_mib, key=planned_mib.get).split()[-1]))
 pd.Series(planned_mib, name="planned peak (MiB)").round(1).to_frame()
 
 # %% id="groups-run"
@@ -298,14 +486,15 @@ measured_mib = {"groups of 1": peak_mib(forget), "groups of 16": peak_mib(groups
 show.predicted(planned_mib, measured_mib, unit="MiB", what="peak")
 
 # %% id="groups-see"
-show.memory_compare({"keep": keep.memory, "1": forget.memory, "16": groups16.memory})
+traces = {"all kept": keep.memory, "groups of 1": forget.memory, "one of 16": groups16.memory}
+show.memory_compare(traces, by="event")
 
 # %% id="groups-claim" tags=["claim"]
 worst = measured_mib["groups of 16"] / measured_mib["groups of 1"]
 claim("one group of all layers peaks higher than groups of one", worst, least=1.2, unit="times")
 
 # %% [markdown] id="groups-explain"
-# *The figure lays the traces of three runs on top of each other: all kept, groups of 1, one group of 16.*
+# *The figure lays the traces of three runs on top of each other, each over its own step.*
 #
 # **Explain.** "Fewer inputs are kept, so larger groups are better" is half of the truth. There are two
 # moments at which memory can be highest.
@@ -316,9 +505,9 @@ claim("one group of all layers peaks higher than groups of one", worst, least=1.
 #   first of them is needed. Larger groups raise this, by a lot.
 #
 # The peak is the higher one of the two. In this small model the logits weigh as much as eight layers. So
-# groups of up to eight hide behind them, and one group of sixteen does not: its forward pass keeps one input,
-# and at the beginning of the backward pass all sixteen layers are there again. It pays the full price and
-# gives back about half. Megatron-LM takes such a value without complaint.
+# groups of up to eight hide behind them, and one group of sixteen does not: at the beginning of the backward pass all
+# sixteen layers are there again. It pays the full price and gives back about half. Megatron-LM takes such a value without
+# complaint.
 #
 # In a large model the layers weigh more than the logits, and the second moment decides. *L* layers in groups
 # of *n* need *L/n* widths for the inputs and 16 *n* for the group that has come back. The sum is least for
@@ -340,9 +529,16 @@ claim("one group of all layers peaks higher than groups of one", worst, least=1.
 # back?
 
 # %% id="half-guess"
-guess_half_percent, guess_selective_percent = 50, 50  # change them to your own guesses
+### BEGIN SOLUTION
+### GAP guess_half_percent, guess_selective_percent = ..., ...
+guess_half_percent, guess_selective_percent = 50, 50
+### END SOLUTION
 
 # %% id="half-run"
+given = {
+    "block, 8 of 16": predict("09: given back by half of the layers", guess_half_percent, unit="%"),
+    "selective": predict("09: given back by selective", guess_selective_percent, unit="%"),
+}
 half_recipe = gpt.recipe(
     "half", **common, recompute="full", recompute_method="block", recompute_layers=8
 )
@@ -353,8 +549,7 @@ selective = lab.submit(selective_recipe).require()
 # %% id="half-see"
 ways = {"none": keep, "selective": selective, "block, 8 of 16": half, "uniform, all": forget}
 saved_by_all = peak_mib(keep) - peak_mib(forget)
-print(f"you guessed {guess_half_percent} % for half, {guess_selective_percent} % for selective")
-pd.DataFrame(
+table = pd.DataFrame(
     {
         name: {
             "planned peak (MiB)": peak_mib(run.recipe),
@@ -365,21 +560,26 @@ pd.DataFrame(
         }
         for name, run in ways.items()
     }
-).T.round(2)
+).T
+for name, guessed in given.items():
+    guessed.compare(table.loc[name, "given back (%)"])
+table.round(2)
 
 # %% id="half-claim" tags=["claim"]
-given_back = 100 * (peak_mib(keep) - peak_mib(half)) / saved_by_all
-claim("half of the layers give back half of the memory", given_back, least=45, most=65, unit="%")
+given_back = table["given back (%)"]
+claim(
+    "half of the layers give back half", given_back["block, 8 of 16"], least=45, most=55, unit="%"
+)
+claim("selective gives back nothing here", given_back["selective"], most=3, unit="%")
 
 # %% [markdown] id="half-explain"
 # **Explain.** *Block* is a dial: each layer that is recomputed gives back fifteen widths and costs one
-# forward pass of this layer. Half of the layers, half of the memory, half of the price. (In your times the
-# half of a small difference may drown in the noise; the column of FLOPs does not.)
+# forward pass of this layer. Half of the layers, half of the memory, half of the price.
 #
 # *Selective* gives back next to nothing, and that is worth understanding. It was made for an attention that
 # stores its scores: *T* × *T* numbers for each head, more than everything else in the layer when sequences
 # are long, and cheap to compute again. Fused attention took its place: it never stores the scores, and
-# computes them again itself. What selective recomputation drops here is nearly nothing, and it still pays for
+# computes them again itself. What this selective recomputation drops is nearly nothing, and it still pays for
 # one more pass through attention. Ask the planner what the activations of this model would be without the
 # fusion:
 
@@ -398,9 +598,23 @@ pd.DataFrame(
 ).round(1)
 
 # %% [markdown] id="unfused-explain"
-# Where the scores are stored, selective recomputation gives a large part back, and it computes little again.
-# That is what the published times above show. An option that is excellent advice for one program is useless
-# in the next one. Look into the trace before you follow advice, also ours.
+# Where the scores are stored, recomputing them gives a large part back, and computes little again. That is what the
+# published times above show. An option that is excellent advice for one program is useless in the next one.
+#
+# Megatron-LM has drawn the same conclusion. `--recompute-granularity selective` means the scores only as long as nothing
+# else is said; `--recompute-modules` says which parts of a layer are meant today:
+#
+# | module | what is forgotten | widths given back, of 16 | products computed again |
+# |---|---|---|---|
+# | `core_attn` | the scores; nothing, if attention is fused | 0 | those of the scores |
+# | `layernorm` | what both norms give on | 2 | none |
+# | `mlp` | the wide middle, as by hand above | 8 | two thirds of the layer's |
+# | `moe_act`, `moe`, `shared_experts` | the experts of a mixture: their curve alone, or all of them | | none, or theirs |
+# | (granularity `full`) | all but the input | 15 | all |
+#
+# So the question is the same as in the table of the sixteen widths: which rows weigh much and are cheap to make again? The
+# norms are nearly free. Where a model has experts, their activations are most of the layer. (The course's program knows
+# `core_attn` alone.)
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -471,7 +685,7 @@ print(
 print(f"sixteen inputs: {16 * width_bytes / 2**20:.2f} MiB")
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **For the quick** — Run `keep` and `forget` once more on two nodes with one device each, once with
+# > **Going further** — Run `keep` and `forget` once more on two nodes with one device each, once with
 # > `tensor=2` and once with pure data parallelism. In which of the two does recomputation cost more time than
 # > its FLOPs, and what is being repeated there besides arithmetic? `show.step_time(run.profile.overlap)`
 # > knows. (Lesson 07 has more on `tensor=2`.)
@@ -479,11 +693,12 @@ print(f"sixteen inputs: {16 * width_bytes / 2**20:.2f} MiB")
 # %% [markdown] id="home"
 # ## To take home
 #
-# - A transformer layer keeps sixteen times its input for the backward pass (with fused attention).
-#   Recomputation keeps the one and computes the fifteen again.
+# - A layer of GPT-2 keeps sixteen times its input for the backward pass (with fused attention); count yours with
+#   `saved_tensors_hooks`. Recomputation keeps the one and computes the fifteen again.
 # - The price is one more forward pass of the layers: at most a third more arithmetic. The result is the same.
 # - Small groups. One large group costs the same and gives back less.
-# - *Block* recomputes as many layers as it must. *Selective* helps only where the scores of attention are stored.
+# - *Block* recomputes as many layers as it must. *Selective* recomputes parts of each layer: choose those that weigh much
+#   and are cheap, which the scores are no more where attention is fused.
 # - When one part of the peak has gone, look which part is the highest now.
 
 # %% [markdown] id="clean-idea"
@@ -493,4 +708,4 @@ print(f"sixteen inputs: {16 * width_bytes / 2**20:.2f} MiB")
 # which its check reads; the others can go. (Whoever runs the lesson again gets new ones.)
 
 # %% id="clean"
-lab.clean(groups16, half, selective, yes=True)
+lab.clean(groups16, half, selective, timed["keep"][1], timed["forget"][1], yes=True)

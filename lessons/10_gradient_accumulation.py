@@ -3,13 +3,13 @@
 #
 # Large models like large batches, and large batches do not fit. The way out is older than any cluster: look
 # at the batch in small portions, add up what each of them says about the gradients, and take one step at the
-# end. It costs no new mathematics, very little memory, and it saves communication, if one line is in the
-# right place. If that line is in the wrong place nothing crashes, and that is the second half of this lesson.
+# end. It costs very little memory and saves communication, if three lines are right: the one that divides, the
+# one that adds, and the one that sends. Where they are wrong nothing crashes. This lesson gets each of them wrong.
 #
 # | | |
 # |---|---|
-# | You will be able to | choose micro-batches for a batch that does not fit; find them in a log and in a memory trace; say what accumulation saves on a slow link; recognise three wrong uses of `no_sync` by what they send |
-# | Minutes | 35 |
+# | You will be able to | choose micro-batches for a batch that does not fit; find them in a log and in a memory trace; divide the loss by the right number, also where sequences differ in length; say what accumulation saves on a slow link; recognise three wrong uses of `no_sync` by what they send |
+# | Minutes | 45 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 03 and 05; lesson 06 for the memory wall |
 
@@ -17,7 +17,7 @@
 import numpy as np
 import pandas as pd
 
-from course_lib import Lab, check, claim, gpt, program, show
+from course_lib import Lab, check, claim, gpt, predict, program, show
 
 lab = Lab()
 
@@ -57,9 +57,16 @@ lab.script(sixteen("four-by-one", micro_batch=1))
 # the memory for activations, (b) the memory for gradients?
 
 # %% id="two-guess"
-guess_activations, guess_gradients = 2, 4  # change them to your own guesses
+### BEGIN SOLUTION
+### GAP guess_activations, guess_gradients = ..., ...  # how many times smaller?
+guess_activations, guess_gradients = 2, 4
+### END SOLUTION
 
 # %% id="two-run"
+smaller = {
+    "activations": predict("10: activations, times smaller", guess_activations, unit="times"),
+    "gradients": predict("10: gradients, times smaller", guess_gradients, unit="times"),
+}
 at_once = lab.submit(sixteen("all-at-once", micro_batch=4)).require()
 in_four = lab.submit(sixteen("four-by-one", micro_batch=1)).require()
 
@@ -88,64 +95,167 @@ show.memory(in_four.memory[0])
 # %% id="humps-see"
 peak_once, peak_four = (run.memory[0].peak_composition for run in (at_once, in_four))
 parts = pd.DataFrame({"at once (MB)": peak_once, "in four (MB)": peak_four}) / 1e6
-for name, guess in (("activations", guess_activations), ("gradients", guess_gradients)):
-    ratio = parts.loc[name, "at once (MB)"] / parts.loc[name, "in four (MB)"]
-    print(f"{name}: you guessed {guess} times smaller, measured {ratio:.1f}")
+ratios = parts["at once (MB)"] / parts["in four (MB)"]
+for name, guessed in smaller.items():
+    guessed.compare(ratios[name])
 parts.round(1)
 
 # %% id="humps-claim" tags=["claim"]
-fewer = parts.loc["activations", "at once (MB)"] / parts.loc["activations", "in four (MB)"]
 claim(
     "a quarter of the samples keeps a quarter of the activations",
-    fewer,
-    least=3.5,
-    most=4.5,
+    ratios["activations"],
+    least=3.8,
+    most=4.2,
     unit="times",
 )
+claim("but gradients as large as before", ratios["gradients"], least=0.99, most=1.01, unit="times")
 
 # %% [markdown] id="humps-explain"
 # **Explain.** Four humps in each step, each about a quarter as high. What does *not* change is the flat part
 # below: parameters, optimizer state, and gradients. Gradients are as many as parameters, whether they come
-# from one sample or from a thousand, and they stay until the optimizer has used them. If your guess for (b)
-# was not 1, you thought that a quarter of the samples has a quarter of the gradients; but each micro-batch
-# has all of them, and they are added up in place.
+# from one sample or from a thousand. If your guess for (b) was not 1, you thought that a quarter of the samples
+# has a quarter of the gradients; but each micro-batch has all of them, and they are added up in place.
 #
-# After the fourth hump comes the only communication of the step, and then the optimizer. Both happen once per
-# step, not once per micro-batch.
+# After the fourth hump comes the only communication of the step, and then the optimizer: once per step, not
+# once per micro-batch.
 
 # %% [markdown] id="same-idea"
 # ## The same steps?
 #
-# **Predict.** The two runs saw the same samples in each step. How far apart are their losses, in five steps,
-# at most?
+# **Predict.** The two runs saw the same samples in each step. Look at the losses of five steps, printed with seven
+# digits. Are they `"the same to the last digit"`, `"the same but for rounding"`, or `"different"`?
 
 # %% id="same-guess"
-guess_difference = 0.01  # change it to your own guess
+### BEGIN SOLUTION
+### GAP guess_losses = ...  # one of the three
+guess_losses = "different"
+### END SOLUTION
 
 # %% id="same-see"
+SAME = ("the same to the last digit", "the same but for rounding", "different")
+losses_are = predict("10: losses in one pass and in four", guess_losses, choices=SAME)
 show.loss(at_once, in_four)
 
 # %% id="same-numbers"
 losses = [run.log.iterations["lm_loss"] for run in (at_once, in_four)]
-print(
-    f"you guessed {guess_difference}; the largest difference is {(losses[0] - losses[1]).abs().max():.0e}"
-)
+apart = (losses[0] - losses[1]).abs().max()
+print(f"the largest difference is {apart:.0e}")
+losses_are.compare(SAME[0] if apart == 0 else SAME[1] if apart < 1e-3 else SAME[2])
 
 # %% id="same-claim" tags=["claim"]
-claim("both train the same model", (losses[0] - losses[1]).abs().max(), most=1e-3)
+claim("both train the same model: losses apart by", apart, most=1e-3)
 
 # %% [markdown] id="same-explain"
 # *Two curves, of which the second covers the first.*
 #
-# **Explain.** As in lesson 03: the mean over four samples is the mean of four single values, so the gradients
-# are the same but for rounding. There is one way to spoil this: to forget that mean. A loop that calls
-# `backward` on four losses without dividing each by four gets gradients that are four times too large. Adam
-# hides it, because it divides by the gradients' own size; clipping hides it as well. What changes silently is
-# when clipping begins, and how much a weight decay counts that is added to the gradients. Only plain SGD shows
-# it: its steps become four times as long.
+# **Explain.** As in lesson 03: the mean over four samples is the mean of four single values. So each loss is
+# divided by four before its `backward`, and the gradients are the same but for rounding. Who forgets to divide gets
+# gradients that are four times too large. Adam hides it, because it divides by the gradients' own size; clipping
+# hides it as well. What changes silently is when clipping begins. Only plain SGD shows it: its steps
+# become four times as long.
 #
 # (The model must not look across samples, of course. Batch normalisation does, and then micro-batches are not the
-# same as a batch. Transformers use layer normalisation, which looks at one token at a time.)
+# same as a batch. Transformers normalise one token at a time. Of a mixture of experts, the loss that balances the
+# experts looks across samples too.)
+#
+# There was a condition in this, and nobody said it aloud: *each of the four losses is itself a mean, and all of
+# them are means over equally many tokens.* Here they are, since every sample is filled with text up to its end.
+
+# %% [markdown] id="tokens-idea"
+# ## How much does a token count?
+#
+# Elsewhere samples differ. A dialogue of eight tokens stands beside a document of a thousand, both padded to the
+# same length, and padding has no loss. Of an instruction only the answer counts: the question is *masked*. Then there
+# are three ways to divide:
+#
+# | a micro-batch's summed loss is divided by | |
+# |---|---|
+# | its own tokens, and by the number of micro-batches | `micro-batch`: a mean of means |
+# | the tokens of all micro-batches of this rank | `rank` |
+# | the tokens of the global batch, over all micro-batches **and ranks** | `batch` |
+#
+# (Only tokens with a loss are counted. DDP takes the mean over the ranks by itself, so the third way multiplies by
+# their number. And the number of tokens is needed *before* the first backward pass: so it is counted first, and
+# all-reduced.) PyTorch's `cross_entropy` gives a mean by default, so the first way is what one gets by writing
+# nothing. It was in widely used libraries until the autumn of 2024, when somebody laid loss curves with and without
+# accumulation over each other.
+#
+# `code/weigh_tokens.py` is small enough to show it. In every step there are as many short sequences as long ones, of
+# 8 and of 64 tokens. Short ones count up by one (5, 6, 7 …), long ones by three (5, 8, 11 …). Its model sees one
+# token at a time, so it cannot know in which kind of sequence it is. All that it can learn is how often either
+# continuation comes.
+#
+# **Predict.** What probability will the model give to "one more" after training, in percent: with a mean over the
+# batch, and with a mean of means?
+
+# %% id="tokens-guess"
+### BEGIN SOLUTION
+### GAP guess_batch, guess_means = ..., ...  # percent
+guess_batch, guess_means = 50, 50
+### END SOLUTION
+
+# %% id="tokens-run"
+believed = {
+    "batch": predict("10: belief with a mean over the batch", guess_batch, unit="%"),
+    "micro-batch": predict("10: belief with a mean of means", guess_means, unit="%"),
+}
+
+
+def weighed(mean_over):
+    """The same sequences and the same first weights; only the divisor differs."""
+    return program.recipe(
+        f"mean-over-{mean_over}",
+        "weigh_tokens.py",
+        nodes=2,
+        mean_over=mean_over,
+        train_iters=60,
+    )
+
+
+means = {way: lab.submit(weighed(way)).require() for way in ("batch", "rank", "micro-batch")}
+show.loss(*means.values())
+
+# %% id="tokens-see"
+told = {way: run.log.iterations for way, run in means.items()}
+belief = {way: lines["belief_in_the_short"].tail(20).median() for way, lines in told.items()}
+for way, guessed in believed.items():
+    guessed.compare(belief[way])
+pd.DataFrame(
+    {
+        way: {
+            "gradient off by (%), step 1": 100 * lines["gradient_off_by"].iloc[0],
+            "belief in the short (%)": belief[way],
+            "loss per token": lines["lm_loss"].tail(20).median(),
+        }
+        for way, lines in told.items()
+    }
+).T.round(3)
+
+# %% id="tokens-claim" tags=["claim"]
+off = {way: 100 * lines["gradient_off_by"] for way, lines in told.items()}
+claim(
+    "divided by the batch's tokens: the serial gradient", off["batch"].max(), most=0.001, unit="%"
+)
+claim("a mean of means has another one", off["micro-batch"].iloc[0], least=20, unit="%")
+claim("and gives short sequences too much", belief["micro-batch"], least=35, most=65, unit="%")
+claim("where their share of the tokens is 11 %", belief["batch"], least=5, most=17, unit="%")
+
+# %% [markdown] id="tokens-explain"
+# *Loss per token over the steps: what is measured is the same for all three, what they train is not. "Off by": how far
+# the gradient lies from that of a plain model on one device that saw the whole batch at once.*
+#
+# **Explain.** Of every 72 tokens 8 are in short sequences, a ninth. Where each token has one vote, the model believes
+# in "one more" to 11 %. In a mean of means each *sequence* has one vote, so that a token of a short one counts eight
+# times as much, and the belief is 50 %. Nothing in the log of such a training would look wrong: its own loss, a mean
+# of means too, falls as it should. In real data the short ones are the answers "yes" and "no", and a model trained
+# this way is trained on them above all.
+#
+# The way over the tokens of the *rank* is the half cure: right on one device, and nearly right here. What is left is
+# the last mean, that over ranks with different numbers of tokens. It is smaller with every sequence that a rank sees
+# per step, and it never is zero.
+#
+# You may *want* to give every sequence one vote; that is a decision. But then it must not depend on how the batch was
+# cut. That is the test for any loop: change micro-batch and ranks, keep the batch, and compare gradients.
 
 # %% [markdown] id="precision-idea"
 # ## What the sum is kept in
@@ -154,18 +264,27 @@ claim("both train the same model", (losses[0] - losses[1]).abs().max(), most=1e-
 # A float16 has 11 significant bits, so its next larger neighbour is some way off. Add less than half of this
 # way, and nothing happens.
 #
-# **Predict.** 8192 times 0.001, added one by one in 16 bits. What comes out?
+# **Predict.** 8192 times 0.001, added one by one in float16. What comes out?
 
 # %% id="precision-guess"
-guess_sum = 8.2  # change it to your own guess
+### BEGIN SOLUTION
+### GAP guess_sum = ...  # your number in place of the dots
+guess_sum = 8.2
+### END SOLUTION
 
 # %% id="precision-see"
-print(f"you guessed {guess_sum}")
+in_float16 = predict("10: 8192 × 0.001 in float16", guess_sum)
+total = {}
 for kind in (np.float16, np.float32):
-    total = kind(0)
+    total[kind] = kind(0)
     for _ in range(8192):
-        total = kind(total + kind(0.001))
-    print(f"{kind.__name__}: {float(total):.3f}")
+        total[kind] = kind(total[kind] + kind(0.001))
+    print(f"{kind.__name__}: {float(total[kind]):.3f}")
+in_float16.compare(total[np.float16])
+
+# %% id="precision-claim" tags=["claim"]
+lost = 100 * (1 - float(total[np.float16]) / 8.192)
+claim("a sum in float16 loses half of what was added", lost, least=45, most=55, unit="%")
 
 # %% [markdown] id="precision-explain"
 # **Explain.** 8192 × 0.001 is 8.192, as float32 says. In float16 the sum gets stuck at 4, where the
@@ -175,7 +294,7 @@ for kind in (np.float16, np.float32):
 #
 # | part of the step | precision with `--bf16` |
 # |---|---|
-# | forward and backward of each micro-batch | bfloat16 |
+# | forward and backward of each micro-batch | bfloat16 (inside one matrix product sums are float32) |
 # | the sum over the micro-batches | float32 (`--accumulate-allreduce-grads-in-fp32`, which `--bf16` implies) |
 # | the all-reduce over the copies | float32, the same sum |
 # | the step of the optimizer | float32 weights, from which the bfloat16 copy is made anew |
@@ -188,15 +307,19 @@ for kind in (np.float16, np.float32):
 # far, and a fifth of it.
 #
 # **Predict.** Every device takes one sample per micro-batch. On the slowest link, how many times more samples
-# per second will the four devices see with four micro-batches per step than with one?
+# per second will the four devices see with four micro-batches per step than with one? And on the faster link: more
+# than that, or less?
 
 # %% id="link-guess"
-guess_factor = 4.0  # change it to your own guess
+### BEGIN SOLUTION
+### GAP guess_factor = ...  # times more samples per second
+guess_factor = 4.0
+### END SOLUTION
 
 # %% id="link-run"
-if lab.site.box:
-    labs = {"1 Gbit/s": lab.but(link_gbit=1.0), "0.2 Gbit/s": lab.but(link_gbit=0.2)}
-else:
+gained = predict("10: four micro-batches on the slowest link", guess_factor, unit="times")
+labs = {"1 Gbit/s": lab.but(link_gbit=1.0), "0.2 Gbit/s": lab.but(link_gbit=0.2)}
+if not lab.site.box:
     labs = {"real link": lab}
     print("The link of a real cluster is what it is; the table below has one row less.")
 
@@ -209,7 +332,7 @@ def per_step(micro_batches, speed):
         gpus_per_node=2,
         micro_batch=1,
         global_batch=4 * micro_batches,
-        iterations=4,
+        iterations=6,
     )
 
 
@@ -234,36 +357,50 @@ for speed in labs:
             "link": speed,
             "ms per step, 1 micro-batch": round(one),
             "ms per step, 4": round(four),
-            "samples/s, 1": round(4 / one * 1000, 1),
-            "samples/s, 4": round(16 / four * 1000, 1),
+            "c: one micro-batch (ms)": round((four - one) / 3),
+            "s: the exchange (ms)": round((4 * one - four) / 3),
             "factor": round(4 * one / four, 2),
         }
     )
-print(f"you guessed a factor of {guess_factor} on the slowest link")
+gained.compare(rows[-1]["factor"])
 pd.DataFrame(rows)
 
 # %% id="link-figure"
 show.throughput(*runs.values())
 
 # %% id="link-claim" tags=["claim"]
-slow = rows[-1]["factor"]
-claim("four micro-batches per step pay the slow link once", slow, least=1.2, most=4, unit="times")
+claim(
+    "four micro-batches per step pay the slow link once",
+    rows[-1]["factor"],
+    least=1.3,
+    most=4,
+    unit="times",
+)
 
 # %% [markdown] id="link-explain"
 # *Samples per second in every step; m4 are the runs with four micro-batches.*
 #
-# **Explain.** A step takes *m · c + s*: *m* micro-batches of *c* milliseconds, and one exchange of *s*. One
-# step with four micro-batches sees as many samples as four steps with one, and takes 3 *s* less. The factor
-# would be 4 only if computing took no time at all; it is near 1 if sending takes none. So accumulation pays
-# where the link is slow compared with the device, and it cannot do more than remove the waiting: once *m · c*
-# is much larger than *s*, more micro-batches bring nothing. (In flat mode the box cannot slow its link. Then
-# both rows show the same road.)
-#
-# It is not free in another respect: fewer steps are made with the same samples. Whether a step with four
-# times the batch brings you as far as four steps is a question of learning, not of links, and for every model
-# there is a batch size from which on it does not. Published for comparison: a benchmark of a GPT with 13
-# billion parameters on 8 nodes with 4 A100 each takes 256 micro-batches per step; there they also fill a
-# pipeline (lesson 07).
+# **Explain.** A step takes *m · c + s*: *m* micro-batches of *c* milliseconds, and one exchange of *s* (with what else
+# happens once per step, such as the optimizer). The table has both, solved from its two times. One step with four
+# micro-batches sees as many samples as four steps with one, and takes 3 *s* less. The factor would be 4 only if
+# computing took no time at all; it is near 1 if sending takes none. So accumulation pays where the link is slow
+# compared with the device, and once *m · c* is much larger than *s*, more micro-batches bring nothing.
+
+# %% id="link-said"
+if len(rows) < 2:
+    print("One link, one factor: how slow your link is for this model is what s over c says.")
+elif rows[1]["s: the exchange (ms)"] < 1.3 * rows[0]["s: the exchange (ms)"]:
+    print("The exchange takes as long in both rows, so the link was not the slower for it: in flat")
+    print("mode both nodes are one, and the road between them cannot be slowed.")
+else:
+    print(f"The fifth of the bandwidth made s {rows[1]['s: the exchange (ms)']} ms instead of")
+    print(f"{rows[0]['s: the exchange (ms)']}, and left c alone. So the slow link gains more.")
+
+# %% [markdown] id="link-price"
+# It is not free: fewer steps are made with the same samples. Whether a step with four times the batch brings you as
+# far as four steps is a question of learning, not of links, and for every model there is a batch size from which on
+# it does not. Published for comparison: a benchmark of a GPT with 13 billion parameters on 8 nodes with 4 A100 each
+# takes 256 micro-batches per step; there they also fill a pipeline (lesson 07b).
 
 # %% [markdown] id="sync-idea"
 # ## Where a wrong `no_sync` hurts
@@ -296,9 +433,20 @@ claim("four micro-batches per step pay the slow link once", slow, least=1.2, mos
 # which of them trains something else than the first?
 
 # %% id="sync-guess"
-guess_sent = {"last": 1, "every": 4, "backward": 1, "never": 0}  # change it to your own guess
+### BEGIN SOLUTION
+### GAP guess_sent = {"last": ..., "every": ..., "backward": ..., "never": ...}  # times per step
+### GAP guess_other = ...  # "last", "every", "backward", "never" or "none of them"
+guess_sent = {"last": 1, "every": 4, "backward": 1, "never": 0}
+guess_other = "every"
+### END SOLUTION
 
 # %% id="sync-run"
+sendings = {
+    sync: predict(f"10: gradients sent per step, {sync}", times, unit="times")
+    for sync, times in guess_sent.items()
+}
+NAMES = (*sendings, "none of them")
+another = predict("10: which use of no_sync trains another model", guess_other, choices=NAMES)
 slowest = list(labs.values())[-1]
 variants = {
     sync: slowest.submit(
@@ -312,30 +460,30 @@ variants = {
             train_iters=4,
         )
     ).require()
-    for sync in guess_sent
+    for sync in sendings
 }
 
 # %% id="sync-see"
 steps = {sync: run.log.iterations.iloc[1:] for sync, run in variants.items()}
 once_mb = steps["last"]["all_reduced_mb"].median()
+sent = {sync: lines["all_reduced_mb"].median() / once_mb for sync, lines in steps.items()}
+parted = {sync: lines["copies_differ_by"].iloc[-1] for sync, lines in steps.items()}
+for sync, guessed in sendings.items():
+    guessed.compare(sent[sync])
+another.compare(max(parted, key=parted.get))
 pd.DataFrame(
     {
-        "you guessed": guess_sent,
-        "gradients sent": {
-            s: round(t["all_reduced_mb"].median() / once_mb, 1) for s, t in steps.items()
-        },
-        "ms per step": {s: round(t["elapsed_ms"].median()) for s, t in steps.items()},
-        "last loss": {s: t["lm_loss"].iloc[-1] for s, t in steps.items()},
-        "copies differ by": {s: t["copies_differ_by"].iloc[-1] for s, t in steps.items()},
+        "gradients sent": {sync: round(times, 1) for sync, times in sent.items()},
+        "ms per step": {s: round(lines["elapsed_ms"].median()) for s, lines in steps.items()},
+        "last loss": {s: lines["lm_loss"].iloc[-1] for s, lines in steps.items()},
+        "copies differ by": parted,
     }
 )
 
 # %% id="sync-claim" tags=["claim"]
-sent = steps["every"]["all_reduced_mb"].median() / once_mb
-claim(
-    "without no_sync every micro-batch sends the gradients", sent, least=3.9, most=4.1, unit="times"
-)
-claim("who never sums trains other models", steps["never"]["copies_differ_by"].iloc[-1], least=1e-9)
+claim("without no_sync every micro-batch sends", sent["every"], least=3.9, most=4.1, unit="times")
+claim("and so where only backward is inside", sent["backward"], least=3.9, most=4.1, unit="times")
+claim("who never sums trains other models", parted["never"], least=1e-9)
 
 # %% [markdown] id="sync-explain"
 # *Gradients sent: how many times all gradients, in each step. Copies differ by: the largest difference
@@ -357,6 +505,12 @@ claim("who never sums trains other models", steps["never"]["copies_differ_by"].i
 # How would you notice in a program of your own? Time one step with and without accumulation: if the step with
 # four micro-batches takes four times as long on a slow link, you send each time. And compare one parameter
 # over the ranks now and then: that costs a few bytes.
+#
+# **Where it is no free lunch.** All this holds where every rank keeps whole gradients. FSDP and ZeRO-2/3 (lesson 11)
+# do not: a rank keeps its share of the sum, so each micro-batch's gradients have to be summed and handed out
+# (*reduce-scattered*) before they can go, and the parameters are gathered for each micro-batch besides. FSDP can be
+# told to wait (`set_requires_gradient_sync(False)` of FSDP2, `no_sync` of the first). Then it sends once, and
+# keeps whole, unshared gradients meanwhile, which is the memory that it was there to save.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -411,19 +565,20 @@ check.ex10_needless(needless_mb, at_once)
 # number does not depend on the micro-batch: there are as many gradients after one sample as after a hundred.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **For the quick** — From your table: how long does one micro-batch take (*c*), and how long the exchange
-# > (*s*), on the slowest link? From how many micro-batches on is less than a tenth of a step spent on the
-# > exchange? Submit that run, and see whether you were right.
+# > **Going further** — With *c* and *s* of your slowest link: from how many micro-batches on is less than a tenth of
+# > a step spent on the exchange? Submit that run, and see whether you were right.
 
 # %% [markdown] id="home"
 # ## To take home
 #
 # - Global batch = micro batch × micro-batches × data-parallel size. The log says how many there are.
 # - Accumulation makes the activations smaller, and nothing else. Gradients, parameters and optimizer state stay.
-# - The result is the same as with one large batch, if each loss is divided by the number of micro-batches.
+# - The result is the same as with one large batch if the *sum* of the losses is divided by the tokens of the global
+#   batch, over all ranks. A mean of means is the same only where all are means over equally many tokens.
 # - The sum is kept in float32.
-# - Gradients need to travel once per step. With DDP, `no_sync` goes around forward *and* backward of all
-#   micro-batches but the last.
+# - With whole gradients on every rank they need to travel once per step, and with DDP `no_sync` goes around forward
+#   *and* backward of all micro-batches but the last. FSDP and ZeRO-2/3 send for every micro-batch, or give up what
+#   they save.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
@@ -431,4 +586,4 @@ check.ex10_needless(needless_mb, at_once)
 # The runs that the exercises look at stay, so that their checks can be run again.
 
 # %% id="clean"
-lab.clean(in_four, *runs.values(), *variants.values(), yes=True)
+lab.clean(in_four, *means.values(), *runs.values(), *variants.values(), yes=True)

@@ -20,6 +20,7 @@ _LATE = {  # no module is named like a function: importing it would take the nam
     "memories.over_time": "memory memory_ranks memory_compare",
     "memories.peaks": "memory_parts memory_kinds",
     "memories.batches": "batches",
+    "rounding": "number_formats",
     "pipelines.drawing": "pipeline pipeline_measured schedule",
     "runs.loads": "monitor monitor_panel",
     "runs.timelines": "timeline",

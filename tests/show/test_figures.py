@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from course_lib import plan, read, show
+from course_lib.mistakes.errors import CourseError
 from course_lib.show import tables
 from course_lib.show.picture import OUTPUT_LIMIT_BYTES
 
@@ -62,6 +63,10 @@ def _scaling():
     return pd.DataFrame({"devices": devices, "samples_per_second": [9.0, 17.0, 33.0, 60.0]})
 
 
+FLOAT16 = SimpleNamespace(max=65504.0, smallest_normal=2.0**-14, eps=2.0**-10)
+FLOAT8 = SimpleNamespace(max=448.0, smallest_normal=2.0**-6, eps=2.0**-3)
+
+
 def _batches():
     return pd.DataFrame(
         {
@@ -100,6 +105,13 @@ FIGURES = {
     "memory compared": lambda: show.memory_compare(
         {"plain": example.timeline(), "checkpointed": example.timeline(height=0.3)}
     ),
+    "memory compared by share": lambda: show.memory_compare(
+        {"plain": example.timeline(), "slow": example.timeline(height=0.3)}, by="share"
+    ),
+    "memory compared by event": lambda: show.memory_compare(
+        {"plain": example.timeline(), "short": example.timeline(points=90)}, by="event"
+    ),
+    "formats of numbers": lambda: show.number_formats({"fp16": FLOAT16, "fp8": FLOAT8}),
     "batches": lambda: show.batches(_batches(), 160, {"line": (30.8, 13.5), "plan": (28.3, 8.3)}),
     "batches without a wall": lambda: show.batches(_batches().head(2)),
     "memory parts": lambda: show.memory_parts(PREDICTED, MEASURED, limit_bytes=4e9),
@@ -369,6 +381,30 @@ def test_a_limit_far_above_what_is_in_use_is_told_and_not_drawn(times):
         assert ("it has 81.0 GiB" in titles or "far above" in titles) == (times == 40)
         scale = 2**30  # the figures of these gigabytes are drawn in GiB
         assert axes.get_ylim()[1] * scale < 2.6 * line.peak_bytes
+
+
+def test_memories_by_share_end_together_and_no_other_axis_is_taken():
+    slow = example.timeline()
+    times_us, by_category = 50 * slow.time_us, slow.bytes_by_category
+    slow.time_us, slow.downsample = times_us, lambda _points: (times_us, by_category)
+    (axes,) = show.memory_compare({"a": example.timeline(), "b": slow}, by="share").figure.axes
+    ends = [line.get_xdata()[-1] for line in axes.lines if len(line.get_xdata()) > 2]
+    assert len(ends) == 2
+    assert ends == pytest.approx([100.0, 100.0], abs=1)
+    with pytest.raises(CourseError, match="time, share, event"):
+        show.memory_compare({"a": slow}, by="step")
+
+
+def test_a_format_ends_at_its_largest_number_and_rounds_most_below_its_smallest():
+    picture = show.number_formats({"fp8": FLOAT8})
+    (axes,) = picture.figure.axes
+    size, error = axes.lines[0].get_data()
+    assert size[-1] == pytest.approx(448)
+    assert error[-1] == pytest.approx(6.25)
+    assert error[0] == 100
+    assert "6.2 % from 0.016 to 448" in picture.alt
+    with pytest.raises(CourseError, match="at least one format"):
+        show.number_formats({})
 
 
 def test_a_phase_is_named_where_no_other_is_drawn_over_it():

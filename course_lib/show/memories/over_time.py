@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
@@ -89,18 +90,24 @@ def _one_of_several(axes: Axes, line: Any, top_bytes: float, name: str, names_li
     axes.set_ylim(0, top_bytes / scale)
 
 
-def memory_compare(runs: Mapping[str, Any], rank: int = 0) -> Picture:
-    """Runs over each other, each from its own zero: with and without checkpointing, say."""
+def memory_compare(runs: Mapping[str, Any], rank: int = 0, by: str = "time") -> Picture:
+    """Runs over each other, each from its own zero: with and without checkpointing, say. With
+    by="share" all are as wide, however long they took; by="event" gives every block that is taken
+    or given back the same room, so that what passes quickly is seen."""
+    if by not in X_LABELS:
+        raise ArgumentError(
+            f"show.memory_compare has no axis {by!r}; use one of {', '.join(X_LABELS)}"
+        )
     lines = {name: timeline_of(source, rank) for name, source in runs.items()}
     scale, unit = tables.byte_scale(max(line.peak_bytes for line in lines.values()))
-    divisor, time_unit = tables.time_scale(max(span_us(line) for line in lines.values()))
+    longest, time_unit = tables.time_scale(max(span_us(line) for line in lines.values()))
+    x_label = X_LABELS[by].format(unit=time_unit)
     with sheet(height_in=3.9) as page:
-        axes = page.axes(f"time ({time_unit})", f"memory in use ({unit})", f"Memory of rank {rank}")
+        axes = page.axes(x_label, f"memory in use ({unit})", f"Memory of rank {rank}")
         for position, (name, line) in enumerate(lines.items()):
-            time_us, by_category = points_of(line)
             look = {"color": SERIES[position % 8], "ls": DASHES[position % len(DASHES)]}
-            total = by_category.sum(axis=1) / scale
-            axes.step((time_us - zero_us(line)) / divisor, total, where="post", label=name, **look)
+            x, total_bytes = _course(line, by, longest)
+            axes.step(x, total_bytes / scale, where="post", label=name, **look)
             axes.axhline(line.peak_bytes / scale, color=look["color"], lw=0.9, ls=":")
         limit = min((line.limit_bytes for line in lines.values() if line.limit_bytes), default=None)
         if any(_near(line, limit) for line in lines.values()):
@@ -113,6 +120,22 @@ def memory_compare(runs: Mapping[str, Any], rank: int = 0) -> Picture:
             "Memory over time of several runs. "
             + " ".join(f"{name}: {said_of(line)}" for name, line in lines.items())
         )
+
+
+X_LABELS = {
+    "time": "time ({unit})",
+    "share": "share of what was recorded (%)",
+    "event": "blocks taken or given back, one after the other",
+}
+
+
+def _course(line: Any, by: str, longest: float) -> tuple[Any, Any]:
+    if by == "event":
+        total_bytes = np.asarray(line.bytes_by_category, dtype=float).sum(axis=1)
+        return tables.thin(np.arange(len(total_bytes)), total_bytes)
+    time_us, by_category = points_of(line)
+    divisor = longest if by == "time" else max(span_us(line), 1e-9) / 100
+    return (time_us - zero_us(line)) / divisor, by_category.sum(axis=1)
 
 
 def _stack(axes: Axes, line: Any, unit_for_bytes: float | None = None) -> tuple[float, str]:

@@ -19,6 +19,7 @@ from course_lib.show.style import (
     GREEN,
     INK,
     ORANGE,
+    PAPER,
     QUIET,
     VERMILION,
     legend_below,
@@ -115,7 +116,11 @@ def _name_rows(axes: Axes, rows: list[tuple[str, float]]) -> None:
 
 
 def _beside(axes: Axes, text: str, point: tuple[float, float], **look: Any) -> None:
-    axes.annotate(text, point, xytext=(11, 0), textcoords="offset points", va="center", **look)
+    """On paper of its own: the line down from another row may pass here."""
+    box = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.5}
+    axes.annotate(
+        text, point, xytext=(11, 0), textcoords="offset points", va="center", bbox=box, **look
+    )
 
 
 def guesses(kept: pd.DataFrame) -> Picture:

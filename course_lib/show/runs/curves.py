@@ -61,6 +61,7 @@ def throughput(*runs: Any, unit: str = "samples") -> Picture:
             _line(axes, x, y, name, position, markers=len(x) <= 60)
             median = float(np.nanmedian(y)) if np.isfinite(y).any() else float("nan")
             said.append(f"{name}: median {tables.quantity(median, y_label)}")
+        axes.margins(y=0.08)
         axes.set_ylim(bottom=0)
         _finish(axes)
         return page.picture(f"Line chart, {title.lower()} by iteration. {'; '.join(said)}.")
@@ -101,7 +102,8 @@ def scaling(table: pd.DataFrame, speed: str = "samples_per_second") -> Picture:
             said.append(_efficiency(left, right, part, speed, name, position))
         left.set(xlabel="devices", ylabel=speed.replace("_", " "), title="Speed (dotted: ideal)")
         right.set(xlabel="devices", ylabel="efficiency (%)", title="Efficiency")
-        right.set_ylim(0, max(105.0, right.get_ylim()[1]))
+        right.margins(y=0.12)
+        right.set_ylim(0, max(112.0, right.get_ylim()[1]))
         for axes in (left, right):
             _device_axis(axes, tables.numbers(table["devices"]))
         left.set_yscale("log", base=2)

@@ -1,0 +1,161 @@
+"""How much a token counts when sequences differ in length: three ways to take the mean of a step.
+
+    torchrun --nproc-per-node 2 code/weigh_tokens.py --micro-batches 4 --mean-over micro-batch
+
+Every micro-batch is one sequence, padded to the longest. What is padding has no target, and so no
+loss. The losses of the other tokens are summed, and divided
+
+    micro-batch  by the tokens of the micro-batch and by the micro-batches: a mean of means
+    rank         by the tokens of all micro-batches of the rank: right on one device
+    batch        by the tokens of the global batch, over all ranks: what one large batch would do
+
+Short sequences count up by one, long ones by three, and the model sees one token at a time. So it
+has to share its belief between the two: `belief in the short` says how much of it "one more" gets.
+The `lm loss` of the lines is the mean over all tokens, whatever is trained. `gradient off by`
+compares the averaged gradient with that of a plain model that saw the whole batch at once.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+from accumulate_ddp import tell, tell_world
+from flags.parser import FlagParser
+from flags.ranges import COUNT, SIZE, OneOf, Real, Whole
+from process.device import start
+from process.failing import run_and_exit
+from process.pace import keep_pace
+
+NO_TARGET = -100  # PyTorch's own number for it
+SHORT_STEP, LONG_STEP = 1, 3
+
+
+def language_model(vocabulary: int, width: int) -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary))
+
+
+def lengths_of(args: argparse.Namespace, rank: int) -> list[int]:
+    """Even ranks have one long sequence, odd ranks one short one, as a sorted file deals them."""
+    rare, common = (args.long, args.short) if rank % 2 == 0 else (args.short, args.long)
+    return [rare] + [common] * (args.micro_batches - 1)
+
+
+def sequences(args: argparse.Namespace, iteration: int, rank: int) -> tuple[Tensor, Tensor]:
+    """Tokens and targets of a rank: [micro-batches, longest]."""
+    random = torch.Generator().manual_seed(1000 * iteration + rank)
+    lengths = torch.tensor(lengths_of(args, rank))
+    place = torch.arange(max(args.short, args.long))
+    step = torch.where(lengths == args.short, SHORT_STEP, LONG_STEP)[:, None]
+    first = torch.randint(args.vocab_size, (len(lengths), 1), generator=random)
+    tokens = (first + step * place) % args.vocab_size
+    targets = (tokens + step) % args.vocab_size
+    return tokens, targets.masked_fill(place >= lengths[:, None], NO_TARGET)
+
+
+def summed_loss(model: nn.Module, tokens: Tensor, targets: Tensor) -> Tensor:
+    scores = model(tokens).flatten(0, -2)
+    return nn.functional.cross_entropy(
+        scores, targets.flatten(), ignore_index=NO_TARGET, reduction="sum"
+    )
+
+
+def divisors(targets: Tensor, mean_over: str) -> Tensor:
+    """What the summed loss of each micro-batch is divided by."""
+    tokens = (targets != NO_TARGET).sum(dim=1).float()
+    if mean_over == "micro-batch":
+        return tokens * len(tokens)
+    total = tokens.sum()
+    if mean_over == "batch":
+        dist.all_reduce(total)
+        total /= dist.get_world_size()  # by which DDP divides again
+    return total.expand(len(tokens))
+
+
+def gradient_at_once(model: nn.Module, tokens: Tensor, targets: Tensor) -> tuple[float, Tensor]:
+    """Loss and gradient of a model that sees the global batch in one piece."""
+    loss = summed_loss(model, tokens, targets) / (targets != NO_TARGET).sum()
+    gradients = torch.autograd.grad(loss, list(model.parameters()))
+    return loss.item(), torch.cat([g.flatten() for g in gradients])
+
+
+@torch.no_grad()
+def belief_in_the_short(model: nn.Module, tokens: Tensor) -> float:
+    """Probability of one more, after a token of which nothing else is known; in percent."""
+    believed = model(tokens).softmax(dim=1)
+    return 100 * float(believed[tokens, (tokens + SHORT_STEP) % len(tokens)].mean())
+
+
+def step(model: DistributedDataParallel, tokens: Tensor, targets: Tensor, mean_over: str) -> Tensor:
+    """Forward and backward of each micro-batch; the gradient that all ranks share then."""
+    parts = zip(tokens, targets, divisors(targets, mean_over), strict=True)
+    *others, last = parts
+    with model.no_sync():
+        for x, y, divisor in others:
+            (summed_loss(model, x, y) / divisor).backward()
+    x, y, divisor = last
+    (summed_loss(model, x, y) / divisor).backward()
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+def train(args: argparse.Namespace) -> None:
+    device, size = start(args), dist.get_world_size()
+    keep_pace()
+    plain = language_model(args.vocab_size, args.width).to(device)
+    model = DistributedDataParallel(plain)
+    optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
+    tell_world(args, plain)
+    batch = size * args.micro_batches
+    every_token = torch.arange(args.vocab_size, device=device)
+    for iteration in range(1, args.train_iters + 1):
+        of_ranks = [sequences(args, iteration, rank) for rank in range(size)]
+        tokens, targets = (part.to(device) for part in of_ranks[dist.get_rank()])
+        whole = [torch.cat(parts).to(device) for parts in zip(*of_ranks, strict=True)]
+        loss, right = gradient_at_once(plain, whole[0], whole[1])
+        began = time.perf_counter()
+        optimizer.zero_grad()
+        gradient = step(model, tokens, targets, args.mean_over)
+        optimizer.step()
+        elapsed_ms = 1e3 * (time.perf_counter() - began)
+        off = float((gradient - right).norm() / right.norm())
+        told = {
+            "iteration": f"{iteration:8d}/{args.train_iters:8d}",
+            "consumed samples:": f"{iteration * batch:12d}",
+            "elapsed time per iteration (ms):": f"{elapsed_ms:.1f}",
+            "global batch size:": f"{batch:5d}",
+            "lm loss:": f"{loss:.6E}",
+            "gradient off by:": f"{off:.3E}",
+            "belief in the short (%):": f"{belief_in_the_short(plain, every_token):.1f}",
+        }
+        tell(" " + " | ".join(f"{name} {value}" for name, value in told.items()) + " |")
+
+
+FLAGS = [
+    ("--mean-over", OneOf(("micro-batch", "rank", "batch")), "batch", "of what losses are a mean"),
+    ("--micro-batches", Whole(2, 1000), 4, "sequences of a rank in each step"),
+    ("--short", COUNT, 8, "tokens of a short sequence"),
+    ("--long", COUNT, 64, "tokens of a long one"),
+    ("--vocab-size", SIZE, 32, "tokens that there are"),
+    ("--width", SIZE, 32, "of the embedding"),
+    ("--lr", Real(above=0, most=1000), 0.05, "learning rate of Adam"),
+    ("--train-iters", COUNT, 40, "steps"),
+    ("--distributed-backend", OneOf(("nccl", "gloo")), "nccl", "gloo where there is no GPU"),
+    ("--distributed-timeout-minutes", Whole(1, 100_000), 10, "for a lost rank"),
+]
+
+
+def main(argv: list[str] | None = None) -> int:
+    train(FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv))
+    return 0
+
+
+if __name__ == "__main__":
+    run_and_exit(main)

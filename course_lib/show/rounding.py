@@ -1,0 +1,50 @@
+"""How far a format of numbers moves what it holds: range and digits in one figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from course_lib.mistakes.errors import ArgumentError
+from course_lib.show.picture import Picture
+from course_lib.show.style import DASHES, SERIES, legend_below, sheet
+
+SMALLEST, LARGEST, BEST = 1e-12, 1e12, 2e-6  # of the axes; the last in percent
+
+
+def number_formats(formats: Mapping[str, Any]) -> Picture:
+    """The largest error of rounding against the size of the number. Takes what `torch.finfo` says
+    of each format: its `max`, `smallest_normal` and `eps`."""
+    if not formats:
+        raise ArgumentError('name at least one format, as in {"bf16": torch.finfo(torch.bfloat16)}')
+    said = []
+    with sheet(height_in=4.0) as page:
+        title = "What rounding does to numbers of any size"
+        axes = page.axes("size of the number", "largest error of rounding (%)", title)
+        for position, (name, info) in enumerate(formats.items()):
+            look = {"color": SERIES[position % 8], "ls": DASHES[position % len(DASHES)]}
+            size = np.geomspace(SMALLEST, min(float(info.max), LARGEST), 2000)
+            gap = np.maximum(size, float(info.smallest_normal)) * float(info.eps)
+            error = np.minimum(50 * gap / size, 100)
+            axes.plot(size, error, label=name, **look)
+            if info.max < LARGEST:
+                axes.plot([info.max, info.max], [error[-1], 100], **look)
+            said.append(
+                f"{name}: {50 * info.eps:.2g} % from {info.smallest_normal:.2g} to {info.max:.3g}"
+            )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xticks(
+            10.0 ** np.arange(-12, 13, 4), [f"10{_raised(p)}" for p in range(-12, 13, 4)]
+        )
+        axes.set_yticks([1e-5, 1e-3, 0.1, 10, 100], ["0.00001", "0.001", "0.1", "10", "lost"])
+        axes.set_ylim(BEST, 150)
+        axes.minorticks_off()
+        legend_below(axes)
+        return page.picture(f"Error of rounding by size of the number. {'; '.join(said)}.")
+
+
+def _raised(power: int) -> str:
+    return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
