@@ -87,6 +87,14 @@ class Lab:
         """The batch script of a recipe, exactly as it will be submitted."""
         return recipe if isinstance(recipe, Unfinished) else render(recipe, self.site)
 
+    @property
+    def device_pace(self) -> float:
+        """How many times longer a device slot takes than a core would: 1 on GPUs."""
+        from course_lib.lab.doctor.cluster import told_pace
+
+        told = told_pace()
+        return float(told["factor"]) if told else 1.0
+
     def code(self, file: str, *names: str) -> Excerpt:
         """Functions of a program as they stand: `lab.code("training/model.py", "initialise")`."""
         return excerpt(Path(self.site.programs), file, names)

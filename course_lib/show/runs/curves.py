@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
@@ -62,6 +62,9 @@ def _differences(axes: Axes, found: dict[str, pd.DataFrame], by: str) -> str:
         _line(axes, _x(both, by), shown, f"|{other} − {name}|", position)
         said.append(f"{other} and {name} differ by at most {tables.quantity(np.nanmax(apart))}")
     axes.set_yscale("log")
+    axes.set_ylim(1e-7, 1)  # from the last digit of a log to what nobody would call rounding
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_title("How far the curves are apart (0 is not drawn)", fontsize=11)
     return ", ".join(said)
 
