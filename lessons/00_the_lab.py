@@ -17,7 +17,7 @@
 # you can also type into a terminal (*File → New → Terminal*).
 
 # %% id="begin"
-from course_lib import Lab, check, links, progress, shell, show
+from course_lib import Lab, check, claim, links, predict, progress, shell, show
 
 lab = Lab()
 lab
@@ -58,7 +58,21 @@ lab
 #
 # In this course a GPU, or whatever stands in for one, is called a **device slot**. On a laptop without
 # GPUs a slot is one process on the processor with a fixed share of the memory. It is slow, but it runs
-# out of memory, waits for its neighbours and talks over a network just as a GPU does.
+# out of memory, waits for its neighbours and talks over a network just as a GPU does. And it keeps its pace:
+
+# %% id="pace"
+pace = lab.device_pace
+if pace > 1:
+    print(f"a slot computes at 1/{pace:g} of the rate of a core, always, so that all of them fit")
+else:
+    print("a slot computes as fast as it can: its pace is 1")
+
+# %% [markdown] id="pace-explain"
+# On GPUs the pace is always 1. Where slots share a few cores, each would be faster while its neighbour waits, which
+# no GPU is, and you would measure this machine instead of a cluster. So the box lets each slot sleep until it has
+# been as slow as it is meant to be. (The CPUs of the box's nodes in the table above are pretended, so that scripts may
+# ask for as many as they would elsewhere; the cores are those of your machine.) Everything here is thousands of times
+# slower than on a node full of GPUs, and so is the network: the *ratio* of computing to sending is what stays.
 
 # %% [markdown] id="first-idea"
 # ## The first job
@@ -82,25 +96,29 @@ lab.script(hello)
 
 # %% [markdown] id="first-predict"
 # **Predict.** The script asks for two nodes and two *tasks*, that is, processes, on each. It has two
-# commands: a plain `echo`, and one that stands behind `srun`. How many lines will the two print together?
+# commands: a plain `echo`, and one that stands after `srun`. How many lines will the two print together?
 
 # %% id="first-guess"
-guess_lines = 4  # change it to your own guess
+### BEGIN SOLUTION
+### GAP guess_lines = ...  # your number in place of the dots
+guess_lines = 6
+### END SOLUTION
 
 # %% id="first-run"
+lines = predict("00: lines of a job with 2 × 2 tasks", guess_lines, unit="lines")
 first = lab.submit(hello)
 first.wait()
 print(first.text)
 
 # %% id="first-see"
 printed_lines = [line for line in first.text.splitlines() if " runs on " in line]
-print(f"you guessed {guess_lines} lines, the job printed {len(printed_lines)}")
+lines.compare(len(printed_lines))
 
 # %% [markdown] id="first-explain"
 # **Explain.** If you counted six, you thought that a job on two nodes runs its script on both. It does
 # not. The *script* runs once, on the first node of the job. The other nodes are reserved and do
 # nothing until the script itself starts something there. That is what `srun` does: it starts the
-# command behind it once per **task**, and tells each copy its number in `SLURM_PROCID`. So there is one
+# command after it once per **task**, and tells each copy its number in `SLURM_PROCID`. So there is one
 # line from the script and four from the tasks.
 #
 # Tasks print when they like. Their lines come in any order, and in another order next time.
@@ -135,7 +153,10 @@ sleepers = [
 # free. `(Priority)`: another job stands before it. `(None)`: Slurm has not looked at it yet. (If the
 # table is empty you were slow, and they are done.)
 #
-# Nothing of this needs you. Close the notebook, come back tomorrow: jobs belong to the queue, not to
+# A later job may overtake: if it is small and its **time limit** says that it will be over before the next in line
+# can start anyway, Slurm fills the gap with it (*backfill*). So an honest, short limit gets you devices sooner.
+#
+# None of this needs you. Close the notebook, come back tomorrow: jobs belong to the queue, not to
 # the window from which they came. (Only the box sleeps when your laptop does.)
 
 # %% id="queue-wait"
@@ -161,6 +182,13 @@ ids = ",".join(str(sleeper.job_id) for sleeper in sleepers)
 # %% id="cancel"
 long_one = lab.submit(shell.recipe("too-long", "echo started; sleep 3500", time_limit_minutes=60))
 # !sleep 1; squeue --me
+
+# %% [markdown] id="detail-idea"
+# `scontrol show job` tells everything that Slurm knows of one job while it is in the queue: what it asked for, where
+# it runs, since when, until when at the latest, and where its log is.
+
+# %% id="detail"
+# !scontrol show job {long_one.job_id}
 
 # %% id="cancel-do"
 lab.cancel(long_one)
@@ -203,7 +231,31 @@ print(typo.text)
 
 # %% [markdown] id="refused-explain"
 # That answer came at once, with a reason and an exit code, and nothing was queued. The reason says that
-# the cluster has no such thing; which of your options asked for it, you have to find yourself.
+# the cluster has no such thing; which of your options asked for it, you have to find yourself. (Not all that is
+# impossible is refused: a time limit above the partition's, for one, is accepted by many clusters, and the job waits
+# with the reason `PartitionTimeLimit` until you take it back.)
+#
+# ## A script of your own
+#
+# Nothing of this is bound to the library. A script is a text file, and `sbatch` takes any:
+
+# %% id="own-script"
+mine = lab.workspace.folder / "mine.sh"
+mine.write_text("""#!/bin/bash
+#SBATCH --job-name=mine
+#SBATCH --nodes=2
+#SBATCH --time=00:01:00
+srun hostname
+""")
+log = mine.with_suffix(".log")
+# !sbatch --wait --output={log} {mine}; cat {log}
+
+# %% [markdown] id="own-explain"
+# | also good to know | |
+# |---|---|
+# | `tail -f FILE` | shows a log as it grows, until you press Ctrl+C |
+# | `srun --nodes=1 --gpus=1 --time=00:10:00 --pty bash` | a shell on a node of your own for ten minutes, to try things out; in a terminal, not in a cell |
+# | `sbatch --test-only FILE` | when would it start? Nothing is queued |
 
 # %% [markdown] id="link-idea"
 # ## What lies between the nodes
@@ -216,24 +268,44 @@ print(typo.text)
 # **Predict.** How many times more bandwidth has the road inside a node than the link between the nodes?
 
 # %% id="link-guess"
-guess_ratio = 2  # change it to your own guess
+### BEGIN SOLUTION
+### GAP guess_ratio = ...  # times
+guess_ratio = 2
+### END SOLUTION
 
 # %% id="link-run"
+ratio_guess = predict(
+    "00: bandwidth inside a node over that between nodes", guess_ratio, unit="times"
+)
 roads = lab.submit(links.recipe("first-links", nodes=2, gpus_per_node=2))
 roads.wait()
 roads.links.roads
 
 # %% id="link-see"
-measured = roads.links.roads.set_index("road")["bandwidth_gb_s"]
-show.guess(guess_ratio, measured["inside a node"] / measured["between the nodes"], unit="times")
+measured = roads.links.roads.set_index("road")
+inside, between = measured.loc["inside a node"], measured.loc["between the nodes"]
+ratio = inside["bandwidth_gb_s"] / between["bandwidth_gb_s"]
+ratio_guess.compare(ratio)
+show.guess(ratio_guess.guess, ratio, unit="times")
+
+# %% id="link-claim" tags=["claim"]
+claim("the road inside a node is wider", ratio, least=3, unit="times")
+latency = inside["latency_ms"] / between["latency_ms"]
+claim("and a message is through sooner there", latency, most=1, unit="times as long")
+
+# %% id="link-why"
+if ratio < 1.5:
+    print("There is one road here: in flat mode, which sinfo mentions, all share one network.")
+elif roads.links.backend == "nccl":
+    print("Inside a node the devices copy into each other's memory; between, data leaves the node.")
+else:
+    print("Inside a node the system copies from memory to memory; between, it sends over a link.")
 
 # %% [markdown] id="link-explain"
 # **Explain.** Inside a node, sending means copying from one place in memory to another, at most a few
-# centimetres away. Between nodes every byte goes through the network, which is narrower.
-#
-# If your ratio is near 1, there was only one road: in *flat mode*, which `sinfo` mentions at the top of
-# this lesson, both nodes of the box share the network of your machine. Keep in mind that on a real
-# cluster the two roads differ.
+# centimetres away. Between nodes every byte goes through the network, which is narrower. The latencies are close to
+# each other where both roads lead through the operating system, which takes most of that time; on a GPU node,
+# whose devices write into each other's memory, the one inside is several times less.
 #
 # Most of what you will do in this course follows from this one table. Training on many devices is
 # arithmetic that waits for data from elsewhere, and where "elsewhere" is decides how long it waits.
@@ -308,7 +380,7 @@ check.ex00_device_seconds(device_seconds, sleepers)
 # `lab.budget`.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **For the quick** — Submit two jobs at once so that the second starts only if the first *fails*.
+# > **Going further** — Submit two jobs at once so that the second starts only if the first *fails*.
 # > (`man sbatch` or `sbatch --help`: look for `--dependency`.) What does `squeue` say of the second one if the
 # > first succeeds, and how do you get rid of it?
 
@@ -318,7 +390,7 @@ check.ex00_device_seconds(device_seconds, sleepers)
 # - The script runs once, on the first node. `srun` starts tasks, on all of them.
 # - `squeue` shows what waits and runs, and why it waits. `sacct` shows what is over.
 # - State, exit code, first error in the log: in this order.
-# - The road between nodes is another one than the road inside a node, and slower. Measure both.
+# - The road between nodes is different from the road inside a node, and slower. Measure both.
 #
 # Lesson 03 sends a training program over these roads. What you have solved so far:
 
@@ -332,4 +404,6 @@ progress()
 # else.
 
 # %% id="clean"
+mine.unlink()
+log.unlink(missing_ok=True)
 lab.clean("hello", "sleep1", "sleep2", "sleep3", "too-long", yes=True)

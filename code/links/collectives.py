@@ -6,12 +6,14 @@ Each function leaves the sum over `ranks` in `tensor`, on each of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 NODE_OF: list[str] = []  # of each rank, filled once the ranks have met
+PORTION = 1 << 16  # words of a long message that travel at once
 GROUPS: dict[tuple[int, ...], Any] = {}  # making a group is a collective of everyone
 
 
@@ -39,22 +41,26 @@ def ring(tensor: torch.Tensor, ranks: Sequence[int]) -> None:
 
 
 def exchange(sent: torch.Tensor, after: int, arrived: torch.Tensor, before: int) -> None:
-    """Both ways at once; a piece may be empty where there are more ranks than words.
+    """Both ways at once, portion by portion; a piece may be empty where there are more ranks than
+    words.
 
     One call after the other would not do: if all ranks sent first, a send that waits for its
-    receiver would wait for ever, round the ring.
+    receiver would wait for ever, round the ring. And where two ranks send each other one long
+    message each, gloo lets the second wait for the first: the road would be used one way only.
     """
-    moves = []
-    if len(sent):
-        moves.append(dist.P2POp(dist.isend, sent, after))
-    if len(arrived):
-        moves.append(dist.P2POp(dist.irecv, arrived, before))
-    for work in dist.batch_isend_irecv(moves) if moves else []:
-        work.wait()
+    portions = zip_longest(sent.split(PORTION), arrived.split(PORTION), fillvalue=sent[:0])
+    for leaving, coming in portions:
+        moves = []
+        if len(leaving):
+            moves.append(dist.P2POp(dist.isend, leaving, after))
+        if len(coming):
+            moves.append(dist.P2POp(dist.irecv, coming, before))
+        for work in dist.batch_isend_irecv(moves) if moves else []:
+            work.wait()
 
 
 def hierarchical(tensor: torch.Tensor, ranks: Sequence[int]) -> None:
-    """Adds up inside each node, then between the nodes' first ranks, and hands the result back, so
+    """Adds up on the first rank of each node, then between these, and hands the result back, so
     that the road between the nodes is used by one rank of each.
 
     With m nodes, 2 (m - 1) / m of the data leave each: with two, as much as the data; one ring of
@@ -64,14 +70,18 @@ def hierarchical(tensor: torch.Tensor, ranks: Sequence[int]) -> None:
     mine = [
         rank for rank, home in zip(ranks, homes, strict=True) if home == NODE_OF[dist.get_rank()]
     ]
-    ring(tensor, mine)
-    firsts = [ranks[homes.index(home)] for home in dict.fromkeys(homes)]
-    if dist.get_rank() == mine[0]:
-        ring(tensor, firsts)
-        for other in mine[1:]:
-            dist.send(tensor, other)
-    else:
-        dist.recv(tensor, mine[0])
+    first, others = mine[0], mine[1:]
+    if dist.get_rank() != first:
+        dist.send(tensor, first)
+        dist.recv(tensor, first)
+        return
+    share = torch.empty_like(tensor)
+    for other in others:
+        dist.recv(share, other)
+        tensor += share
+    ring(tensor, [ranks[homes.index(home)] for home in dict.fromkeys(homes)])
+    for other in others:
+        dist.send(tensor, other)
 
 
 def library(tensor: torch.Tensor, ranks: Sequence[int]) -> None:

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from links.collectives import ALGORITHMS, GROUPS, library
 
 STEP = 4  # each size is four times the one before
+LATENCY_TURNS = 40  # the smallest message so many times as often: its time is a few wake-ups
 MOST_PAIRS = 120  # beyond, only pairs with a neighbour in the ring: 120 is all pairs of 16 ranks
 WORD_BYTES = 4
 Row = dict[str, Any]
@@ -64,7 +65,10 @@ def ping_pong(args: argparse.Namespace, pair: tuple[int, int], device: torch.dev
     rows: list[Row] = []
     for size_bytes in sizes(args):
         tensor, measured = words(size_bytes, device), []
-        for turn in range(times(size_bytes, args.repeat) + 1):
+        turns = times(size_bytes, args.repeat)
+        if size_bytes == args.min_bytes:
+            turns *= LATENCY_TURNS
+        for turn in range(turns + 1):
             began = clock(device)
             if here == first:
                 dist.send(tensor, second)

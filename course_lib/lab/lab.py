@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from course_lib.lab import clusters
 from course_lib.lab.errors import SiteError, SlurmError, UnknownRunError, WorkspaceError
 from course_lib.lab.job import sample_text
+from course_lib.lab.job.program_text import Excerpt, excerpt
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.script import Script, render
 from course_lib.lab.job.site import Site
@@ -42,8 +43,8 @@ NOT_OFFERED = ("jobs", "queue_rows", "run_rows", "say")
 
 @answers_misspelt
 @explained_methods(
-    "lab", "__init__", "but", "script", "submit", "run", "open", "cancel", "clean", "tensorboard",
-    "set_budget",
+    "lab", "__init__", "but", "script", "code", "submit", "run", "open", "cancel", "clean",
+    "tensorboard", "set_budget",
 )  # fmt: skip
 class Lab:
     """A workspace, a site and the runs made there.
@@ -85,6 +86,18 @@ class Lab:
     def script(self, recipe: Recipe | Unfinished) -> Script | Unfinished:
         """The batch script of a recipe, exactly as it will be submitted."""
         return recipe if isinstance(recipe, Unfinished) else render(recipe, self.site)
+
+    @property
+    def device_pace(self) -> float:
+        """How many times longer a device slot takes than a core would: 1 on GPUs."""
+        from course_lib.lab.doctor.cluster import told_pace
+
+        told = told_pace()
+        return float(told["factor"]) if told else 1.0
+
+    def code(self, file: str, *names: str) -> Excerpt:
+        """Functions of a program as they stand: `lab.code("training/model.py", "initialise")`."""
+        return excerpt(Path(self.site.programs), file, names)
 
     def submit(self, recipe: Recipe | Unfinished, *, again: bool = False) -> Run | Unfinished:
         """The run of this recipe: the one there is, or a new one.

@@ -78,7 +78,7 @@ PAIRS = pd.DataFrame(
         "source": [0, 0, 1, 0],
         "destination": [1, 2, 2, 0],
         "alpha_us": [20.0, 300.0, 340.0, 999.0],
-        "beta_gb_s": [2.0, 0.11, 0.13, 9.0],
+        "bandwidth_gb_s": [2.0, 0.11, 0.13, 9.0],
     }
 )
 

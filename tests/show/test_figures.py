@@ -28,12 +28,12 @@ def _links():
             "source": source,
             "destination": destination,
             "size_bytes": 2**power,
-            "time_us": alpha_us + 2**power / beta_gb_s / 1e3,
+            "time_us": alpha_us + 2**power / bandwidth_gb_s / 1e3,
         }
-        for source, destination, alpha_us, beta_gb_s in pairs
+        for source, destination, alpha_us, bandwidth_gb_s in pairs
         for power in range(10, 27)
     ]
-    fits = pd.DataFrame(pairs, columns=["source", "destination", "alpha_us", "beta_gb_s"])
+    fits = pd.DataFrame(pairs, columns=["source", "destination", "alpha_us", "bandwidth_gb_s"])
     fits.insert(0, "kind", "point_to_point")
     return SimpleNamespace(samples=pd.DataFrame(samples), fits=fits)
 
@@ -87,6 +87,9 @@ GROUPS = {"tensor": [[0, 1], [2, 3]], "data": [[0, 2], [1, 3]]}
 
 FIGURES = {
     "loss": lambda: show.loss({"dp4": example.iterations(skipped=3)}),
+    "loss of two and their difference": lambda: show.loss(
+        {"dp1": example.iterations(), "dp4": example.iterations()}, difference=True
+    ),
     "loss of two by time": lambda: show.loss(
         {"a": example.iterations(), "b": example.iterations(40)}, by="time", log=True
     ),

@@ -67,11 +67,15 @@ FLAT_MEANS = "until then all lessons run, but the link cannot be slowed or measu
 
 def pace() -> Iterator[Finding]:
     """How fast a slot of the box computes, where that is not as fast as it goes."""
-    if told := PACE.search(Slurm().call("scontrol", "show", "node")):
+    if told := told_pace():
         share = f"computes at 1/{told['factor']} of the rate of a core"
         why, _, since = told["why"].partition("; ")
         text = f"a device slot {share}, whatever its neighbours do ({why})"
         yield fair(text, since) if since else good(text)
+
+
+def told_pace() -> re.Match[str] | None:
+    return PACE.search(Slurm().call("scontrol", "show", "node"))
 
 
 PACE = re.compile(r"Comment=device_pace=(?P<factor>[\d.]+) \((?P<why>.*)\)")

@@ -39,14 +39,18 @@ class Script:
         printer.text(self.text)
 
     def _repr_html_(self) -> str:
-        from pygments import highlight
-        from pygments.formatters import HtmlFormatter
-        from pygments.lexers import BashLexer
+        return coloured(self.text, "bash")
 
-        formatter = HtmlFormatter(
-            noclasses=True, nobackground=True, style="friendly", cssstyles=AS_FAR_IN_AS_OUTPUT
-        )
-        return str(highlight(self.text, BashLexer(), formatter))
+
+def coloured(text: str, language: str) -> str:
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import get_lexer_by_name
+
+    formatter = HtmlFormatter(
+        noclasses=True, nobackground=True, style="friendly", cssstyles=AS_FAR_IN_AS_OUTPUT
+    )
+    return str(highlight(text, get_lexer_by_name(language), formatter))
 
 
 def render(recipe: Recipe, site: Site, template: Path = TEMPLATE) -> Script:

@@ -17,9 +17,9 @@ SMALL_BYTES = 64 << 10
 
 def with_links(cluster: Cluster, measured: Any, ranks: pd.DataFrame | None = None) -> Cluster:
     """The cluster with links as measured: `with_links(cluster, run.links)`. Instead of what
-    `read.links` returns, its samples (or the lines fitted to them: alpha_us, beta_gb_s) and its
-    ranks will do. The median pair counts; and if everyone's all-reduce was measured too, what its
-    steps cost beyond that. Ranks that keep a pace share no processors."""
+    `read.links` returns, its samples (or the lines fitted to them: alpha_us, bandwidth_gb_s) and
+    its ranks will do. The median pair counts; and if everyone's all-reduce was measured too, what
+    its steps cost beyond that. Ranks that keep a pace share no processors."""
     if ranks is None:
         return with_links(cluster, measured.samples, measured.ranks)
     node = dict(zip(ranks["rank"], ranks["node"], strict=True))
@@ -48,7 +48,7 @@ def _paced(ranks: pd.DataFrame) -> bool:
 
 
 def _line_of_fit(pair: pd.DataFrame) -> tuple[float, float]:
-    return float(pair["alpha_us"].median()), float(pair["beta_gb_s"].median())
+    return float(pair["alpha_us"].median()), float(pair["bandwidth_gb_s"].median())
 
 
 def _line_of_samples(pair: pd.DataFrame) -> tuple[float, float]:

@@ -31,7 +31,7 @@ SAMPLE_COLUMNS = (
     "fastest_us",
     "algorithm",
 )
-FIT_COLUMNS = ("kind", "source", "destination", "alpha_us", "beta_gb_s", "r2")
+FIT_COLUMNS = ("kind", "source", "destination", "alpha_us", "bandwidth_gb_s", "r2")
 LARGEST_FILE_BYTES = 256 << 20
 MOST_SAMPLES = 1_000_000
 LARGEST_WORLD = 4096
@@ -61,25 +61,27 @@ class Links:
 
     @cached_property
     def fits(self) -> pd.DataFrame:
-        """time = alpha + size / beta for each pair (both directions) and for all-reduces."""
+        """time = alpha + size / bandwidth for each pair (both directions) and for all-reduces."""
         import pandas as pd
 
         rows = []
         keys = ["kind", "source", "destination"]
         for key, group in self.samples.groupby(keys, dropna=False):
             kind, source, destination = key
-            alpha_us, beta_gb_s, r2 = fit_line(group["size_bytes"], group["time_us"])
+            alpha_us, bandwidth_gb_s, r2 = fit_line(
+                group["size_bytes"], group["time_us"], group["fastest_us"]
+            )
             ends = [(source, destination)]
             if kind == "point_to_point":
                 ends.append((destination, source))
-            rows += [(kind, *pair, alpha_us, beta_gb_s, r2) for pair in ends]
+            rows += [(kind, *pair, alpha_us, bandwidth_gb_s, r2) for pair in ends]
         table = pd.DataFrame(rows, columns=list(FIT_COLUMNS))
         return table.astype({"source": "Int64", "destination": "Int64"})
 
     @cached_property
     def latency_us(self) -> pd.DataFrame:
-        """Time of the smallest message, source by destination."""
-        return self._matrix("time_us", largest=False)
+        """Least time of the smallest message, source by destination."""
+        return self._matrix("least_us", largest=False)
 
     @cached_property
     def bandwidth_gb_s(self) -> pd.DataFrame:
@@ -92,7 +94,10 @@ class Links:
         chosen = self.samples[self.samples["kind"] == "point_to_point"].dropna(
             subset=["source", "destination", "time_us"]
         )
-        chosen = chosen.assign(rate_gb_s=chosen["size_bytes"] / chosen["time_us"] / 1e3)
+        chosen = chosen.assign(
+            rate_gb_s=chosen["size_bytes"] / chosen["time_us"] / 1e3,
+            least_us=chosen["fastest_us"].fillna(chosen["time_us"]),
+        )
         chosen = chosen.sort_values("size_bytes", ascending=not largest)
         table = pd.DataFrame(
             np.nan, index=range(self.world_size), columns=range(self.world_size), dtype=float
@@ -105,7 +110,8 @@ class Links:
 
     @cached_property
     def roads(self) -> pd.DataFrame:
-        """Inside a node and between nodes: medians over the pairs."""
+        """Inside a node and between nodes: the least latency and the median bandwidth of the
+        pairs. What else runs on a machine only ever adds to a latency."""
         import pandas as pd
 
         node = dict(zip(self.ranks["rank"], self.ranks["node"], strict=True))
@@ -115,23 +121,27 @@ class Links:
         for road, chosen in (("inside a node", near), ("between the nodes", ~near)):
             if chosen.any():
                 found = pairs[chosen]
-                latency_ms = float(found["alpha_us"].median()) / 1e3
-                rows.append((road, latency_ms, float(found["beta_gb_s"].median())))
+                latency_ms = float(found["alpha_us"].min()) / 1e3
+                rows.append((road, latency_ms, float(found["bandwidth_gb_s"].median())))
         return pd.DataFrame(rows, columns=["road", "latency_ms", "bandwidth_gb_s"])
 
 
 def fit_line(
-    sizes: Sequence[float] | Any, times: Sequence[float] | Any
-) -> tuple[float, float, float]:
-    """(alpha in us, beta in GB/s, r2) of time = alpha + size / beta.
+    sizes: Sequence[float] | Any, times: Sequence[float] | Any,
+    least: Sequence[float] | Any | None = None,
+) -> tuple[float, float, float]:  # fmt: skip
+    """(alpha in us, bandwidth in GB/s, r2) of time = alpha + size / bandwidth.
 
     The large messages say how many bytes flow per second, the smallest what remains: in between
     lie sizes that fit a network's buffers, so that they seem to be sent faster than they are.
-    Neither may be negative.
+    Neither may be negative. `least` are the shortest times, where they are known: the latency is
+    taken from them, since on a busy machine a small message mostly waits for a core.
     """
     size, time = np.asarray(sizes, float), np.asarray(times, float)
+    shortest = time if least is None else np.asarray(least, float)
     good = np.isfinite(size) & (time > SHORTEST_US) & (time < LONGEST_US) & (size > 0)
-    size, time = size[good], time[good]
+    size, time, shortest = size[good], time[good], shortest[good]
+    shortest = np.where(shortest > SHORTEST_US, np.minimum(shortest, time), time)
     if not len(size):
         return math.nan, math.nan, math.nan
     kinds = np.unique(size)
@@ -141,7 +151,7 @@ def fit_line(
     weighted = np.stack([1 / time[large], size[large] / time[large]], axis=1)
     (_, slope), *_ = np.linalg.lstsq(weighted, np.ones(int(large.sum())), rcond=None)
     slope = max(float(slope), 0.0)
-    alpha = max(float(np.median((time - slope * size)[size == kinds[0]])), 0.0)
+    alpha = max(float(np.median((shortest - slope * size)[size == kinds[0]])), 0.0)
     errors = alpha + size * slope - time
     spread = float(((time - time.mean()) ** 2).sum())
     r2 = 1 - float((errors**2).sum()) / spread if spread else 1.0

@@ -72,7 +72,7 @@ def _number_cells(axes: Axes, values: Any, shade: Any) -> None:
 
 
 def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -> Picture:
-    """Time against size of single transfers, and the fitted line time = α + size / β.
+    """Time against size of single transfers, and the fitted line time = α + size / bandwidth.
 
     `pairs` names the pairs to draw; without it, the slowest and the fastest are drawn.
     """
@@ -84,7 +84,7 @@ def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -
     chosen = dict(pairs or _extremes(fits))
     said = []
     with sheet(height_in=4.0) as page:
-        axes = page.axes("size of the message (bytes)", "time (µs)", "Time = α + size / β")
+        axes = page.axes("size of the message (bytes)", "time (µs)", "Time = α + size / bandwidth")
         for position, (name, (source, destination)) in enumerate(chosen.items()):
             mine = single[(single["source"] == source) & (single["destination"] == destination)]
             if mine.empty:
@@ -102,7 +102,7 @@ def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -
 
 
 def _extremes(fits: pd.DataFrame) -> dict[str, tuple[int, int]]:
-    single = fits[fits["kind"] == "point_to_point"].sort_values("beta_gb_s")
+    single = fits[fits["kind"] == "point_to_point"].sort_values("bandwidth_gb_s")
     if single.empty:
         raise ArgumentError("these links hold no fitted pair; measure more than one size")
     ends = {"slowest": single.iloc[0], "fastest": single.iloc[-1]}
@@ -126,11 +126,11 @@ def _fitted(
     if row.empty:
         axes.plot([], [], color=colour, label=name)
         return f"{name} has no fit"
-    alpha_us, beta_gb_s = float(row["alpha_us"].iloc[0]), float(row["beta_gb_s"].iloc[0])
+    alpha_us, bandwidth_gb_s = float(row["alpha_us"].iloc[0]), float(row["bandwidth_gb_s"].iloc[0])
     sizes = np.geomspace(x.min(), x.max(), 60)
-    words = f"α {tables.quantity(alpha_us, 'µs')}, β {tables.quantity(beta_gb_s, 'GB/s')}"
+    words = f"α {tables.quantity(alpha_us, 'µs')}, {tables.quantity(bandwidth_gb_s, 'GB/s')}"
     label = f"{name}: {words}"
-    axes.plot(sizes, alpha_us + sizes / (beta_gb_s * 1e3), color=colour, label=label)
+    axes.plot(sizes, alpha_us + sizes / (bandwidth_gb_s * 1e3), color=colour, label=label)
     return f"{name} has {words}"
 
 

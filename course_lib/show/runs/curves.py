@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
@@ -22,12 +22,19 @@ X_AXES = {
 }
 
 
-def loss(*runs: Any, by: str = "iteration", log: bool = False) -> Picture:
-    """Loss of one run or several; `by` is "iteration", "samples", "tokens" or "time"."""
+def loss(*runs: Any, by: str = "iteration", log: bool = False, difference: bool = False) -> Picture:
+    """Loss of one run or several; `by` is "iteration", "samples", "tokens" or "time".
+    `difference` adds a panel: how far each run is from the first, where both have a line."""
     found = tables.named(runs, "iterations")
     said = []
-    with sheet() as page:
-        axes = page.axes(_x_label(by), "loss (nats per token)", "Training loss")
+    with sheet(height_in=5.4 if difference else 3.8) as page:
+        if difference:
+            axes, below = page.panels(2, 1, sharex=True, height_ratios=[3, 2])
+            axes.set(ylabel="loss (nats per token)", title="Training loss")
+            said.append(_differences(below, found, by))
+            below.set(xlabel=_x_label(by), ylabel="difference")
+        else:
+            axes = page.axes(_x_label(by), "loss (nats per token)", "Training loss")
         for position, (name, table) in enumerate(found.items()):
             tables.require(table, ["iteration", "lm_loss"], "loss")
             x, y = _x(table, by), tables.numbers(table["lm_loss"])
@@ -40,6 +47,26 @@ def loss(*runs: Any, by: str = "iteration", log: bool = False) -> Picture:
             plain_ticks(axes.yaxis)
         _finish(axes)
         return page.picture(f"Line chart of the training loss by {by}. {'; '.join(said)}.")
+
+
+def _differences(axes: Axes, found: dict[str, pd.DataFrame], by: str) -> str:
+    """From the first run, on a logarithmic axis: rounding is many decades below the loss."""
+    (name, first), *others = found.items()
+    if not others:
+        raise ArgumentError("difference=True compares runs: give two or more")
+    said = []
+    for position, (other, table) in enumerate(others, start=1):
+        both = first.merge(table, on="iteration", suffixes=("", "_other"))
+        apart = tables.numbers((both["lm_loss_other"] - both["lm_loss"]).abs())
+        shown = np.where(apart > 0, apart, np.nan)
+        _line(axes, _x(both, by), shown, f"|{other} − {name}|", position)
+        said.append(f"{other} and {name} differ by at most {tables.quantity(np.nanmax(apart))}")
+    axes.set_yscale("log")
+    axes.set_ylim(1e-7, 1)  # from the last digit of a log to what nobody would call rounding
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_title("How far the curves are apart (0 is not drawn)", fontsize=11)
+    return ", ".join(said)
 
 
 def throughput(*runs: Any, unit: str = "samples") -> Picture:
@@ -169,7 +196,10 @@ def _line(
     axes: Axes, x: Any, y: Any, name: str, position: int, *, markers: bool | None = None
 ) -> None:
     """Many noisy points become a pale band under their running mean."""
-    look = {"color": SERIES[position % len(SERIES)], "ls": DASHES[position // 8 % len(DASHES)]}
+    look: dict[str, Any] = {  # so that curves on top of each other are both seen
+        "color": SERIES[position % len(SERIES)], "ls": DASHES[position % len(DASHES)],
+        "fillstyle": "none" if position % 2 else "full",
+    }  # fmt: skip
     if len(y) > 300:
         axes.plot(*tables.thin(x, y), color=look["color"], lw=0.8, alpha=0.3)
         y = pd.Series(y).rolling(max(len(y) // 60, 5), min_periods=1, center=True).mean()

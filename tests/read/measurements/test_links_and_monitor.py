@@ -71,11 +71,11 @@ def test_repeated_all_reduces(write):
 
 
 @given(st.floats(0.1, 1e4), st.floats(0.001, 100))
-def test_the_fit_finds_the_line_it_came_from(alpha_us, beta_gb_s):
+def test_the_fit_finds_the_line_it_came_from(alpha_us, bandwidth_gb_s):
     sizes = [1024 * 4**n for n in range(9)]
-    found = fit_line(sizes, [alpha_us + size / beta_gb_s / 1e3 for size in sizes])
+    found = fit_line(sizes, [alpha_us + size / bandwidth_gb_s / 1e3 for size in sizes])
     assert found[0] == pytest.approx(alpha_us, rel=1e-3, abs=1e-6)
-    assert found[1] == pytest.approx(beta_gb_s, rel=1e-3)
+    assert found[1] == pytest.approx(bandwidth_gb_s, rel=1e-3)
 
 
 def test_fits_are_never_negative():
@@ -248,4 +248,4 @@ def test_a_time_that_none_can_have_is_no_measurement(tmp_path, time_us):
     path = tmp_path / "links.json"
     path.write_text(f'{{"ranks": {ranks}, "samples": [{", ".join(samples)}]}}')
     fits = read.links(path).fits
-    assert fits["beta_gb_s"].iloc[0] == pytest.approx(1.0)
+    assert fits["bandwidth_gb_s"].iloc[0] == pytest.approx(1.0)
