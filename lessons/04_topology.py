@@ -16,9 +16,28 @@
 # %% id="begin"
 import pandas as pd
 
-from course_lib import Lab, check, gpt, links, plan, read, show
+from course_lib import Lab, check, claim, gpt, links, plan, predict, read, show
 
 lab = Lab()
+
+# %% [markdown] id="node-idea"
+# ## The roads of a node
+#
+# A word that stands in every log of this lesson is worth a picture. This is a cluster on which models were trained;
+# the numbers are what one device can send over each road, in one direction:
+
+# %% id="node"
+show.node(plan.CLUSTERS["selene"])
+
+# %% [markdown] id="node-explain"
+# From the bottom: every GPU reaches every other of its node through the **NVSwitch**, over NVLink, at memory-like
+# speed. Over **PCIe**, the bus of the computer itself, it reaches the processor, and a network adapter (**NIC**).
+# With *GPUDirect RDMA* the adapter reads the GPU's memory itself (remote direct memory access); without, everything is
+# copied into main memory first. Adapters with the same number, on all nodes, hang on the same **leaf** switch, a
+# *rail*; a **spine** joins the leaves. So rank 1 of one node reaches rank 1 of any other in one hop.
+#
+# On a machine with NVIDIA's GPUs, `nvidia-smi topo -m` prints this picture as a table, a word for each pair: `NV12` is
+# twelve NVLinks, `PIX` one PCIe switch, `NODE` a detour through one processor, `SYS` through two.
 
 # %% [markdown] id="ask-idea"
 # ## Who talks to whom, and over what?
@@ -52,7 +71,9 @@ if roads.links.backend == "nccl":
     nccl_file = roads.log_file
 else:
     nccl_file = lab.workspace.runs / "simulated-nccl.log"
-    nccl_file.write_text(plan.nccl_log(nodes=2, devices_per_node=2, between="sockets"))
+    nccl_file.write_text(
+        plan.nccl_log(nodes=2, devices_per_node=2, between="sockets", version="2.27")
+    )
 
 # %% id="log-head"
 # !head -n 1 {nccl_file} | cut -c 1-140
@@ -86,9 +107,13 @@ else:
 # many lines will run between the two nodes? (A line may have an arrow head at both ends.)
 
 # %% id="picture-guess"
-guess_lines = 4  # change it to your own guess
+### BEGIN SOLUTION
+### GAP guess_lines = ...  # between the nodes
+guess_lines = 4
+### END SOLUTION
 
 # %% id="picture"
+lines = predict("04: lines between two nodes of two ranks", guess_lines, unit="lines")
 nccl = read.nccl(nccl_file)
 show.topology(nccl)
 
@@ -99,7 +124,7 @@ host = dict(zip(everyone["rank"], everyone["host"], strict=True))
 roads_taken = nccl.matrix()
 pairs = {frozenset((a, b)) for a in roads_taken for b in roads_taken if roads_taken.loc[a, b]}
 crossing = [pair for pair in pairs if len({host.get(rank) for rank in pair}) == 2]
-print(f"you guessed {guess_lines} lines between the nodes, NCCL has {len(crossing)}")
+lines.compare(len(crossing))
 
 # %% [markdown] id="picture-explain"
 # *Boxes are nodes, circles are ranks. A line joins two ranks that NCCL has linked; its colour
@@ -124,35 +149,53 @@ rings[["channel", "order"]].head(4)
 # %% [markdown] id="describe-idea"
 # ## Describe a cluster of your own
 #
-# Here are four clusters of four nodes with four devices each. Each differs from the one before in one word of
-# its description.
+# Here are five clusters of four nodes with four devices each. Each differs from the one before in one word of
+# its description: another network, then GPUDirect, then no NVLink but a PCIe switch between the devices, then no such
+# switch either.
 #
-# **Predict.** Which of the three changes (another network, GPUDirect, no NVLink) alters the roads inside a
-# node, and which those between nodes? Then read the table. Change the words as you like
-# (`help(plan.nccl_log)` lists them) and see what becomes of the roads.
+# **Predict.** Which of these four changes alter the roads *inside* a node?
+
+# %% id="describe-guess"
+### BEGIN SOLUTION
+### GAP guess_inside = [...]  # any of "InfiniBand", "GPUDirect", "no NVLink", "no switch"
+guess_inside = ["GPUDirect", "no NVLink", "no switch"]
+### END SOLUTION
 
 # %% id="describe"
-clusters = {
-    "sockets": {"between": "sockets"},
+changes = {
     "InfiniBand": {"between": "infiniband"},
-    "InfiniBand, GPUDirect": {"between": "infiniband", "gpu_direct": True},
-    "the same, no NVLink": {"between": "infiniband", "gpu_direct": True, "inside": "memory"},
+    "GPUDirect": {"gpu_direct": True},
+    "no NVLink": {"inside": "pcie"},
+    "no switch": {"inside": "memory"},
 }
-rows = []
-for name, words in clusters.items():
+inside_guess = predict("04: changes inside a node", guess_inside, choices=list(changes))
+
+
+def roads_of(words):
+    """Kind of road and number of lines, in the log of such a cluster."""
     path = lab.workspace.runs / "described-nccl.log"
-    path.write_text(plan.nccl_log(nodes=4, devices_per_node=4, **words))
-    rows += [
-        {"simulated cluster": name, "road": road, "lines": lines}
-        for road, lines in read.nccl(path).transports.items()
-    ]
+    path.write_text(plan.nccl_log(nodes=4, devices_per_node=4, version="2.27", **words))
+    return read.nccl(path)
+
+
+words, before, rows, altered = {"between": "sockets"}, None, [], []
+for change in ("sockets", *changes):
+    words |= changes.get(change, {})
+    described = roads_of(words).transports
+    rows += [{"then": change, "road": road, "lines": n} for road, n in described.items()]
+    inside_now = {road for road in described if not road.startswith("NET")}
+    if before is not None and inside_now != before:
+        altered.append(change)
+    before = inside_now
+inside_guess.compare(altered)
 pd.DataFrame(rows)
 
 # %% id="describe-picture"
-show.topology(read.nccl(path))
+show.topology(roads_of(words))
 
 # %% [markdown] id="describe-explain"
-# *The last of the four clusters. Look at the key: what is left here of the roads that a good cluster has?*
+# *The last of the five clusters. The key names the kind of road; whether an adapter reads the devices' memory itself
+# (`GDRDMA`) stands in the table.* Change the words as you like (`help(plan.nccl_log)` lists them).
 #
 # **Explain.** Nothing in these logs is an error. A job whose log says `NET/Socket` on a cluster that has
 # InfiniBand runs to its end, with the right losses, and is many times slower than it could be; usually the
@@ -160,13 +203,14 @@ show.topology(read.nccl(path))
 # The same is true of `SHM` where you expected `P2P`, and of a missing `GDRDMA`. That is why people who train
 # on many nodes read these lines once at the start of every new set-up, and then no more.
 #
-# How much do the roads differ? These are clusters that models were trained on, with the bandwidth of one device
-# in one direction. It is that of the data sheet, times the share of it that large transfers reach in published
+# How much do the roads differ? These are clusters that models were trained on, with the bandwidth of one *device*, over
+# all its links, in one direction. It is that of the data sheet, times the share of it that large transfers reach in published
 # measurements (0.80 inside a node, 0.85 between). The last column says how many times as much the road inside a
 # node carries as the one between them:
 
+
 # %% id="published"
-known = [plan.CLUSTERS[name] for name in ("jean-zay-v100", "juwels-booster", "selene", "dgx-h100")]
+known = [plan.CLUSTERS[name] for name in ("dgx-2", "juwels-booster", "selene", "dgx-h100")]
 pd.DataFrame(
     {
         "cluster": [where.name for where in known],
@@ -203,20 +247,30 @@ show.link_curve(roads.links, pairs={"inside a node": (0, 1), "between the nodes"
 #
 # Both axes are logarithmic. Each curve has two parts. Small messages all take about the same time, however
 # small they are: that is the **latency**, written α (alpha). Large messages take a time that grows in
-# proportion to their size: how many bytes pass per second is the **bandwidth**, written β (beta). The lines
+# proportion to their size: how many bytes pass per second is the **bandwidth** *B*. The lines
 # are the simplest rule that has both parts,
 #
-# $$\text{time} = \alpha + \frac{\text{size}}{\beta}$$
+# $$\text{time} = \alpha + \frac{\text{size}}{B}$$
 #
-# with α and β fitted to your measurements. The bend lies where both parts are equal, at a size of α·β: the last
-# column of the table below. Far below it, sending less saves hardly any time. Points of middle size may lie
-# under their line: a network has buffers that swallow the first few hundred KB at once, and only what comes
-# after has to queue. The line is fitted to the large messages, because gradients are large.
+# with both fitted to your measurements: α is the least time of the smallest message, *B* the rate of the large ones.
+# (Papers write β for 1/*B*, seconds per byte, and speak of the α–β model.) The bend lies where both parts are equal,
+# at a size of α·*B*: the last column of the table below. Far below it, sending less saves hardly any time. Points of
+# middle size may lie under their line: a network has buffers that swallow the first few hundred KB at once, and only
+# what comes after has to queue.
 
 # %% id="roads"
 table = roads.links.roads.copy()
 table["bend_at_kb"] = table["latency_ms"] * table["bandwidth_gb_s"] * 1e3
 table.round(3)
+
+# %% id="roads-claim" tags=["claim"]
+inside, between = (
+    table.set_index("road").loc[road] for road in ("inside a node", "between the nodes")
+)
+latency = inside["latency_ms"] / between["latency_ms"]
+claim("a small message is through sooner inside a node", latency, most=1, unit="times as long")
+bandwidth = inside["bandwidth_gb_s"] / between["bandwidth_gb_s"]
+claim("and more fits through at once", bandwidth, least=3, unit="times as much")
 
 # %% [markdown] id="time-idea"
 # ## How long do the gradients travel?
@@ -250,11 +304,13 @@ show.moving.collective("all-reduce", ranks=4, algorithm="ring")
 
 # %% [markdown] id="ring-predict"
 # **Predict.** You know the size, and you know both roads from the table above. How many milliseconds does one
-# all-reduce over your four devices take? Work it out on paper before you look further; a wrong guess teaches
-# more than none.
+# all-reduce over your four devices take? Work it out on paper before you look further.
 
 # %% id="ring-guess"
-guess_ms = 60  # change it to your own guess
+### BEGIN SOLUTION
+### GAP guess_ms = ...  # milliseconds
+guess_ms = 60
+### END SOLUTION
 
 # %% [markdown] id="ring-formula-idea"
 # The rule of the last section, applied to the ring: 2 (*d* − 1) steps, each with a message of size / *d*. All
@@ -270,9 +326,9 @@ def ring_ms(size_bytes, devices, road):
     return steps * (road["latency_ms"] + piece_ms)
 
 
-between = roads.links.roads.set_index("road").loc["between the nodes"]
+ring_guess = predict("04: all-reduce of the gradients in a ring of four", guess_ms, unit="ms")
 predicted_ms = ring_ms(gradient_bytes, 4, between)
-print(f"{predicted_ms:.0f} ms")
+print(f"the formula says {predicted_ms:.0f} ms")
 
 # %% [markdown] id="ring-run-idea"
 # And the check: ten all-reduces of exactly this size, in a ring, and nothing else.
@@ -281,12 +337,23 @@ print(f"{predicted_ms:.0f} ms")
 ring_recipe = links.recipe("ring", nodes=2, gpus_per_node=2, bytes=gradient_bytes, repeat=10)
 ring = lab.submit(ring_recipe)
 ring.require()
+ring_guess.compare(pd.Series(ring.links.all_reduce_ms).median())
 show.guess(
-    guess_ms,
+    ring_guess.guess,
     ring.links.all_reduce_ms,
     predicted_ms,
     unit="ms",
     what="one all-reduce of the gradients",
+)
+
+# %% id="ring-claim" tags=["claim"]
+measured_ms = pd.Series(ring.links.all_reduce_ms).median()
+claim(
+    "the formula knows the ring's time",
+    measured_ms / predicted_ms,
+    least=0.9,
+    most=1.5,
+    unit="times",
 )
 
 # %% [markdown] id="ring-explain"
@@ -299,10 +366,17 @@ show.guess(
 # - *The mean of the fast and the slow road.* In each step everyone waits for the slowest. The fast links
 #   inside the nodes spend most of the time idle.
 #
-# Your points lie near the formula if four processes can work at once. They lie above it where they cannot:
-# the formula was made from one pair that had the machine to itself, and a laptop with two cores has to share
-# them among four ranks, which also have to add. A model that is off in a known direction, for a known reason,
-# is still worth having.
+# Your points lie somewhat above the formula. It was made from one pair that had the machine to itself, and knows
+# nothing of the additions between the steps, nor of four ranks that have to come to each step together. A model
+# that is off in a known direction, for a known reason, is still worth having.
+#
+# People who test networks turn the formula round. From the time of an all-reduce they work out what each link must
+# have carried, and call it **bus bandwidth**: 2 (*d* − 1) / *d* × size / time. Unlike size / time, it can be compared
+# with the data sheet, for any number of devices:
+
+# %% id="bus"
+bus_gb_s = 2 * 3 / 4 * gradient_bytes / (measured_ms * 1e6)
+print(f"bus bandwidth {bus_gb_s:.3f} GB/s of {between['bandwidth_gb_s']:.3f} between the nodes")
 
 # %% [markdown] id="step-idea"
 # ## A slower road
@@ -328,14 +402,22 @@ else:
 # longer is the whole training step?
 
 # %% id="slow-guess"
-guess_all_reduce, guess_step = 4.0, 4.0  # change them to your own guesses
+### BEGIN SOLUTION
+### GAP guess_all_reduce, guess_step = ..., ...  # times as long
+guess_all_reduce, guess_step = 4.0, 4.0
+### END SOLUTION
 
 # %% id="slow-run"
+all_reduce_guess = predict(
+    "04: all-reduce over a road four times slower", guess_all_reduce, unit="times"
+)
+step_guess = predict("04: step over a road four times slower", guess_step, unit="times")
 fast_run = lab.submit(dp4.but(name="fast-road"))
+fast_run.require()  # one after the other, so that none disturbs another
 slow_run = slow_lab.submit(dp4.but(name="slow-road", environment=slower))
+slow_run.require()
 slow_ring = slow_lab.submit(ring_recipe.but(name="ring-slow-road", environment=slower))
-for each in (fast_run, slow_run, slow_ring):
-    each.require()
+slow_ring.require()
 show.step_time({"fast": fast_run.profile.overlap, "slow": slow_run.profile.overlap})
 
 
@@ -349,8 +431,28 @@ all_reduces = (
     pd.Series(slow_ring.links.all_reduce_ms).median() / pd.Series(ring.links.all_reduce_ms).median()
 )
 steps = median_ms(slow_run) / median_ms(fast_run)
-print(f"all-reduce alone: you guessed {guess_all_reduce} times as long, measured {all_reduces:.1f}")
-print(f"training step:    you guessed {guess_step} times as long, measured {steps:.1f}")
+all_reduce_guess.compare(all_reduces)
+step_guess.compare(steps)
+
+# %% id="slow-claim" tags=["claim"]
+could_change = all_reduces > 1.5 or bool(lab.site.box)
+if could_change:
+    claim(
+        "a road four times slower: the all-reduce", all_reduces, least=2.5, most=4.6, unit="times"
+    )
+    claim("the step suffers less than the road", steps / all_reduces, most=0.9, unit="times")
+    compute = [each.profile.overlap["compute_us"].median() for each in (slow_run, fast_run)]
+    claim(
+        "computing takes as long as before",
+        compute[0] / compute[1],
+        least=0.6,
+        most=1.6,
+        unit="times",
+    )
+else:
+    print(
+        "this link could not be changed: both runs took the same road, so there is nothing to compare"
+    )
 
 # %% [markdown] id="slow-explain"
 # *Time of a recorded step on each rank, over the fast road and over the slow one. Which part of the bars has
@@ -368,9 +470,6 @@ print(f"training step:    you guessed {guess_step} times as long, measured {step
 #
 # What did the slow road do to the losses? Nothing, but see for yourself below. A slow network costs time and
 # money, never correctness, and so nobody is warned.
-#
-# (If both factors are close to 1, your link could not be changed: a real cluster whose ranks use no adapter
-# to begin with, or nodes that share one network, which `sinfo` says in a note.)
 
 # %% id="losses"
 print(fast_run.log.losses_beside(slow_run.log))
@@ -423,7 +522,7 @@ check.ex04_describe(colleague)
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 04.2** — The ring crosses the slow road 1.5 times with everything. A cleverer order would be:
-# > add up inside each node first, then exchange between one device of each node, then hand the result back.
+# > add up on one device of each node first, then exchange between these, then hand the result back.
 # > `measure_links.py` has that too: `algorithm="hierarchical"`. If the slow road were all that counts, by which
 # > factor would this be faster? Write it down as `expected_factor`. Then time ten such all-reduces of exactly the
 # > gradients' size, on both nodes, and compare `hierarchical.links.all_reduce_ms` with
@@ -458,13 +557,15 @@ ratio = (
 )
 print(f"the ring takes {ratio:.2f} times as long as the hierarchical way")
 
+# %% id="ex2-claim" tags=["solution", "claim"]
+claim("crossing once instead of 1.5 times pays", ratio, least=1.05, most=1.6, unit="times")
+
 # %% [markdown] id="ex2-why" tags=["solution"]
 # Between the nodes a ring of two is left: 2 steps of half the size, so everything crosses once instead of 1.5
 # times. If the road between the nodes were all that counts, the factor would be 1.5. It is smaller, because
-# the steps inside the nodes come one after the other with it instead of at the same time, and it may even
-# fall below 1 where the inside of your node is not much faster than the road, or where one core has to do the
-# work of two devices. With eight devices on a node the gain is larger: the ring crosses nearly 2 times, the
-# hierarchical way still once. NCCL's trees rest on the same idea.
+# the steps inside the nodes come one after the other with it instead of at the same time. With eight devices on a node
+# the gain is larger: the ring crosses nearly 2 times, the hierarchical way still once. Libraries go further: each
+# device of a node takes a part of the sum over its own rail, so that all adapters work at once.
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 04.3** — The model of the original lab has 12 layers of width 768 (`plan.preset("lab")`). How
@@ -482,21 +583,21 @@ check.ex04_milliseconds(lab_model_ms, roads)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
 # The model is about 67 times as large as the small one, so the time is too: at such sizes the latency has
-# hardly any part in it. For comparison: the original of this lab, on 2 nodes with 2 V100 each, took 537 ms for
-# a whole iteration. If your number is larger than that, then with such a ring over your road no device, however
-# fast, could train this model at that pace.
+# hardly any part in it. With such a ring over your road no device, however
+# fast, could make a step in less.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **For the quick** — Up to which size is a tree faster than a ring? In a tree over *d* devices everything
-# > is sent 2 log₂ *d* times in a row, whole. Write `tree_ms` beside `ring_ms`, set both equal, and find the
+# > **Going further** — Up to which size is a tree faster than a ring? In the simplest tree over *d* devices everything
+# > is sent 2 log₂ *d* times in a row, whole. (NCCL's trees are better: they send piece by piece, through two trees at
+# > once, so that no device is a leaf in both.) Write `tree_ms` beside `ring_ms`, set both equal, and find the
 # > size for your road between the nodes, first with 4 devices, then with 1024. What does that say about
 # > averaging a loss, one number, over a large cluster?
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - `NCCL_DEBUG=INFO` shows the roads: `P2P` and `NET/IB/…/GDRDMA` are the good ones. A bad road is not an
-#   error; only reading finds it.
+# - `NCCL_DEBUG=INFO` shows the roads: `P2P` and `NET/IB/…/GDRDMA` are good ones, and so are those of other fast
+#   networks, such as `NET/OFI` on Slingshot or EFA. A bad road is not an error; only reading finds it.
 # - Every road has two numbers. Latency decides for small messages, bandwidth for large ones.
 # - An all-reduce in a ring takes 2 (*d* − 1) steps of size / *d*, each at the pace of the slowest link.
 # - The gradients' size does not depend on the batch. More arithmetic for each exchange is what makes a slow

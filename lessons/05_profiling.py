@@ -17,7 +17,7 @@
 # %% id="begin"
 import pandas as pd
 
-from course_lib import Lab, check, gpt, show
+from course_lib import Lab, check, claim, gpt, predict, show
 
 lab = Lab()
 
@@ -29,6 +29,15 @@ lab = Lab()
 # the first step to record and the first not to. (It counts from 0, as the flags of Megatron-LM do; in the log,
 # which counts from 1, these are iterations 9 and 10.) Two steps are enough. A record of everything would be large,
 # and the recording itself costs time.
+#
+# The recording is done by PyTorch's own `torch.profiler`. In a program of yours it takes these lines:
+
+# %% id="profiler-code"
+lab.code("observing/profiling.py", "Profiler._start")
+
+# %% [markdown] id="profiler-words"
+# `schedule` leaves out nothing, throws the first step away (starting costs time) and keeps the next ones; after each
+# step the training loop calls `recording.step()`. `on_trace_ready` writes the file when the last one is over.
 
 # %% id="record"
 healthy_recipe = gpt.recipe(
@@ -43,20 +52,10 @@ healthy_recipe = gpt.recipe(
     profile_ranks=[0, 1, 2, 3],
     monitor=True,
 )
-ill_recipe = gpt.recipe(
-    "ill",
-    nodes=2,
-    gpus_per_node=2,
-    micro_batch=2,
-    global_batch=8,
-    iterations=12,
-    profile=(8, 10),
-    profile_ranks=[0, 1, 2, 3],
-    planted_bottleneck=1,
-    monitor=True,
-)
-healthy, ill = lab.submit(healthy_recipe), lab.submit(ill_recipe)
-healthy.require()
+ill_recipe = healthy_recipe.but(name="ill", planted_bottleneck=1)
+healthy = lab.submit(healthy_recipe)
+healthy.require()  # one after the other, so that neither disturbs the other
+ill = lab.submit(ill_recipe)
 ill.require()
 show.throughput(healthy, ill, unit="ms")
 
@@ -101,9 +100,13 @@ print(healthy.log.losses_beside(ill.log))
 # **Predict.** Which share of a step of the healthy run is communication?
 
 # %% id="breakdown-guess"
-guess_percent = 20  # change it to your own guess
+### BEGIN SOLUTION
+### GAP guess_percent = ...  # of a step
+guess_percent = 20
+### END SOLUTION
 
 # %% id="breakdown"
+share_guess = predict("05: share of a healthy step that is communication", guess_percent, unit="%")
 show.step_time(healthy.profile.overlap)
 
 # %% id="breakdown-see"
@@ -111,30 +114,37 @@ sums = healthy.profile.overlap[
     ["compute_us", "exposed_communication_us", "idle_us", "total_us"]
 ].sum()
 share = 100 * sums["exposed_communication_us"] / sums["total_us"]
-print(f"you guessed {guess_percent} %, measured {share:.0f} %")
+share_guess.compare(share)
 
 # %% [markdown] id="breakdown-explain"
 # *Mean of the two recorded steps, one bar for each rank, with the share of each part.*
 #
 # **Explain.** The likely thought is that a training program mostly trains. How far that is true depends on how
 # much arithmetic there is between two exchanges, and on the road. A small model on a slow road mostly waits: the
-# gradients of lesson 04 have to travel, however few samples they were made from. For comparison: the original of
-# this lab, a GPT of 12 × 768 on 2 nodes with 2 V100 each, spent 48.5 % of a step in
-# communication and 41.7 % in kernels.
+# gradients of lesson 04 have to travel, however few samples they were made from.
 #
 # TensorBoard's profiler tab does the same sums, with its own names for the parts, for one rank at a time. Open
-# it, choose the run `healthy` and the views *Overview* and *Trace*. Below is its table for all ranks at once:
+# it, choose the run `healthy` and the views *Overview* and *Trace*. (PyTorch no longer works on this plug-in. The trace
+# files are plain ones, and **Perfetto** is what most people look at them with today: open https://ui.perfetto.dev and
+# drop a file of the list below onto it. It stays in your browser.) The same sums for all ranks at once:
 
 # %% id="profiler-tab"
 lab.tensorboard("profiler")
 
 # %% id="profiler-table"
 columns = ["rank", "step", "total_us", "kernel_us", "communication_us", "cpu_us", "other_us"]
-healthy.profile.step_time[columns].round()
+table = healthy.profile.step_time[columns]
+table = (
+    table.set_index(["rank", "step"])
+    .div(1e3)
+    .rename(columns=lambda name: name.replace("_us", "_ms"))
+)
+print(*sorted((healthy.folder / "profile").glob("*.json.gz")), sep="\n")
+table.round(1)
 
 # %% [markdown] id="profiler-explain"
-# Times are in microseconds. `kernel_us` is time on a GPU, `cpu_us` time of operators on the processor; without a
-# GPU the first is 0 and the second is the work itself. `other_us` is what is left.
+# `kernel_ms` is time on a GPU, `cpu_ms` time of operators on the processor; without a
+# GPU the first is 0 and the second is the work itself. `other_ms` is what is left.
 #
 # Which operators does the work consist of? In the figure, the *self* time of an operator leaves out the operators
 # that it calls:
@@ -145,7 +155,9 @@ show.operators(healthy.profile, top=8)
 # %% [markdown] id="operators-explain"
 # `aten::addmm` and `aten::mm` are products of matrices; `aten` is the name of PyTorch's library of operators.
 # A healthy training step is made of products of matrices, some element-wise work between them, and
-# communication. If something else leads this list, ask why.
+# communication. (`course::pace`, where it is in the list, is the sleep by which a slot keeps its pace: lesson 00.) If
+# something else leads this list, ask why. On a GPU a step may also be *launch-bound*: kernels so short that the
+# program cannot start them fast enough, which shows as gaps between them.
 
 # %% [markdown] id="ill-idea"
 # ## What is wrong with the ill run?
@@ -156,17 +168,24 @@ show.operators(healthy.profile, top=8)
 # communication, and in lesson 04 what a slow road does. Is the network to blame?
 
 # %% id="ill-guess"
-guess_cause = "the network"  # or "the arithmetic", or "something else"
+### BEGIN SOLUTION
+### GAP guess_cause = ...  # "the network", "the arithmetic" or "something else"
+guess_cause = "the network"
+### END SOLUTION
 
 # %% [markdown] id="outside-idea"
 # ### From outside
 #
 # Many clusters have a page that shows how busy the devices of a job are. `monitor=True` in the recipes does the same
-# in small: beside the training, one program on each node looks around once a second and writes down how busy
-# each rank (or GPU) is, how much memory it holds, and how much the node has sent and received. (`run.watch()`
-# shows these curves while a job runs.)
+# in small: once a second, how busy each rank (or GPU) is, and how much its node has sent. (`run.watch()` shows these
+# curves while a job runs.)
 
 # %% id="outside"
+cause = predict(
+    "05: why the ill run is slow",
+    guess_cause,
+    choices=("the network", "the arithmetic", "something else"),
+)
 monitored = len(ill.monitor.load) > 0
 show.monitor(ill.monitor) if monitored else f"no look was recorded: {ill.folder / 'monitor.log'}"
 
@@ -194,14 +213,13 @@ pd.DataFrame({run.name: from_outside(run) for run in (healthy, ill)}).T.round(1)
 # *The ill run while it ran: one curve for each rank (or GPU) and each node. For a rank on a processor, 100 % is one
 # core. The table: means of both runs while they trained.*
 #
-# **Explain.** An overloaded road would carry all that it can. Does the ill run send *more* per second than the
-# healthy one? If it sends less, it is because its steps are rarer: the road waits, too. And if its ranks are less busy
-# as well, the arithmetic is not what takes so long. So something is waited for, and that is as far as one gets from
-# outside: all ranks look alike, and a look each second covers several steps.
+# **Explain.** The ill run sends less per second, and its ranks are less busy. What does that prove? That its steps are
+# rarer, and that something is waited for; no more. A slow network looks like this, too: fewer bytes a second arrive, and
+# the ranks wait for them. So does one rank that keeps the others waiting. From outside the two are alike.
 #
-# Two warnings for clusters with GPUs. A GPU that waits inside an NCCL all-reduce asks again and again whether
-# the others have come, and counts as busy: there both runs may show the same high load. And what goes over
-# InfiniBand passes by the operating system, which counts only ordinary network traffic.
+# On GPUs one sees even less: a GPU that waits inside an NCCL all-reduce asks again and again whether
+# the others have come, and counts as busy. And what goes over InfiniBand passes by the operating system, which counts
+# only ordinary network traffic.
 #
 # ### From inside
 #
@@ -248,10 +266,18 @@ suspect = int(waiting_ms(ill)["waiting (ms)"].idxmin())
 print(f"everyone waits for rank {suspect}")
 show.timeline(ill.profile, step=int(ill.profile.overlap["step"].min()))
 
+# %% id="suspect-claim" tags=["claim"]
+waits = {run.name: waiting_ms(run) for run in (healthy, ill)}
+grown = waits["ill"].mean() - waits["healthy"].mean()
+by_waiting = grown["waiting (ms)"] / (grown["waiting (ms)"] + max(grown["transfer (ms)"], 0))
+claim("what has grown is waiting, not transfer", 100 * by_waiting, least=75, unit="%")
+claim("the straggler is rank 2", suspect, least=2, most=2)
+
 # %% [markdown] id="suspect-caption"
-# *The first recorded step of the ill run, rank by rank. A range that lies inside another is drawn one row below
-# it. Compare the ranks from the left: what does the suspect do while the others are already computing, and what
-# do they do when it begins?*
+# *The first recorded step of the ill run (step 8 of the flags, iteration 9 of the log), rank by rank. A range that lies
+# inside another is drawn one row below it: the program sums its gradients as the first thing in `optimizer`. Compare
+# the ranks from the left: what does the suspect do while the others are already computing, and what do they do when it
+# begins?*
 #
 # The same ranges as numbers:
 
@@ -262,8 +288,8 @@ ranges = ranges[ranges["name"].isin(["data", "forward 0", "backward 0", "optimiz
 
 # %% [markdown] id="ranges-explain"
 # **Explain.** Each number is the time of both recorded steps, in milliseconds. Three ranks have their data at
-# once. One takes a few hundred milliseconds to get it: its disk is slow. (There is no such disk. The flag makes
-# that rank sleep before it reads; the program of it, `code/training/planted.py`, is better read after the exercises.) The
+# once. One takes a few hundred milliseconds to get it: its disk is slow. (There is no such disk. The flag plants the
+# fault: that rank sleeps before it reads. How, stands in `code/training/planted.py`, better read after the exercises.) The
 # other ranks are as slow as it is, although nothing is wrong with *them*, and their records alone would have
 # accused the network.
 #
@@ -274,35 +300,44 @@ ranges = ranges[ranges["name"].isin(["data", "forward 0", "backward 0", "optimiz
 # The library draws such conclusions too. It prints evidence, not certainty; the last word is yours:
 
 # %% id="recommendations"
-print(f"you guessed: {guess_cause}. The evidence:")
+cause.compare("something else")
+print("The evidence:")
 for each in ill.profile.recommendations:
     print(f"- {each.title}: {each.evidence}.")
+
+# %% [markdown] id="recommendations-explain"
+# All of these are true, and only one is the cause. *Exposed communication* is what the first look at the bars said: it
+# counts the waiting as communication. Ranks that are *out of step*, where that is in the list, compute unequally long;
+# compare their bars. The share of *waiting* is the one that you will work out yourself in exercise 05.3.
 
 # %% [markdown] id="cure-idea"
 # ## The cure, and the proof
 #
-# A bottleneck has been found when removing it makes the run as fast as you said it would. Take the waiting of
-# the other ranks out of the ill run's step, put back what ranks wait for each other anyway, and you have a
-# prediction of how long a step should take without the plant. The cured run is there already: it is the healthy
-# one.
+# A bottleneck has been found when removing it makes the run as fast as you said it would. Take what the other
+# ranks wait *more* than in the healthy run off a step of the ill one, and you have a prediction of how long a step
+# should take without the planted fault. It comes from the two recorded steps; test it on those that were not recorded.
+# The cured run is there already: it is the healthy one.
 
 
 # %% id="cure"
-def recorded_ms(run):
-    """A recorded step, mean over ranks and steps."""
-    return run.profile.overlap["total_us"].mean() / 1e3
+def step_ms(run):
+    """Of the steps that were not recorded; the first warms up."""
+    iterations = run.log.iterations.set_index("iteration")["elapsed_ms"]
+    return float(iterations.loc[2:8].median())
 
 
 waited_ms = waiting_ms(ill)["waiting (ms)"].drop(suspect).mean()
-waited_before_ms = waiting_ms(healthy)["waiting (ms)"].mean()
-should_be_ms = recorded_ms(ill) - waited_ms + waited_before_ms
-show.predicted({"a step, cured": should_be_ms}, {"a step, cured": recorded_ms(healthy)}, unit="ms")
+waited_before_ms = waiting_ms(healthy)["waiting (ms)"].drop(suspect).mean()
+should_be_ms = step_ms(ill) - (waited_ms - waited_before_ms)
+show.predicted({"a step, cured": should_be_ms}, {"a step, cured": step_ms(healthy)}, unit="ms")
+
+# %% id="cure-claim" tags=["claim"]
+cured = step_ms(healthy) / should_be_ms
+claim("the cure is as good as predicted", cured, least=0.85, most=1.15, unit="times")
 
 # %% [markdown] id="cure-explain"
-# If both bars are about as long, the diagnosis explains the loss. If a gap is left, there may be a second
-# cause, smaller than the first; bottlenecks come in layers, and after each cure another one is the largest. On
-# a machine with fewer cores than ranks there is a gap for another reason: while one rank waits for its disk,
-# the others have the cores to themselves, and anything else that runs there at the time lengthens the bars.
+# If both bars are about as long, the diagnosis explains the loss. A large gap would mean a second cause, smaller than
+# the first; bottlenecks come in layers, and after each cure another one is the largest.
 
 # %% [markdown] id="memory-idea"
 # ## Memory over time
@@ -322,7 +357,8 @@ show.memory(healthy.memory[0])
 # **Explain.** Two steps, two humps. From the bottom:
 #
 # - **parameters**, **gradients** and the **optimizer**'s state are there all the time, however small the
-#   batch. They do not return to zero between steps; the likely thought that a step begins with empty memory
+#   batch. (This program keeps its gradients in one buffer. Plain PyTorch frees them with `zero_grad()` and makes new
+#   ones in backward.) They do not return to zero between steps; the likely thought that a step begins with empty memory
 #   is wrong.
 # - **activations** grow during the *forward* pass, layer by layer: each layer keeps what its own backward
 #   pass will need. The last and largest step of the climb belongs to the output layer, which holds a number
@@ -330,12 +366,12 @@ show.memory(healthy.memory[0])
 #   the reverse order and freed. The peak lies where forward turns into backward.
 # - **temporary** memory is what an operator needs only while it runs.
 #
-# The original's V100 showed the same two humps, with a peak of about 10 GB for its GPT of 12 × 768. What the
-# peak is made of, on rank 0:
+# The peak need not lie there in every program: an optimizer that makes temporary copies of everything at once, or
+# buckets of gradients that wait to be sent, can move it. What this peak is made of, on rank 0:
 
 # %% id="memory-parts"
 peak = healthy.memory[0].peak_composition
-pd.DataFrame({"part": list(peak), "MB": [round(size / 1e6, 1) for size in peak.values()]})
+pd.DataFrame({"part": list(peak), "MiB": [round(size / 2**20, 1) for size in peak.values()]})
 
 # %% [markdown] id="memory-numbers"
 # Three of the numbers you can check by hand. Each parameter has 4 bytes, and so has its gradient; the optimizer
@@ -343,10 +379,8 @@ pd.DataFrame({"part": list(peak), "MB": [round(size / 1e6, 1) for size in peak.v
 
 # %% id="memory-check"
 parameters = healthy.log.parameter_count
-print(
-    f"parameters {4 * parameters / 1e6:.1f} MB, gradients {4 * parameters / 1e6:.1f} MB, "
-    f"optimizer {8 * parameters / 1e6:.1f} MB"
-)
+mib = 4 * parameters / 2**20
+print(f"parameters {mib:.1f} MiB, gradients {mib:.1f} MiB, optimizer {2 * mib:.1f} MiB")
 
 # %% [markdown] id="memory-end"
 # (The program aligns its buffers, so it may use a few hundred bytes more.) Lesson 06 fills the memory on
@@ -355,8 +389,9 @@ print(
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 05.1** — There is a second plant. Make a run `second` like the ill one, on both nodes, with
-# > `planted_bottleneck=2`, 12 iterations and steps 8 and 9 recorded on all four ranks. Fill the gaps.
+# > **Exercise 05.1** — There is a second planted fault. Make a run `second` like the ill one, on both nodes, with
+# > the other fault planted, 12 iterations, and recorded on all four ranks in the steps in which the ill one was. Fill
+# > the gaps.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -412,7 +447,7 @@ grown.head(5)
 check.ex05_operator(operator, calls_per_step, second, healthy)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# The second plant looks at the gradients in rows of 1024 numbers, sums each row, and asks for the sum as a
+# The second planted fault looks at the gradients in rows of 1024 numbers, sums each row, and asks for the sum as a
 # number of Python with `.item()`: a few thousand tiny operators where one would do. Each takes microseconds of
 # work and costs as much again to start. On a GPU it is worse: `.item()` makes the program wait until the device
 # has finished everything before, so that the device runs dry between any two. The cure is to ask once:
@@ -429,7 +464,7 @@ check.ex05_operator(operator, calls_per_step, second, healthy)
 ### BEGIN SOLUTION
 ### GAP waiting_percent = ...
 ranks = len(ill.profile.ranks)
-device_time_ms = ranks * recorded_ms(ill)  # of a step
+device_time_ms = ranks * ill.profile.overlap["total_us"].mean() / 1e3  # of a step
 waiting_percent = 100 * waiting_ms(ill)["waiting (ms)"].sum() / device_time_ms
 ### END SOLUTION
 
@@ -443,7 +478,7 @@ check.ex05_waiting(waiting_percent, ill)
 # of four that stand still for one slow disk, but 999 of 1000.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **For the quick** — Record the run with `zero=1` instead of plain data parallelism
+# > **Going further** — Record the run with `zero=1` instead of plain data parallelism
 # > (`gpt.recipe(…, zero=1)`). Which collectives replace the all-reduce, and how does the memory of the optimizer
 # > change?
 

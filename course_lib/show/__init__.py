@@ -16,6 +16,7 @@ _LATE = {  # no module is named like a function: importing it would take the nam
     "predictions.layout_points": "layouts",
     "networks.measured_links": "link_heat link_curve",
     "networks.topology": "topology",
+    "networks.node_parts": "node",
     "networks.rank_groups": "ranks",
     "memories.over_time": "memory memory_ranks memory_compare",
     "memories.peaks": "memory_parts memory_kinds",

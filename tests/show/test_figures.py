@@ -125,6 +125,7 @@ FIGURES = {
     "monitor": lambda: show.monitor(example.load()),
     "monitor of devices": lambda: show.monitor(example.load(devices=True)),
     "timeline": lambda: show.timeline(example.spans()),
+    "node from inside": lambda: show.node(plan.CLUSTERS["dgx-h100"]),
     "topology of 4": lambda: show.topology(example.transports(4, 2), example.hosts(4, 2)),
     "topology of 64": lambda: show.topology(example.transports(64, 8, True), example.hosts(64, 8)),
     "topology of 1024": lambda: show.topology(example.transports(1024, 4), example.hosts(1024, 4)),

@@ -70,7 +70,7 @@ def _waiting(profile: Profile) -> Iterator[Recommendation]:
     total = _sums(profile)["total_us"]
     if len(waits) < 2 or not total:
         return
-    share = float((waits - waits.min()).sum()) / total
+    share = float(waits.sum()) / total
     if share > MUCH_WAITING:
         last = waits.index[int(waits.to_numpy().argmin())]
         yield Recommendation(

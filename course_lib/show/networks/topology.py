@@ -29,6 +29,11 @@ from course_lib.show.style import (
 
 DRAWN_ONE_BY_ONE = 64
 TITLE_CHARACTERS = 82
+Point = tuple[float, float]
+CLEAR = 0.2
+"""So far from a circle a line is seen to pass it."""
+NAMED_LINKS = 8
+"""With more, the key names the roads: words would lie over each other."""
 BETWEEN_ONE_BY_ONE = 24
 """More links than this between nodes are drawn as one line for every pair of nodes."""
 
@@ -96,16 +101,16 @@ def _draw_links(
     nodes: dict[str, FancyBboxPatch],
 ) -> None:  # fmt: skip
     """Those within nodes one by one; of many between nodes, one road for each two nodes."""
-    crowded = len(links) > 24
+    crowded, few = len(links) > 24, len(links) <= NAMED_LINKS
     between = [link for link in links if hosts[link.first] != hosts[link.second]]
     for link in links:
         if hosts[link.first] == hosts[link.second]:
-            _draw_link(axes, link, circles, inside=True, crowded=crowded)
+            _draw_link(axes, link, circles, inside=True, crowded=crowded, few=few)
     if len(between) > BETWEEN_ONE_BY_ONE:
         _draw_roads(axes, between, hosts, nodes)
         return
     for link in between:
-        _draw_link(axes, link, circles, inside=False, crowded=crowded)
+        _draw_link(axes, link, circles, inside=False, crowded=crowded, few=few)
 
 
 def _draw_ranks(axes: Axes, circles: Mapping[Any, Circle], names: Mapping[Any, str]) -> None:
@@ -170,8 +175,9 @@ def _box(x: float, y: float, width: float, height: float) -> FancyBboxPatch:
 
 
 def _draw_link(
-    axes: Axes, link: Link, circles: Mapping[Any, Circle], *, inside: bool, crowded: bool
-) -> None:
+    axes: Axes, link: Link, circles: Mapping[Any, Circle], *, inside: bool, crowded: bool,
+    few: bool = False,
+) -> None:  # fmt: skip
     paint, dash = look(link.transport)
     first, second = circles[link.first], circles[link.second]
     start, end = first.center, second.center
@@ -179,7 +185,8 @@ def _draw_link(
         xs, ys = zip(start, end, strict=True)
         axes.add_line(Line2D(xs, ys, color=paint, ls=dash, lw=1.0, zorder=3))
         return
-    bend = 0.0 if inside or math.dist(start, end) < 4 else 0.32 if start[1] == end[1] else 0.08
+    others = [rank.center for rank in circles.values() if rank not in (first, second)]
+    bend = _free_bend(start, end, others)
     axes.add_patch(
         FancyArrowPatch(
             start, end, connectionstyle=f"arc3,rad={bend}", color=paint, ls=dash, zorder=3,
@@ -188,7 +195,7 @@ def _draw_link(
         )
     )  # fmt: skip
     gap_units = math.dist(start, end) - 2 * RADIUS
-    if not crowded and gap_units > 0.13 * len(link.transport):
+    if few and gap_units > 0.13 * len(link.transport):
         dx, dy = end[0] - start[0], end[1] - start[1]
         at = ((start[0] + end[0] + bend * dy) / 2, (start[1] + end[1] - bend * dx) / 2)
         ground = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2, "alpha": 0.9}
@@ -196,6 +203,27 @@ def _draw_link(
             link.transport, at, fontsize=8.5, color=paint, ha="center", va="center",
             bbox=ground, zorder=6,
         )  # fmt: skip
+
+
+def _free_bend(start: Point, end: Point, others: list[Point]) -> float:
+    """How far the line has to bend so that it does not seem to end at a rank on its way."""
+    bends = (0.0, 0.12, -0.12, 0.25, -0.25, 0.4, -0.4)
+    return max(
+        bends, key=lambda bend: (min(_clearance(start, end, bend, others), CLEAR), -abs(bend))
+    )
+
+
+def _clearance(start: Point, end: Point, bend: float, others: list[Point]) -> float:
+    """From the nearest circle; the line is matplotlib's arc3, a parabola."""
+    (x1, y1), (x2, y2) = start, end
+    middle = ((x1 + x2) / 2 + bend * (y2 - y1), (y1 + y2) / 2 - bend * (x2 - x1))
+    found = [CLEAR]
+    for part in range(1, 20):
+        t = part / 20
+        a, b, c = (1 - t) ** 2, 2 * t * (1 - t), t**2
+        at = (a * x1 + b * middle[0] + c * x2, a * y1 + b * middle[1] + c * y2)
+        found += [math.dist(at, other) - RADIUS for other in others]
+    return min(found)
 
 
 def _key(figure: Any, links: list[Link]) -> None:

@@ -44,7 +44,7 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
             axes.tick_params(axis="y", length=0)
             axes.grid(axis="y", visible=False)
         panels[-1].set_xlabel(f"time ({unit})")
-        panels[0].set_title("Timeline" if step is None else f"Timeline of step {step}")
+        panels[0].set_title("Timeline" if step is None else f"Timeline of recorded step {step}")
         handles = [Patch(color=paint, label=shorten(name, 30)) for name, paint in paints.items()]
         legend_below(panels[0], handles)
         return page.picture(f"Timeline of {len(shown)} ranks. {_said(spans, divisor, unit)}")

@@ -23,10 +23,10 @@ def ex05_second(run: Any) -> None:
         flags = run.recipe.flags
         check.that(
             flags.get(PLANT) == "2",
-            "it has the second plant",
+            "it has the second planted fault",
             hint="It was healthy: no flag made it slow."
             if PLANT not in flags
-            else f"It has the plant {flags[PLANT]}, which you know already.",
+            else f"It has the fault {flags[PLANT]}, which you know already.",
         )
         same_shape(check, run, 2, 2, "as the ill run")
         check.that(

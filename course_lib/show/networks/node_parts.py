@@ -1,0 +1,95 @@
+"""Two nodes from the inside: devices, switches, adapters, and the network between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyBboxPatch
+
+from course_lib.show.picture import Picture
+from course_lib.show.style import BLUE, GREEN, INK, ORANGE, PAPER, QUIET, bare, sheet
+
+DRAWN = 4
+"""Devices of a node that are drawn; more look the same."""
+GAP = 1.3
+ROWS = {"spine": 5.6, "leaf": 4.65, "adapter": 3.55, "host": 2.6, "device": 1.6, "switch": 0.7}
+ROADS = {"inside": BLUE, "host": GREEN, "between": ORANGE}
+
+
+def node(cluster: Any, pcie_gb_s: float = 32.0) -> Picture:
+    """Two nodes of a cluster (plan.CLUSTERS) and what one device can send over each road, in one
+    direction. `pcie_gb_s`: to the processor, which a cluster does not say."""
+    width = DRAWN + GAP
+    adapters = "each device has its own adapter"
+    with sheet(height_in=5.6) as page:
+        axes = bare(page.axes(title=f"Two nodes of {cluster.name}, seen from the inside"))
+        for place in range(2):
+            _node(axes, place * width, f"node {place + 1}", cluster.devices_per_node)
+        _network(axes, width)
+        speeds = {
+            "inside": f"P2P: device, NVLink, device: {cluster.within.gb_per_s:.3g} GB/s",
+            "host": f"PCIe: to the processor and its memory (SHM): {pcie_gb_s:.3g} GB/s",
+            "between": f"NET: adapter, leaf, adapter: {cluster.across.gb_per_s:.3g} GB/s",
+        }
+        handles = [Line2D([], [], color=ROADS[road], lw=3, label=speeds[road]) for road in ROADS]
+        page.figure.legend(handles=handles, loc="outside lower center", ncols=1)
+        axes.set_xlim(-0.6, 2 * DRAWN + GAP - 0.4)
+        axes.set_ylim(0.0, 6.0)
+        return page.picture(
+            f"Drawing of two nodes of {cluster.name}. In each, devices hang on one NVLink switch, "
+            "and by PCIe on the processor and on network adapters. Adapters of the same number "
+            f"share a leaf switch, a rail; a spine joins the leaves; {adapters}. "
+            + "; ".join(speeds.values())
+            + "."
+        )
+
+
+def _node(axes: Axes, x: float, name: str, devices: int) -> None:
+    frame = FancyBboxPatch(
+        (x - 0.46, 0.12), DRAWN - 0.08, 3.82, "round,pad=0,rounding_size=0.12", fc="#f5f7f9",
+        ec=QUIET, zorder=0,
+    )  # fmt: skip
+    axes.add_patch(frame)
+    more = f" ({DRAWN} of {devices} devices)" if devices > DRAWN else ""
+    axes.text(x - 0.36, 0.2, name + more, fontsize=9, fontweight="bold", va="bottom")
+    middle = x + (DRAWN - 1) / 2
+    for number in range(DRAWN):
+        at = x + number
+        _line(axes, (at, ROWS["switch"]), (at, ROWS["device"]), "inside", 5)
+        _line(axes, (at, ROWS["device"]), (at, ROWS["host"]), "host", 2)
+        _line(axes, (at, ROWS["host"]), (at, ROWS["adapter"]), "host", 2)
+        _box(axes, at, "device", 0.74, f"GPU {number}")
+        _box(axes, at, "adapter", 0.74, f"NIC {number}")
+    _box(axes, middle, "host", DRAWN - 0.26, "PCIe switches · CPU and main memory")
+    _box(axes, middle, "switch", DRAWN - 0.26, "NVSwitch")
+
+
+def _network(axes: Axes, width: float) -> None:
+    """A leaf for each number: a device reaches those of its own number everywhere in one hop."""
+    centre = (width + DRAWN - 1) / 2
+    for number in range(DRAWN):
+        leaf = centre + (number - (DRAWN - 1) / 2) * 1.5
+        for place in range(2):
+            end = (place * width + number, ROWS["adapter"])
+            _line(axes, end, (leaf, ROWS["leaf"]), "between", 1.6)
+        _line(axes, (leaf, ROWS["leaf"]), (centre, ROWS["spine"]), "between", 1.6)
+        _box(axes, leaf, "leaf", 1.2, f"leaf, rail {number}")
+    _box(axes, centre, "spine", 2.4, "spine")
+
+
+def _line(
+    axes: Axes, start: tuple[float, float], end: tuple[float, float], road: str, width: float
+) -> None:
+    xs, ys = zip(start, end, strict=True)
+    axes.add_line(Line2D(xs, ys, color=ROADS[road], lw=width, zorder=1))
+
+
+def _box(axes: Axes, x: float, row: str, width: float, text: str) -> None:
+    box = FancyBboxPatch(
+        (x - width / 2, ROWS[row] - 0.19), width, 0.38, "round,pad=0,rounding_size=0.06",
+        fc=PAPER, ec=INK, lw=1.1, zorder=2,
+    )  # fmt: skip
+    axes.add_patch(box)
+    axes.text(x, ROWS[row], text, ha="center", va="center", fontsize=9, zorder=3)
