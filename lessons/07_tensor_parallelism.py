@@ -93,8 +93,8 @@ print(
 # %% [markdown] id="count-idea"
 # ## Count the messages
 #
-# Tensor and data parallelism can be compared on the same two devices, with the same eight samples per step and the
-# same arithmetic: either each device computes half of every product, or each computes four of the samples. What one
+# Tensor and data parallelism can be compared on the same two devices, with the same four samples per step and the
+# same arithmetic: either each device computes half of every product, or each computes two of the samples. What one
 # layer hands to the next is *R* bytes for each sample.
 #
 # - **data 2**: one all-reduce of all gradients per step.
@@ -103,7 +103,7 @@ print(
 
 # %% id="count"
 deep = plan.Model("deep", layers=8, hidden=128, heads=4, sequence=128, vocabulary=512, tied=False)
-samples = 8
+samples = 4
 rows_mb = deep.sequence * deep.hidden * 4 / 1e6  # R: one number of 4 bytes per token and channel
 gradients_mb = 4 * plan.parameters(deep).total / 1e6
 all_reduces = 4 * deep.layers + 2  # of tensor parallelism, for one micro-batch
@@ -124,8 +124,8 @@ pd.DataFrame(ways).T.round(1)
 # *Per step: all-reduces that a device takes part in, and megabytes that it sends for them. (In an all-reduce of two,
 # each sends the whole size once.)*
 #
-# *Singly*: eight micro-batches of one sample; *at once*: one of eight. Both send the same bytes and do the same
-# arithmetic, one of them in eight times as many messages.
+# *Singly*: four micro-batches of one sample; *at once*: one of four. Both send the same bytes and do the same
+# arithmetic, one of them in four times as many messages.
 #
 # **Predict.** Both devices are on **one node**, where bytes are nearly free. How many times as long as with *data 2*
 # will a step of *tensor 2, singly* take?
@@ -160,12 +160,12 @@ def two_devices(name, nodes=1, **layout):
 
 
 inside = {
-    "data 2": lab.submit(two_devices("data-inside", micro_batch=4)).require(),
+    "data 2": lab.submit(two_devices("data-inside", micro_batch=2)).require(),
     "tensor 2, singly": lab.submit(
         two_devices("tensor-inside-1", tensor=2, micro_batch=1)
     ).require(),
     "tensor 2, at once": lab.submit(
-        two_devices("tensor-inside-8", tensor=2, micro_batch=8)
+        two_devices("tensor-inside-4", tensor=2, micro_batch=4)
     ).require(),
 }
 
@@ -211,7 +211,7 @@ claim(
     unit="times",
 )
 claim(
-    "the same bytes in an eighth of the messages are faster by",
+    "the same bytes in a quarter of the messages are faster by",
     steps_ms["tensor 2, singly"] / steps_ms["tensor 2, at once"],
     least=1.1,
     unit="times",
@@ -260,9 +260,9 @@ times_between = predict(
     "07: tensor parallelism between nodes over inside", guess_between, unit="times"
 )
 between = {
-    "data 2": far.submit(two_devices("data-between", nodes=2, micro_batch=4)).require(),
+    "data 2": far.submit(two_devices("data-between", nodes=2, micro_batch=2)).require(),
     "tensor 2, at once": far.submit(
-        two_devices("tensor-between-8", nodes=2, tensor=2, micro_batch=8)
+        two_devices("tensor-between-4", nodes=2, tensor=2, micro_batch=4)
     ).require(),
 }
 
@@ -376,7 +376,7 @@ check.ex07_sent(gigabytes_sent)
 # it, between nodes more than the whole.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Run `two_devices("sp", tensor=2, micro_batch=8, sequence_parallel=True, memory=(8, 10))` and
+# > **Going further** — Run `two_devices("sp", tensor=2, micro_batch=4, sequence_parallel=True, memory=(8, 10))` and
 # > the same without sequence parallelism. Does the step change, and by how much do the activations at the peak
 # > (`run.memory[0].peak_composition`) shrink? Then try `tensor=4` on both nodes with `nodes=2, gpus_per_node=2`: what
 # > would you have to fill in for `tensor=8` with this model, and why does the program refuse it?
