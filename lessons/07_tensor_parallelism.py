@@ -84,9 +84,9 @@ print(
 # follows. So a transformer layer costs **four all-reduces**: two forward, two backward. Each is as large
 # as what one layer hands to the next.
 #
-# Forward, the next product cannot begin before the sum is there. Backward there is something to do meanwhile: the
-# gradient of a layer's *weights* needs no sum, and good programs compute it while the sum of the inputs' gradient
-# travels. (The program of this course does not.) A further trick, **sequence parallelism**, splits each all-reduce
+# Forward, the next product has to wait for the sum. Backward there is something to do meanwhile: the gradient of a
+# layer's *weights* needs no sum, and good programs compute it while the sum of the inputs' gradient travels. (The
+# program of this course does not.) A further trick, **sequence parallelism**, splits each all-reduce
 # into a reduce-scatter and an all-gather. No fewer bytes travel, but what lies between the products (norms,
 # residuals) is then kept once per group and not once per device.
 
@@ -305,7 +305,7 @@ else:
 
 # %% [markdown] id="rule"
 # **Explain.** Data parallelism sends the gradients, whatever the batch. Tensor parallelism sends *R* four times per
-# layer *for every sample*, so its traffic grows with the batch and can hide behind nothing: each sum is waited for.
+# layer *for every sample*, so its traffic grows with the batch, and little of it can be hidden.
 # Hence the rule that nearly all large runs follow: **tensor parallelism stays where links are fastest**, inside a
 # node (or a rack, where the fast links reach so far: 72 devices in recent machines). Eight-fold is common, because
 # many nodes have eight devices. And it cannot be cut finer than there are heads.

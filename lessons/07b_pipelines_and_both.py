@@ -243,9 +243,8 @@ claim(
 # *Memory of stage 0 under the four orders.*
 #
 # **Explain.** Eight against *four*: stage 0 of four stages keeps four micro-batches under 1F1B, whatever *m* is. With
-# 64 micro-batches the factor would be 16. And 1F1B pays nothing for it, which is why hardly anybody uses GPipe's
-# order any more. The interleaved order keeps somewhat more than 1F1B, since more chunks are filled before the first
-# backward pass. Zero-bubble holds inputs and gradients of products until their weights' half is done.
+# 64 micro-batches the factor would be 16, and 1F1B pays nothing for it: hardly anybody uses GPipe's order any more.
+# The interleaved order keeps more, since more chunks are filled before the first backward pass.
 
 # %% [markdown] id="flat-idea"
 # ## What the waiting looks like in memory
@@ -297,10 +296,10 @@ claim("stage 0 holds its activations longest", flat_parts.idxmax() == "stage 0")
 # %% [markdown] id="grid-idea"
 # ## Both at once: the grid of ranks
 #
-# Tensor, pipeline and data parallelism multiply: 2 × 2 × 2 needs eight devices. Each rank then has a place on a
-# grid with three axes, and belongs to three groups: those with whom it shares every matrix, those before and
-# after it in the pipeline, and those who hold the same part of the model and see other samples. Which ranks
-# these are follows from an order such as `tp-dp-pp`: the first axis varies fastest as ranks are counted.
+# Tensor, pipeline and data parallelism multiply: 2 × 2 × 2 needs eight devices. Each rank then belongs to three
+# groups: those with whom it shares every matrix, those before and after it in the pipeline, and those who hold the
+# same part of the model and see other samples. Which ranks these are follows from an order such as `tp-dp-pp`: the
+# first axis varies fastest as ranks are counted.
 #
 # **Predict.** Eight ranks on two nodes with four devices each, order `tp-dp-pp`. To which rank does rank 3 send its
 # activations?
@@ -340,11 +339,11 @@ next_stage.compare(f"rank {after}")
 #
 # Tensor parallelism comes first in every order that people use. About the other two they differ. `tp-…-dp-pp`, the
 # habit of Megatron-LM, sends the pipeline's few messages over the longest roads; a published run of 405 billion
-# parameters (arXiv 2407.21783) put data outermost and the pipeline before it, because the gradients of a sharded
-# model travel once per step and are easily hidden, while a late micro-batch delays everybody.
+# parameters (arXiv 2407.21783) put data outermost and the pipeline before it, because what the copies of a sharded
+# model exchange can be sent ahead of time, while a late micro-batch delays everybody.
 #
-# On your four devices there are two ways to combine tensor 2 with pipeline 2. (The program's orders name a fourth
-# axis, `cp`, context parallelism. Its size is 1 here, as is that of `dp`.)
+# On your four devices there are two ways to combine tensor 2 with pipeline 2. (`cp` is context parallelism; its size is
+# 1 here, as is that of `dp`.)
 
 # %% id="grid-four"
 inside = plan.Layout(tensor=2, pipeline=2, order="tp-cp-dp-pp")
