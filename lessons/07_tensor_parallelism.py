@@ -234,12 +234,12 @@ claim(
 # ## And between the nodes?
 #
 # Now the two devices sit on two nodes. Messages cross the link, and bytes are no longer free. (On the box the link
-# is made slower for this section, 0.25 Gbit/s, so that bytes and arithmetic take about as long as each other. That is
-# how it would be with the large model of exercise 07.2. A real cluster keeps its link.) Measured first: how fast is
-# that road here?
+# is made slower for this section, 0.15 Gbit/s, so that bytes take at least as long as the arithmetic, as they would
+# between nodes with the large model of exercise 07.2. A real cluster keeps its link.) Measured first: how fast is that
+# road here?
 
 # %% id="between-road"
-far = lab.but(link_gbit=0.25) if lab.site.box else lab
+far = lab.but(link_gbit=0.15) if lab.site.box else lab
 roads = far.submit(links.recipe("two-roads", nodes=2, gpus_per_node=1)).require()
 road = roads.links.roads.set_index("road").loc["between the nodes"]
 megabyte_ms = 1 / road["bandwidth_gb_s"]
