@@ -85,12 +85,9 @@ claim("activations are the largest part of the peak", parts["activations"] == pa
 # %% [markdown] id="double-idea"
 # ## Double it until it breaks
 #
-# A device with 80 GB would let you double for a long time. The recipe's `device_memory_gib` makes a device
-# behave as if it had less: a GPU's allocator refuses to go further, and on a device slot that is a
-# process on the processor, the operating system refuses. Both are real refusals, not simulated ones.
-#
-# Everything else is as in lesson 03, pure data parallelism over two nodes; one device on each is enough
-# here, since all of them are filled alike.
+# A device with 80 GB would let you double for a long time. The recipe's `device_memory_gib` makes a device behave as
+# if it had less: on a GPU the allocator refuses to go further, else the operating system does. Both are real refusals.
+# The rest is as in lesson 03, with one device on each node, since all are filled alike.
 
 # %% id="double-recipe"
 MEMORY_MIB = 160
@@ -112,10 +109,8 @@ def wall(name, micro_batch, **more):
 print(*[line for line in str(lab.script(wall("wall-2", 2))).splitlines() if "MEMORY" in line])
 
 # %% [markdown] id="double-script"
-# This is the line of the job script that does it, in bytes: 160 × 2²⁰. The rest of the script you know.
-#
 # **Predict.** Doubling from 2 samples per device: at which micro-batch does a device with 160 MiB give up?
-# The measurement above contains what you need. (A factor of two off is a good guess.)
+# The measurement above contains what you need.
 
 # %% id="double-guess"
 ### BEGIN SOLUTION
@@ -185,7 +180,7 @@ else:
 #
 # | words | mean |
 # |---|---|
-# | `[rank…]` | which process. Data parallelism gives all of them the same load, so several may break at once, in any order |
+# | `[rank…]` | which process; several may break at once, in any order |
 # | `Tried to allocate …` | the size of **one** tensor that was wanted at this moment: not how much is missing |
 # | `total capacity … of which … is free` | the free rest was smaller than that tensor, or too scattered for it |
 # | `is in use`, `allocated` | what the process held already |
@@ -207,10 +202,9 @@ print(broken.failure if broken else "no run broke on this machine")
 # ### Which tensor was it?
 #
 # The message gives a size and no name. But sizes are products of a few numbers that you know. Here a sample has
-# 128 tokens, the model is 128 wide, its MLPs (the second half of every layer) are four times as wide inside,
-# it has 4 attention heads and a vocabulary of 8192 tokens, and each number takes 4 bytes. The **logits** are the
-# model's scores for the next token: one number for every word of the vocabulary, at every place of every sample.
-# So compute the sizes of the usual suspects and compare.
+# 128 tokens, the model is 128 wide, its MLPs are four times as wide inside, it has 4 attention heads and a vocabulary
+# of 8192 tokens. The **logits** are the scores for the next token: a number for every token of the vocabulary, at every
+# place of every sample. So compute the sizes of the usual suspects and compare.
 
 # %% id="tensor-see"
 tokens = broken_at * 128  # each sample has 128 tokens
@@ -348,8 +342,8 @@ fits_best.compare(largest)
 # %% [markdown] id="plan-idea"
 # ### The same without any run
 #
-# The planner adds up the same parts from the shape of the model alone: bytes per parameter, what each layer keeps,
-# the logits. It needs no device. First beside the trace from the beginning of this lesson:
+# The planner adds up the same parts from the shape of the model alone. First beside the trace from the beginning of
+# this lesson:
 
 
 # %% id="plan-parts"
@@ -406,11 +400,10 @@ if measured[0] < fixed:
 
 # %% [markdown] id="plan-line"
 # **Explain.** What is reserved beyond the tensors grows with the batch: the hole that the logits left in step 1 and do
-# not fit into in step 2 is as large as they are, and so are other holes of large tensors. A small batch pays less: its
-# pieces fit between the others. So the line is steeper than the planned one and begins too low. It holds between the
-# two points that it was drawn through and a little beyond, which is where you use it. The planner's line knows no
-# holes, and promises too much on a device as small as this one; on a large one holes are some per cent, for which
-# people leave a margin.
+# not fit into in step 2 is as large as they are. A small batch pays less: its pieces fit between the others. So the
+# line is steeper than the planned one and begins too low. It holds between the two points that it was drawn through
+# and a little beyond, which is where you use it. The planner's line knows no holes and promises too much here; on a
+# large device they are some per cent, for which people leave a margin.
 
 # %% [markdown] id="check-idea"
 # ### Is it true?
@@ -464,9 +457,8 @@ claim(
 
 # %% [markdown] id="speed-explain"
 # **Explain.** Some costs of a step do not depend on the batch: sending the gradients, the optimizer, starting
-# every operation. A larger batch spreads them over more samples, so speed rises at first. The rest, the
-# arithmetic, grows with the batch. Once it makes up most of the step, speed hardly changes any more, however
-# much memory you add. A GPU gets there late, because a small batch leaves most of its arithmetic units idle.
+# every operation. A larger batch spreads them over more samples, so speed rises at first. Once the arithmetic makes up
+# most of the step, it hardly changes any more. A GPU gets there late: a small batch leaves most of it idle.
 #
 # So, for speed, the right batch is the smallest one on the flat part of the curve, not the largest one that fits.
 # Whether a larger batch also *learns* as well per sample is another question.
@@ -645,8 +637,7 @@ check.ex06_published(published_micro_batch)
 # - Memory = a floor of 16 bytes per parameter (in `float32` with Adam) + so much for every sample that is on its
 #   way.
 # - It is fullest at the turn from forward to backward, and the first step is not yet the fullest.
-# - No iteration line, and `out of memory` somewhere far above the end of the log: that is what the wall looks
-#   like. The size in the message is that of one tensor, and mostly you can tell which.
+# - No iteration line, and `out of memory` far above the end of the log: that is what the wall looks like.
 # - Two small runs give a line, and the line gives the largest batch. Take a little less.
 # - The best batch is where speed stops rising, not where memory ends.
 # - ZeRO shares the floor among copies: first the optimizer's state, then gradients, then parameters. The hump stays.

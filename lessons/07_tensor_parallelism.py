@@ -84,17 +84,17 @@ print(
 # follows. So a transformer layer costs **four all-reduces**: two forward, two backward. Each is as large
 # as what one layer hands to the next.
 #
-# Forward, the next product cannot begin before the sum is there. Backward there is something to do meanwhile: the
-# gradient of a layer's *weights* needs no sum, and good programs compute it while the sum of the inputs' gradient
-# travels. (The program of this course does not.) A further trick, **sequence parallelism**, splits each all-reduce
+# Forward, the next product has to wait for the sum. Backward there is something to do meanwhile: the gradient of a
+# layer's *weights* needs no sum, and good programs compute it while the sum of the inputs' gradient travels. (The
+# program of this course does not.) A further trick, **sequence parallelism**, splits each all-reduce
 # into a reduce-scatter and an all-gather. No fewer bytes travel, but what lies between the products (norms,
 # residuals) is then kept once per group and not once per device.
 
 # %% [markdown] id="count-idea"
 # ## Count the messages
 #
-# Tensor and data parallelism can be compared on the same two devices, with the same eight samples per step and the
-# same arithmetic: either each device computes half of every product, or each computes four of the samples. What one
+# Tensor and data parallelism can be compared on the same two devices, with the same four samples per step and the
+# same arithmetic: either each device computes half of every product, or each computes two of the samples. What one
 # layer hands to the next is *R* bytes for each sample.
 #
 # - **data 2**: one all-reduce of all gradients per step.
@@ -103,7 +103,7 @@ print(
 
 # %% id="count"
 deep = plan.Model("deep", layers=8, hidden=128, heads=4, sequence=128, vocabulary=512, tied=False)
-samples = 8
+samples = 4
 rows_mb = deep.sequence * deep.hidden * 4 / 1e6  # R: one number of 4 bytes per token and channel
 gradients_mb = 4 * plan.parameters(deep).total / 1e6
 all_reduces = 4 * deep.layers + 2  # of tensor parallelism, for one micro-batch
@@ -124,8 +124,8 @@ pd.DataFrame(ways).T.round(1)
 # *Per step: all-reduces that a device takes part in, and megabytes that it sends for them. (In an all-reduce of two,
 # each sends the whole size once.)*
 #
-# *Singly*: eight micro-batches of one sample; *at once*: one of eight. Both send the same bytes and do the same
-# arithmetic, one of them in eight times as many messages.
+# *Singly*: four micro-batches of one sample; *at once*: one of four. Both send the same bytes and do the same
+# arithmetic, one of them in four times as many messages.
 #
 # **Predict.** Both devices are on **one node**, where bytes are nearly free. How many times as long as with *data 2*
 # will a step of *tensor 2, singly* take?
@@ -160,12 +160,12 @@ def two_devices(name, nodes=1, **layout):
 
 
 inside = {
-    "data 2": lab.submit(two_devices("data-inside", micro_batch=4)).require(),
+    "data 2": lab.submit(two_devices("data-inside", micro_batch=2)).require(),
     "tensor 2, singly": lab.submit(
         two_devices("tensor-inside-1", tensor=2, micro_batch=1)
     ).require(),
     "tensor 2, at once": lab.submit(
-        two_devices("tensor-inside-8", tensor=2, micro_batch=8)
+        two_devices("tensor-inside-4", tensor=2, micro_batch=4)
     ).require(),
 }
 
@@ -207,13 +207,13 @@ table.round(1)
 claim(
     "tensor parallelism costs time even inside a node: a step, over one of data parallelism",
     factor,
-    least=1.15,
+    least=1.5,
     unit="times",
 )
 claim(
-    "the same bytes in an eighth of the messages are faster by",
+    "the same bytes in a quarter of the messages are faster by",
     steps_ms["tensor 2, singly"] / steps_ms["tensor 2, at once"],
-    least=1.1,
+    least=1.2,
     unit="times",
 )
 
@@ -234,12 +234,12 @@ claim(
 # ## And between the nodes?
 #
 # Now the two devices sit on two nodes. Messages cross the link, and bytes are no longer free. (On the box the link
-# is made slower for this section, 0.25 Gbit/s, so that bytes and arithmetic take about as long as each other. That is
-# how it would be with the large model of exercise 07.2. A real cluster keeps its link.) Measured first: how fast is
-# that road here?
+# is made slower for this section, 0.15 Gbit/s, so that bytes take at least as long as the arithmetic, as they would
+# between nodes with the large model of exercise 07.2. A real cluster keeps its link.) Measured first: how fast is that
+# road here?
 
 # %% id="between-road"
-far = lab.but(link_gbit=0.25) if lab.site.box else lab
+far = lab.but(link_gbit=0.15) if lab.site.box else lab
 roads = far.submit(links.recipe("two-roads", nodes=2, gpus_per_node=1)).require()
 road = roads.links.roads.set_index("road").loc["between the nodes"]
 megabyte_ms = 1 / road["bandwidth_gb_s"]
@@ -260,9 +260,9 @@ times_between = predict(
     "07: tensor parallelism between nodes over inside", guess_between, unit="times"
 )
 between = {
-    "data 2": far.submit(two_devices("data-between", nodes=2, micro_batch=4)).require(),
+    "data 2": far.submit(two_devices("data-between", nodes=2, micro_batch=2)).require(),
     "tensor 2, at once": far.submit(
-        two_devices("tensor-between-8", nodes=2, tensor=2, micro_batch=8)
+        two_devices("tensor-between-4", nodes=2, tensor=2, micro_batch=4)
     ).require(),
 }
 
@@ -305,7 +305,7 @@ else:
 
 # %% [markdown] id="rule"
 # **Explain.** Data parallelism sends the gradients, whatever the batch. Tensor parallelism sends *R* four times per
-# layer *for every sample*, so its traffic grows with the batch and can hide behind nothing: each sum is waited for.
+# layer *for every sample*, so its traffic grows with the batch, and little of it can be hidden.
 # Hence the rule that nearly all large runs follow: **tensor parallelism stays where links are fastest**, inside a
 # node (or a rack, where the fast links reach so far: 72 devices in recent machines). Eight-fold is common, because
 # many nodes have eight devices. And it cannot be cut finer than there are heads.
@@ -376,7 +376,7 @@ check.ex07_sent(gigabytes_sent)
 # it, between nodes more than the whole.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Run `two_devices("sp", tensor=2, micro_batch=8, sequence_parallel=True, memory=(8, 10))` and
+# > **Going further** — Run `two_devices("sp", tensor=2, micro_batch=4, sequence_parallel=True, memory=(8, 10))` and
 # > the same without sequence parallelism. Does the step change, and by how much do the activations at the peak
 # > (`run.memory[0].peak_composition`) shrink? Then try `tensor=4` on both nodes with `nodes=2, gpus_per_node=2`: what
 # > would you have to fill in for `tensor=8` with this model, and why does the program refuse it?

@@ -156,9 +156,8 @@ orders = {
 
 # %% id="measure"
 def quickest_step(run):
-    """Number and bubble, in percent, of the recorded step that took least time."""
-    quickest = run.memory.bubbles.sort_values("whole_ms").iloc[0]
-    return int(quickest["step"]), float(quickest["bubble_percent"])
+    """Of the recorded steps the one that took least time."""
+    return run.memory.bubbles.sort_values("whole_ms").iloc[0]
 
 
 waiting = STAGES - 1
@@ -168,10 +167,37 @@ theory = {
     "interleaved": 100 * waiting / 2 / (MICRO_BATCHES + waiting / 2),
     "zero-bubble": 100 * waiting / 3 / (MICRO_BATCHES + waiting / 3),
 }
-measured = {name: quickest_step(run)[1] for name, run in orders.items()}
+steps = {name: quickest_step(run) for name, run in orders.items()}
+measured = {name: step["bubble_percent"] for name, step in steps.items()}
 show.predicted(theory, measured, unit="% of the time", what="bubble")
 
+# %% id="measure-drawn"
+show.pipeline_measured(orders["1F1B"].memory, step=int(steps["1F1B"]["step"]))
+
+# %% [markdown] id="measure-explain"
+# *The same step of 1F1B as it really was. Numbers are micro-batches.*
+#
+# **Explain.** If you guessed nearly 4 times as fast, you thought that eight micro-batches hide the waiting. Cutting
+# finer does not shorten the bubble: it stays as long as *p* − 1 micro-batches, while the work around it grows. Three
+# units of eleven are lost, and 2.9 devices remain.
+#
+# The measured bubbles lie above theory, and the figure shows why: passes are not equally long, as the formula
+# supposes, and whoever is late makes the next stage late. How much of it is that? Put the recorded passes together
+# once more, in the same order and each as long as it was, but let every one begin as soon as its input is made:
+
+# %% id="measure-why"
+undelayed = {name: step["undelayed_percent"] for name, step in steps.items()}
+pd.DataFrame({"theory": theory, "unequal passes": undelayed, "measured": measured}).round(1)
+
 # %% id="measure-claim" tags=["claim"]
+for name in ("GPipe", "1F1B"):
+    claim(
+        f"{name}: the measured bubble less that of its unequal passes",
+        measured[name] - undelayed[name],
+        least=-0.5,
+        most=6,
+        unit="points",
+    )
 claim(
     "GPipe's bubble lies above theory by so many points",
     measured["GPipe"] - theory["GPipe"],
@@ -192,20 +218,10 @@ claim(
     unit="points",
 )
 
-# %% id="measure-drawn"
-show.pipeline_measured(orders["1F1B"].memory, step=quickest_step(orders["1F1B"])[0])
-
-# %% [markdown] id="measure-explain"
-# *The same step of 1F1B as it really was. Numbers are micro-batches.*
-#
-# **Explain.** If you guessed nearly 4 times as fast, you thought that eight micro-batches hide the waiting. Cutting
-# finer does not shorten the bubble: it stays as long as *p* − 1 micro-batches, while the work around it grows. Three
-# units of eleven are lost, and 2.9 devices remain.
-#
-# The measured bubbles lie above theory, and the figure shows why: passes are not equally long, as the formula
-# supposes, and whoever is late makes the next stage late. Messages take a little time too, before *every* pass of a
-# neighbour. Chunks and half passes are shorter, so both weigh more for the two lower bars: what they win on paper
-# does not all arrive.
+# %% [markdown] id="measure-rest"
+# *Bubbles in percent of the time.* What is left between the last two columns are messages, and whatever else delays a
+# pass: little for each, but there are many. Chunks and half passes are shorter, so both causes weigh more for the two
+# lower rows: what they win on paper does not all arrive.
 
 # %% id="schedule-table"
 activations_mb = {
@@ -227,9 +243,8 @@ claim(
 # *Memory of stage 0 under the four orders.*
 #
 # **Explain.** Eight against *four*: stage 0 of four stages keeps four micro-batches under 1F1B, whatever *m* is. With
-# 64 micro-batches the factor would be 16. And 1F1B pays nothing for it, which is why hardly anybody uses GPipe's
-# order any more. The interleaved order keeps somewhat more than 1F1B, since more chunks are filled before the first
-# backward pass. Zero-bubble holds inputs and gradients of products until their weights' half is done.
+# 64 micro-batches the factor would be 16, and 1F1B pays nothing for it: hardly anybody uses GPipe's order any more.
+# The interleaved order keeps more, since more chunks are filled before the first backward pass.
 
 # %% [markdown] id="flat-idea"
 # ## What the waiting looks like in memory
@@ -281,10 +296,10 @@ claim("stage 0 holds its activations longest", flat_parts.idxmax() == "stage 0")
 # %% [markdown] id="grid-idea"
 # ## Both at once: the grid of ranks
 #
-# Tensor, pipeline and data parallelism multiply: 2 × 2 × 2 needs eight devices. Each rank then has a place on a
-# grid with three axes, and belongs to three groups: those with whom it shares every matrix, those before and
-# after it in the pipeline, and those who hold the same part of the model and see other samples. Which ranks
-# these are follows from an order such as `tp-dp-pp`: the first axis varies fastest as ranks are counted.
+# Tensor, pipeline and data parallelism multiply: 2 × 2 × 2 needs eight devices. Each rank then belongs to three
+# groups: those with whom it shares every matrix, those before and after it in the pipeline, and those who hold the
+# same part of the model and see other samples. Which ranks these are follows from an order such as `tp-dp-pp`: the
+# first axis varies fastest as ranks are counted.
 #
 # **Predict.** Eight ranks on two nodes with four devices each, order `tp-dp-pp`. To which rank does rank 3 send its
 # activations?
@@ -324,11 +339,11 @@ next_stage.compare(f"rank {after}")
 #
 # Tensor parallelism comes first in every order that people use. About the other two they differ. `tp-…-dp-pp`, the
 # habit of Megatron-LM, sends the pipeline's few messages over the longest roads; a published run of 405 billion
-# parameters (arXiv 2407.21783) put data outermost and the pipeline before it, because the gradients of a sharded
-# model travel once per step and are easily hidden, while a late micro-batch delays everybody.
+# parameters (arXiv 2407.21783) put data outermost and the pipeline before it, because what the copies of a sharded
+# model exchange can be sent ahead of time, while a late micro-batch delays everybody.
 #
-# On your four devices there are two ways to combine tensor 2 with pipeline 2. (The program's orders name a fourth
-# axis, `cp`, context parallelism. Its size is 1 here, as is that of `dp`.)
+# On your four devices there are two ways to combine tensor 2 with pipeline 2. (`cp` is context parallelism; its size is
+# 1 here, as is that of `dp`.)
 
 # %% id="grid-four"
 inside = plan.Layout(tensor=2, pipeline=2, order="tp-cp-dp-pp")

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from course_lib.plan.schedules.timing import bubble
+from course_lib.show.memories.over_time import _without_inner_messages
 from course_lib.show.pipelines.measured import measured
 
 
@@ -59,3 +60,14 @@ def test_a_measured_pipeline_tells_chunks_and_the_halves_of_backward_apart():
 def test_a_trace_without_micro_batches_says_what_to_switch_on():
     with pytest.raises(ValueError, match="with the profiler or the memory trace on"):
         measured(pd.DataFrame({"rank": [], "name": [], "begin_us": [], "end_us": []}))
+
+
+def test_exchanges_within_a_pass_are_no_stripes_of_their_own():
+    phases = pd.DataFrame(
+        {
+            "phase": ["forward", "communication", "communication", "optimizer", "communication"],
+            "begin_us": [0, 2, 10, 20, 21],
+            "end_us": [10, 3, 19, 30, 22],
+        }
+    )
+    assert _without_inner_messages(phases).index.tolist() == [0, 2, 3, 4]

@@ -20,14 +20,18 @@ Key = tuple[int, str, int, int]
 
 
 def timed(
-    orders: Orders, durations: Mapping[str, float] | None = None, send: float = 0.0
+    orders: Orders,
+    durations: Mapping[str, float] | None = None,
+    send: float = 0.0,
+    lasting: Mapping[Key, float] | None = None,
 ) -> pd.DataFrame:
     """A row for every step, with the columns of `COLUMNS`: a step starts as soon as its stage is
     free and its input has come. `durations` are by phase, of all chunks of a stage together (a
-    backward takes two forwards unless told otherwise); `send` is that of one message."""
+    backward takes two forwards unless told otherwise), `lasting` that of each step, where known;
+    `send` is that of one message."""
     import pandas as pd
 
-    clock = _Clock(orders, {**DURATIONS, **(durations or {})}, send)
+    clock = _Clock(orders, {**DURATIONS, **(durations or {})}, send, lasting or {})
     while clock.waiting:
         if not any([clock.run(stage) for stage in range(len(orders))]):
             raise PlanError(clock.deadlock)
@@ -39,6 +43,7 @@ class _Clock:
     orders: Orders
     durations: Mapping[str, float]
     send: float
+    lasting: Mapping[Key, float]
     ends: dict[Key, float] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
 
@@ -69,8 +74,9 @@ class _Clock:
             if arrival is None:
                 break
             start = max(self.free[stage], arrival)
-            end = start + self.durations[step.phase] / self.chunks
-            self.free[stage] = self.ends[stage, step.phase, step.micro_batch, step.chunk] = end
+            key = stage, step.phase, step.micro_batch, step.chunk
+            end = start + self.lasting.get(key, self.durations[step.phase] / self.chunks)
+            self.free[stage] = self.ends[key] = end
             self.rows.append({"start": start, "end": end, "stage": stage, **vars(step)})
             self.next[stage] += 1
         return self.next[stage] > before

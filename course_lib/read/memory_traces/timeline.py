@@ -155,23 +155,10 @@ class Memory:
 
     @property
     def bubbles(self) -> pd.DataFrame:
-        """Of each recorded step: how long it took from the first forward or backward pass of any
-        rank to the last, and in which part of that time the ranks did none, over all of them."""
-        import pandas as pd
+        """Of each recorded step, how long the stages of a pipeline waited."""
+        from course_lib.read.memory_traces.bubbles import bubbles
 
-        first_ns = min((item.start_unix_ns or 0 for item in self.ranks), default=0)
-        parts = []
-        for item in self.ranks:  # their clocks begin at different times
-            shift_us = ((item.start_unix_ns or 0) - first_ns) / 1000
-            part = item.phases[item.phases["phase"].isin(["forward", "backward"])]
-            part = part.assign(rank=item.rank, begin=part["begin_us"] + shift_us)
-            parts.append(part.assign(end=part["end_us"] + shift_us))
-        rows = []
-        for step, part in pd.concat(parts).groupby("step") if parts else ():
-            whole_us = float(part["end"].max() - part["begin"].min())
-            busy_us = float((part["end"] - part["begin"]).sum()) / len(self.ranks)
-            rows.append((step, whole_us / 1000, 100 * (1 - busy_us / whole_us)))
-        return pd.DataFrame(rows, columns=["step", "whole_ms", "bubble_percent"])
+        return bubbles(self.ranks)
 
 
 def steps_from_changes(

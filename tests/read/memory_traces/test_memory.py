@@ -238,5 +238,7 @@ def test_the_bubble_is_counted_over_all_ranks_whose_clocks_begin_apart(tmp_path)
         ]
         (tmp_path / f"rank{rank}.jsonl").write_text(lines(rows, header))
     bubbles = read.memory(tmp_path).bubbles
-    assert bubbles.to_dict("records") == [{"step": 4, "whole_ms": 0.4, "bubble_percent": 50.0}]
+    assert bubbles[["step", "whole_ms", "bubble_percent"]].values.tolist() == [[4, 0.4, 50.0]]
+    # Without delays the second stage begins at 100 and ends at 300, the first at 400.
+    assert bubbles["undelayed_percent"].tolist() == [50.0]
     assert read.memory([]).bubbles.empty
