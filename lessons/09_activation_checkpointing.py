@@ -415,8 +415,8 @@ else:
 # Both runs also recorded a *profile* of the same step. The program names what it does at every moment, and
 # puts what runs forward during the backward pass under the name `recompute`.
 #
-# **Predict.** How many such stretches will there be? And how long will they take together, in percent of what the layers
-# took in the forward pass of the *same* step?
+# **Predict.** How many such stretches will there be? And how long does one of them take, in percent of what a layer took in
+# the forward pass of the *same* step?
 
 # %% id="trace-guess"
 ### BEGIN SOLUTION
@@ -431,26 +431,27 @@ show.timeline(forget.profile)
 
 # %% id="trace-count"
 recomputed = forget.memory[0].phases.query("phase == 'recompute'")
-named = forget.profile.ranges.set_index("name")["total_us"] / 1e3
+spans = forget.profile.spans
+each_ms = (spans["end_us"] - spans["begin_us"]).groupby(spans["name"]).median() / 1e3
 stretches.compare(len(recomputed))
-of_forward.compare(100 * named["recompute"] / named["layers"])
-print(f"layers forward {named['layers']:.1f} ms, again {named['recompute']:.1f} ms")
+of_forward.compare(100 * each_ms["recompute"] / each_ms["layers"])
+print(f"a layer forward {each_ms['layers']:.2f} ms, again {each_ms['recompute']:.2f} ms (medians)")
 recomputed[["phase", "step", "begin_us", "end_us", "peak_bytes"]].head(4)
 
 # %% id="trace-claim" tags=["claim"]
 claim("one recomputation for each layer", len(recomputed), least=16, most=16)
-forward_share = named["recompute"] / named["layers"]
-claim("together about one forward pass", forward_share, least=0.4, most=1.8, unit="times")
+as_long = each_ms["recompute"] / each_ms["layers"]
+claim("each about as long as the layer's forward pass", as_long, least=0.6, most=1.7, unit="times")
 
 # %% [markdown] id="trace-explain"
 # One recomputation for each layer, spread over the backward pass: the *last* layer's comes first, because
-# backward begins at the end of the model. Together they are another forward pass of the layers; not to the millisecond,
-# since the first pass finds other memory in its way than the second. And the column `peak_bytes` falls from row to row:
+# backward begins at the end of the model. Each is the layer's forward pass once more; not to the millisecond, since the
+# second finds other memory in its way than the first. And the column `peak_bytes` falls from row to row:
 # each tooth of the saw starts from a lower ground, as one input after the other is given back.
 #
 # (Recording costs time, and small operations suffer most. Trust the order and the proportions of a profile
 # more than its milliseconds. On a GPU these ranges show when the work was *started*; the device does it a
-# little later.)
+# little later. On the box forward and backward end with a quiet stretch: there the slot sleeps, to keep its pace.)
 
 # %% [markdown] id="groups-idea"
 # ## How much to forget at once
