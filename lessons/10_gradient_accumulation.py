@@ -307,8 +307,7 @@ claim("a sum in float16 loses half of what was added", lost, least=45, most=55, 
 # far, and a fifth of it.
 #
 # **Predict.** Every device takes one sample per micro-batch. On the slowest link, how many times more samples
-# per second will the four devices see with four micro-batches per step than with one? And on the faster link: more
-# than that, or less?
+# per second will the four devices see with four micro-batches per step than with one?
 
 # %% id="link-guess"
 ### BEGIN SOLUTION
@@ -394,7 +393,7 @@ elif rows[1]["s: the exchange (ms)"] < 1.3 * rows[0]["s: the exchange (ms)"]:
     print("mode both nodes are one, and the road between them cannot be slowed.")
 else:
     print(f"The fifth of the bandwidth made s {rows[1]['s: the exchange (ms)']} ms instead of")
-    print(f"{rows[0]['s: the exchange (ms)']}, and left c alone. So the slow link gains more.")
+    print(f"{rows[0]['s: the exchange (ms)']}, so the slow link gains more.")
 
 # %% [markdown] id="link-price"
 # It is not free: fewer steps are made with the same samples. Whether a step with four times the batch brings you as
