@@ -505,11 +505,11 @@ claim("who never sums trains other models", parted["never"], least=1e-9)
 # four micro-batches takes four times as long on a slow link, you send each time. And compare one parameter
 # over the ranks now and then: that costs a few bytes.
 #
-# **Where it is no free lunch.** All this holds where every rank keeps whole gradients. FSDP and ZeRO-2/3 (lesson 11)
-# do not: a rank keeps its share of the sum, so each micro-batch's gradients have to be summed and handed out
-# (*reduce-scattered*) before they can go, and the parameters are gathered for each micro-batch besides. FSDP can be
-# told to wait (`set_requires_gradient_sync(False)` of FSDP2, `no_sync` of the first). Then it sends once, and
-# keeps whole, unshared gradients meanwhile, which is the memory that it was there to save.
+# **Where it is no free lunch.** All this holds where every rank keeps whole gradients. With FSDP and ZeRO-2/3 (lesson 11)
+# a rank keeps only its share of the sum, so each micro-batch's gradients are summed and handed out (*reduce-scattered*)
+# before they can go; and FSDP and ZeRO-3 gather the parameters for each micro-batch besides. FSDP can be told to wait
+# (`set_requires_gradient_sync(False)` of FSDP2, `no_sync` of the first). Then it sends once, and keeps whole gradients
+# meanwhile: the memory that it was there to save.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
