@@ -617,6 +617,39 @@ pd.DataFrame(
 # norms are nearly free. Where a model has experts, their activations are most of the layer. (The course's program knows
 # `core_attn` alone.)
 
+# %% [markdown] id="elsewhere-idea"
+# ## Or put it elsewhere
+#
+# There is a third way: neither keep nor recompute, but send the activations to the memory of the host and fetch them back in
+# time (*offloading*; in PyTorch `torch.autograd.graph.save_on_cpu`). What counts is which is sooner there. A token's fifteen
+# widths of 16 bits come back through a PCIe link, at 25 GB/s say; or a device of 150 achieved TFLOP/s computes the layer
+# again, 24 *h*² FLOPs for a token.
+#
+# **Predict.** From which width *h* on is fetching sooner?
+
+# %% id="elsewhere-guess"
+### BEGIN SOLUTION
+### GAP guess_width = ...  # your number in place of the dots
+guess_width = 500
+### END SOLUTION
+
+# %% id="elsewhere-see"
+sooner = predict("09: width from which fetching is sooner", guess_width)
+table = pd.DataFrame({"width": [1024, 4096, 8192, 12288, 16384]}).set_index("width")
+table["fetch (µs)"] = 15 * 2 * table.index / 25e9 * 1e6
+table["recompute (µs)"] = 24 * table.index**2 / 150e12 * 1e6
+even = 15 * 2 / 25e9 * 150e12 / 24
+sooner.compare(even)
+table.round(2)
+
+# %% id="elsewhere-claim" tags=["claim"]
+claim("fetching and recomputing are even at a width of", even, least=7000, most=8000)
+
+# %% [markdown] id="elsewhere-explain"
+# **Explain.** Bytes grow with *h*, arithmetic with *h*². Small models recompute; in very wide ones the link wins, and it
+# works while the device computes. Newer devices move the point up, since they multiply ever faster and links follow
+# slowly; a link such as NVLink between processor and GPU (450 GB/s) moves it far down.
+
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
