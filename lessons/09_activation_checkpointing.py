@@ -379,7 +379,7 @@ show.guess(
 )
 
 # %% id="price-claim" tags=["claim"]
-claim("recomputation costs time, but no second step", price, least=1.05, most=1.95, unit="times")
+claim("recomputation costs time, but no second step", price, least=1, most=1.95, unit="times")
 
 # %% [markdown] id="price-explain"
 # **Explain.** Counted in matrix products, a backward pass costs twice a forward pass: one product for the gradient of the
