@@ -533,7 +533,8 @@ claim("but only those of its block", zero["blocks of 128"], most=1, unit="%")
 # **Explain.** The outlier takes the top of the range, and the rest lies five powers of ten below, on the slope at the left
 # of the curve. With a scale for each block it spoils its own block alone. So recipes differ in how far a scale reaches: one
 # for each tensor, taken from its largest number in the steps before (the first recipes for the H100); one for each block of
-# 128 numbers (published for DeepSeek-V3, arXiv 2412.19437); one for each 32, in hardware (the format MXFP8).
+# 128 numbers, with which E4M3 does for gradients as well (published for DeepSeek-V3, arXiv 2412.19437); one for each 32,
+# in hardware (the format MXFP8).
 #
 # Everything else of this lesson stays as it was: 8 bits are for what the matrix products *read*. Their sums are kept in
 # more, norms and softmax in 16 or 32 bits, and the master weights in 32. Hence little memory is saved, and at most half of

@@ -379,7 +379,7 @@ show.guess(
 )
 
 # %% id="price-claim" tags=["claim"]
-claim("recomputation costs time, but no second step", price, least=1.05, most=1.95, unit="times")
+claim("recomputation costs time, but no second step", price, least=1, most=1.95, unit="times")
 
 # %% [markdown] id="price-explain"
 # **Explain.** Counted in matrix products, a backward pass costs twice a forward pass: one product for the gradient of the
@@ -415,8 +415,8 @@ else:
 # Both runs also recorded a *profile* of the same step. The program names what it does at every moment, and
 # puts what runs forward during the backward pass under the name `recompute`.
 #
-# **Predict.** How many such stretches will there be? And how long will they take together, in percent of what the layers
-# took in the forward pass of the *same* step?
+# **Predict.** How many such stretches will there be? And how long does one of them take, in percent of what a layer took in
+# the forward pass of the *same* step?
 
 # %% id="trace-guess"
 ### BEGIN SOLUTION
@@ -431,26 +431,27 @@ show.timeline(forget.profile)
 
 # %% id="trace-count"
 recomputed = forget.memory[0].phases.query("phase == 'recompute'")
-named = forget.profile.ranges.set_index("name")["total_us"] / 1e3
+spans = forget.profile.spans
+each_ms = (spans["end_us"] - spans["begin_us"]).groupby(spans["name"]).median() / 1e3
 stretches.compare(len(recomputed))
-of_forward.compare(100 * named["recompute"] / named["layers"])
-print(f"layers forward {named['layers']:.1f} ms, again {named['recompute']:.1f} ms")
+of_forward.compare(100 * each_ms["recompute"] / each_ms["layers"])
+print(f"a layer forward {each_ms['layers']:.2f} ms, again {each_ms['recompute']:.2f} ms (medians)")
 recomputed[["phase", "step", "begin_us", "end_us", "peak_bytes"]].head(4)
 
 # %% id="trace-claim" tags=["claim"]
 claim("one recomputation for each layer", len(recomputed), least=16, most=16)
-forward_share = named["recompute"] / named["layers"]
-claim("together about one forward pass", forward_share, least=0.4, most=1.8, unit="times")
+as_long = each_ms["recompute"] / each_ms["layers"]
+claim("each about as long as the layer's forward pass", as_long, least=0.6, most=1.7, unit="times")
 
 # %% [markdown] id="trace-explain"
 # One recomputation for each layer, spread over the backward pass: the *last* layer's comes first, because
-# backward begins at the end of the model. Together they are another forward pass of the layers; not to the millisecond,
-# since the first pass finds other memory in its way than the second. And the column `peak_bytes` falls from row to row:
+# backward begins at the end of the model. Each is the layer's forward pass once more; not to the millisecond, since the
+# second finds other memory in its way than the first. And the column `peak_bytes` falls from row to row:
 # each tooth of the saw starts from a lower ground, as one input after the other is given back.
 #
 # (Recording costs time, and small operations suffer most. Trust the order and the proportions of a profile
 # more than its milliseconds. On a GPU these ranges show when the work was *started*; the device does it a
-# little later.)
+# little later. On the box forward and backward end with a quiet stretch: there the slot sleeps, to keep its pace.)
 
 # %% [markdown] id="groups-idea"
 # ## How much to forget at once
@@ -615,6 +616,39 @@ pd.DataFrame(
 # So the question is the same as in the table of the sixteen widths: which rows weigh much and are cheap to make again? The
 # norms are nearly free. Where a model has experts, their activations are most of the layer. (The course's program knows
 # `core_attn` alone.)
+
+# %% [markdown] id="elsewhere-idea"
+# ## Or put it elsewhere
+#
+# There is a third way: neither keep nor recompute, but send the activations to the memory of the host and fetch them back in
+# time (*offloading*; in PyTorch `torch.autograd.graph.save_on_cpu`). What counts is which is sooner there. A token's fifteen
+# widths of 16 bits come back through a PCIe link, at 25 GB/s say; or a device of 150 achieved TFLOP/s computes the layer
+# again, 24 *h*² FLOPs for a token.
+#
+# **Predict.** From which width *h* on is fetching sooner?
+
+# %% id="elsewhere-guess"
+### BEGIN SOLUTION
+### GAP guess_width = ...  # your number in place of the dots
+guess_width = 500
+### END SOLUTION
+
+# %% id="elsewhere-see"
+sooner = predict("09: width from which fetching is sooner", guess_width)
+table = pd.DataFrame({"width": [1024, 4096, 8192, 12288, 16384]}).set_index("width")
+table["fetch (µs)"] = 15 * 2 * table.index / 25e9 * 1e6
+table["recompute (µs)"] = 24 * table.index**2 / 150e12 * 1e6
+even = 15 * 2 / 25e9 * 150e12 / 24
+sooner.compare(even)
+table.round(2)
+
+# %% id="elsewhere-claim" tags=["claim"]
+claim("fetching and recomputing are even at a width of", even, least=7000, most=8000)
+
+# %% [markdown] id="elsewhere-explain"
+# **Explain.** Bytes grow with *h*, arithmetic with *h*². Small models recompute; in very wide ones the link wins, and it
+# works while the device computes. Newer devices move the point up, since they multiply ever faster and links follow
+# slowly; a link such as NVLink between processor and GPU (450 GB/s) moves it far down.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises

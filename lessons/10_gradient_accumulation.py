@@ -307,8 +307,7 @@ claim("a sum in float16 loses half of what was added", lost, least=45, most=55, 
 # far, and a fifth of it.
 #
 # **Predict.** Every device takes one sample per micro-batch. On the slowest link, how many times more samples
-# per second will the four devices see with four micro-batches per step than with one? And on the faster link: more
-# than that, or less?
+# per second will the four devices see with four micro-batches per step than with one?
 
 # %% id="link-guess"
 ### BEGIN SOLUTION
@@ -394,7 +393,7 @@ elif rows[1]["s: the exchange (ms)"] < 1.3 * rows[0]["s: the exchange (ms)"]:
     print("mode both nodes are one, and the road between them cannot be slowed.")
 else:
     print(f"The fifth of the bandwidth made s {rows[1]['s: the exchange (ms)']} ms instead of")
-    print(f"{rows[0]['s: the exchange (ms)']}, and left c alone. So the slow link gains more.")
+    print(f"{rows[0]['s: the exchange (ms)']}, so the slow link gains more.")
 
 # %% [markdown] id="link-price"
 # It is not free: fewer steps are made with the same samples. Whether a step with four times the batch brings you as
@@ -506,11 +505,11 @@ claim("who never sums trains other models", parted["never"], least=1e-9)
 # four micro-batches takes four times as long on a slow link, you send each time. And compare one parameter
 # over the ranks now and then: that costs a few bytes.
 #
-# **Where it is no free lunch.** All this holds where every rank keeps whole gradients. FSDP and ZeRO-2/3 (lesson 11)
-# do not: a rank keeps its share of the sum, so each micro-batch's gradients have to be summed and handed out
-# (*reduce-scattered*) before they can go, and the parameters are gathered for each micro-batch besides. FSDP can be
-# told to wait (`set_requires_gradient_sync(False)` of FSDP2, `no_sync` of the first). Then it sends once, and
-# keeps whole, unshared gradients meanwhile, which is the memory that it was there to save.
+# **Where it is no free lunch.** All this holds where every rank keeps whole gradients. With FSDP and ZeRO-2/3 (lesson 11)
+# a rank keeps only its share of the sum, so each micro-batch's gradients are summed and handed out (*reduce-scattered*)
+# before they can go; and FSDP and ZeRO-3 gather the parameters for each micro-batch besides. FSDP can be told to wait
+# (`set_requires_gradient_sync(False)` of FSDP2, `no_sync` of the first). Then it sends once, and keeps whole gradients
+# meanwhile: the memory that it was there to save.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises

@@ -88,8 +88,8 @@ billions.compare(big / 1e9)
 small = gpt.model("tiny")
 
 
-def recipe(name, micro_batch=2, **more):
-    return gpt.recipe(name, model=small, micro_batch=micro_batch, iterations=10, **more)
+def recipe(name, micro_batch=2, iterations=10, **more):
+    return gpt.recipe(name, model=small, micro_batch=micro_batch, iterations=iterations, **more)
 
 
 probe = lab.submit(recipe("probe", memory=(7, 8)))
@@ -416,25 +416,29 @@ pd.Series(
 #
 # So much for paper. A prediction for a real machine needs to know the machine: how fast it multiplies, how
 # fast it moves memory, what starting an operation costs, and how fast the roads between the devices are. The
-# roads are measured by the program of lesson 00, the rest is found from two short runs of known size on one
-# device. You have one already.
+# roads are measured by the program of lesson 00, the rest is found from short runs of two known sizes, on one device each.
+#
+# They run side by side, on all four devices at once. A device whose neighbours work is a little slower than one alone, since
+# they share memory, caches or power, and in the run to predict all four will work.
 
 # %% id="site-run"
+probes = [lab.submit(recipe(f"probe2-{number}", iterations=40)) for number in (1, 2, 3)]
 probe8 = lab.submit(recipe("probe8", micro_batch=8))
 roads = lab.submit(links.recipe("roads", nodes=2, gpus_per_node=2, max_bytes=2**22, repeat=10))
-probe8.require()
-roads.require()
+for run in (*probes, probe8, roads):
+    run.require()
 roads.links.roads
 
 
 # %% id="site-calibrate"
-def seconds(run):
+def seconds(*runs):
     """Median over the iterations; the recorded one and the first are slower."""
-    return run.log.iterations["elapsed_ms"].median() / 1e3
+    return pd.concat([run.log.iterations["elapsed_ms"] for run in runs]).median() / 1e3
 
 
-def observed(run):
-    return plan.Observation(gpt.model(run.recipe), gpt.layout(run.recipe), seconds(run))
+def observed(*runs):
+    first = runs[0].recipe
+    return plan.Observation(gpt.model(first), gpt.layout(first), seconds(*runs))
 
 
 if probe.memory[0].device == "cpu":
@@ -444,13 +448,13 @@ else:
     cluster = plan.cluster(known).but(nodes=2, devices_per_node=2)
 print(f"the plan starts from the figures of: {cluster.device.name}")
 cluster = plan.with_links(cluster, roads.links)
-here = plan.calibrate(cluster, plan.STACKS["course"], [observed(probe), observed(probe8)])
+here = plan.calibrate(cluster, plan.STACKS["course"], [observed(*probes), observed(probe8)])
 pd.Series(here.factors, name="factor").round(2).to_frame()
 
 # %% [markdown] id="site-explain"
 # The planner began with the figures that it names above: round ones of a processor's core, or those of a GPU's
-# data sheet. The two runs moved them: a factor of 2 means that yours is twice as fast as that. (On the box a device is a
-# share of a core, see lesson 00. If it named a GPU that is not yours, since `HARDWARE` was not in the table, the two runs
+# data sheet. The probes moved them: a factor of 2 means that yours is twice as fast as that. (On the box a device is a
+# share of a core, see lesson 00. If it named a GPU that is not yours, since `HARDWARE` was not in the table, the probes
 # have corrected its speeds as a whole, but not each by itself; with the right name the prediction of time is better.)
 
 # %% [markdown] id="target-idea"
@@ -569,7 +573,7 @@ both.round(1)
 
 # %% id="residual-said"
 LONGER = {
-    "computing": "The probes ran alone. Several devices at once share caches and memory.",
+    "computing": "Something came between: another job, or a machine that became warm.",
     "waiting for others": "An all-reduce ends when the last rank has come: each unevenness counts.",
 }
 SHORTER = {
@@ -678,4 +682,4 @@ else:
 # the lesson again gets new probes; their roads and speeds may have changed meanwhile.)
 
 # %% id="clean"
-lab.clean(probe, probe8, roads, yes=True)
+lab.clean(probe, *probes, probe8, roads, yes=True)

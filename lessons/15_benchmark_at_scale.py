@@ -413,17 +413,14 @@ bench.table([bench.published("13"), bench.plan("13"), published, planned, mine])
 # **Explain.** What may be compared in this table, and what not?
 
 # %% id="run-said"
-times_fewer = plan.parameters(large).total / mine.run.log.parameter_count
-per_s = {"theirs": 6 * plan.parameters(large).total * published.tokens_per_s / 384}
-per_s["yours"] = 6 * mine.run.log.parameter_count * mine.tokens_per_s / 4
-if mine.tokens_per_s > published.tokens_per_s:
-    print(f"Yours is the higher rate, of a model {times_fewer:,.0f} times smaller.")
-else:
-    print(f"Yours is the lower rate, even though the model is {times_fewer:,.0f} times smaller.")
-print(
-    f"6 FLOPs per parameter and token: {per_s['yours'] / 1e9:,.1f} GFLOP/s on each of your devices,"
-)
-print(f"{per_s['theirs'] / 1e12:,.1f} TFLOP/s on each of theirs.")
+tiny = plan.parameters(bench.case("box").model).total
+times_fewer = plan.parameters(large).total / tiny
+higher = "higher" if mine.tokens_per_s > published.tokens_per_s else "lower"
+print(f"Yours is the {higher} rate, of a model that is {times_fewer:,.0f} times smaller.")
+theirs = 6 * plan.parameters(large).total * published.tokens_per_s / 384 / 1e12
+yours = 6 * tiny * mine.tokens_per_s / mine.run.devices / 1e9
+print("At 6 FLOPs per parameter and token:")
+print(f"{yours:,.1f} GFLOP/s on each of your devices, {theirs:,.1f} TFLOP/s on each of theirs.")
 
 # %% [markdown] id="run-compare"
 # Tokens per second of different models cannot be compared, which is why the rules fix layers, width and heads. FLOP/s can, up

@@ -15,6 +15,8 @@ ROUNDING = 1e-9
 
 def number_in(answer: object) -> float | None:
     """The number that is meant; None if it is none."""
+    if isinstance(answer, list | tuple) and len(answer) == 1:  # as `tolist()` leaves it
+        return number_in(answer[0])
     found = real(answer)
     if found is None:
         return None

@@ -26,7 +26,7 @@ def forms(right):
         float(right), np.float64(right), np.float32(right), Fraction(right), Decimal(repr(right)),
         np.array(right), np.array([right]), np.array([[right]], np.float32), pd.Series([right]),
         pd.Series([right], index=["ms"]), pd.Index([right]), torch.tensor(right),
-        torch.tensor([right], dtype=torch.float64),
+        torch.tensor([right], dtype=torch.float64), [right], (np.float64(right),),
     ]  # fmt: skip
     if float(right).is_integer():
         whole = int(right)
@@ -38,7 +38,7 @@ def nonsense(right):
     return [
         ..., None, "", "many", "12.5", f"{right} MB", "2**32", b"5", float("nan"), float("inf"),
         -float("inf"), np.float32("nan"), Decimal("NaN"), 10**400, 10**5000, True, np.True_, 1 + 2j,
-        np.complex64(1), [], [right], (right, right), {right}, {"answer": right}, np.array([]),
+        np.complex64(1), [], (right, right), {right}, {"answer": right}, np.array([]),
         np.array([right, right]), pd.Series([right, right]), pd.Series(dtype=float),
         pd.DataFrame({"a": [right]}), np.array(["5"]), pd.Timestamp(0), pd.NaT, pd.NA, object(),
         print, Recipe(name="dp4", commands="hostname"), gpt.recipe("dp4", nodes=...),

@@ -50,6 +50,7 @@ def test_days_by_the_short_formula_are_taken_too(capsys):
         ((PARAMETERS_M, TFLOPS, DAYS / 4), "You are off by 4."),
         ((PARAMETERS_M, TFLOPS, DAYS * 24), "these are hours; days are asked for"),
         ((PARAMETERS_M, TFLOPS, 8.84), "The factor 8 counts a recomputation"),
+        ((PARAMETERS_M, TFLOPS, 10e9 / 8192), "These are iterations"),
         ((PARAMETERS_M, TFLOPS, 12), "How many iterations are 10 billion tokens?"),
     ],
 )

@@ -47,8 +47,9 @@ def test_a_layout_that_misses_the_week_is_told_why(case, hint):
     assert hint in str(unmet.value)
 
 
-def test_the_right_time_to_report_passes():
-    check.ex15_report(round(RIGHT_S, 1))
+@pytest.mark.parametrize("form", [float, lambda value: [value], lambda value: (value,)])
+def test_the_right_time_to_report_passes(form):
+    check.ex15_report(form(round(RIGHT_S, 1)))
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,7 @@ def test_the_right_time_to_report_passes():
         (RIGHT_S / 60, "these are minutes; s are asked for"),
         (RIGHT_S * 1.048576, "20 × 10⁶, not 20 × 2²⁰"),
         (RIGHT_S / 5.2, "These are iterations"),
+        (5.2, "That is one iteration"),
         (RIGHT_S * 2, "A sequence of this model has 2048 tokens"),
         (575, "You answered 575 s"),
     ],

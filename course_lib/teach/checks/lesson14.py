@@ -104,6 +104,10 @@ def _days(check: Checklist, given: float) -> None:
     own = (
         (right * LAB_DEVICES, twice),
         (right / LAB_DEVICES, twice),
+        (
+            LAB_TOKENS / per_iteration,
+            f"These are iterations. Each of them takes {LAB_SECONDS} s, and a day has 86,400.",
+        ),
         (short * WITH_RECOMPUTATION / WITHOUT, "The factor 8 counts a recomputation."),
     )
     check.amount(

@@ -93,6 +93,7 @@ def _time_to_report() -> Quantity:
         *((right / more, twice) for more in (steps, ranks, steps * ranks)),
         (rate, f"{rate:.0f} are the tokens per second. How long do 20 million take?"),
         (right / ITERATION_S, f"These are iterations. Each of them takes {ITERATION_S} s."),
+        (ITERATION_S, "That is one iteration. How many are 20 million tokens?"),
         (right * 2**20 / 1e6, "20 million are 20 × 10⁶, not 20 × 2²⁰."),
         (right * 2, f"A sequence of this model has {sequence} tokens."),
         (right * layout.global_batch, "That is with one sample per iteration."),
