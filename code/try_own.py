@@ -30,6 +30,7 @@ from process.meeting import open_store
 from process.own_program import limited_output
 from trials import ddp, ring
 from trials.calls import Calls
+from trials.group import Group
 from trials.notes import Notes
 from trials.watching import Watch
 
@@ -46,11 +47,12 @@ class Trial:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.rank, self.world, _ = environment_of_rank()
-        self.notes, self.calls = Notes(self.rank), Calls()
+        self.notes = Notes(self.rank)
+        self.calls = Calls(self.notes)
         self.notes.write("begin", rank=self.rank, world=self.world)
         self.calls.install()
         self.store = open_store(self.rank, self.world, MEET)
-        self.watch = Watch(self.notes, self.calls, file, self.store)
+        self.watch = Watch(self.notes, file, self.store)
 
     def find(self, name: str) -> Any:
         """What the learner's file calls so."""
@@ -77,13 +79,17 @@ class Trial:
                 "gloo", store=group, rank=self.rank, world_size=size, timeout=MEET
             )
             self.watch.begin()
+            among = Group(self.notes, self.calls, self.store)
             try:
-                exercise.attempt(function, size, seed + 1000 * size, self.notes, self.calls)
+                exercise.attempt(function, size, seed + 1000 * size, among)
             except BaseException as error:
                 self.failed("error", error)
             self.watch.rest()
             dist.destroy_process_group()
         self.notes.write("end", world=self.world)
+        self.store.set(f"trial/end/{self.rank}", "")
+        if self.rank == 0:  # the store may be in this process
+            self.store.wait([f"trial/end/{rank}" for rank in range(self.world)], MEET)
 
     def shared_seed(self) -> int:
         if self.rank == 0:
@@ -94,7 +100,7 @@ class Trial:
         line = innermost_line(error, self.file) or getattr(error, "lineno", None)
         text = str(error.code if isinstance(error, SystemExit) else error)[:2000]
         kind = type(error).__name__
-        self.notes.write(event, kind=kind, text=text, line=line, calls=self.calls.made)
+        self.notes.write(event, kind=kind, text=text, line=line)
         self.watch.leave(EXIT_FAILED)
 
     def printed_too_much(self, descriptor: int) -> None:

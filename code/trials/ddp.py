@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import nn
 
 from trials.calls import Calls
-from trials.notes import Notes
+from trials.group import Group
 from trials.shares import close, shares
 
 NAME = "DDP"
@@ -40,33 +40,28 @@ class Serial(nn.Module):
         return answer
 
 
-def attempt(made: Any, size: int, seed: int, notes: Notes, calls: Calls) -> None:
+def attempt(made: Any, size: int, seed: int, group: Group) -> None:
     """Two steps of the learner's model and of the serial one, compared after each part."""
-    rank = dist.get_rank()
+    rank, calls = dist.get_rank(), group.calls
     serial, model = Serial(seed), Serial(seed + rank)
     name_gradients(model, calls)
     begun = {name: value.clone() for name, value in model.state_dict().items()}
-    notes.place = {"size": size, "case": "weights after wrapping"}
-    calls.clear()
+    calls.begin(size, "weights after wrapping")
     calls.phase = "wrapping"
     own = made(model)
-    found = same_weights(model, serial, begun)
-    notes.write("result", **found, calls=[] if found["ok"] else calls.made)
-    if not found["ok"]:
+    if not group.agrees(same_weights(model, serial, begun)):
         return
     optimizer, plain = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, serial))
     for step in range(1, STEPS + 1):
-        notes.place = {"size": size, "case": f"gradients of step {step}"}
+        calls.begin(size, f"gradients of step {step}")
         optimizer.zero_grad()
         plain.zero_grad()
-        told = one_step(own, model, serial, draw(size, seed + step), calls)
-        notes.write("result", **told)
+        if not group.agrees(one_step(own, model, serial, draw(size, seed + step), calls)):
+            return
         optimizer.step()
         plain.step()
-        if not told["ok"]:
-            return
-    notes.place = {"size": size, "case": f"weights after {STEPS} steps"}
-    notes.write("result", **same_weights(model, serial, begun))
+    calls.begin(size, f"weights after {STEPS} steps")
+    group.agrees(same_weights(model, serial, begun))
 
 
 def draw(size: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -102,8 +97,6 @@ def one_step(
     x, y = batch
     by_rank = [alone(serial, x[other::size], y[other::size]) for other in range(size)]
     wanted = alone(serial, x, y)
-    calls.clear()
-    calls.names.clear()
     calls.phase = "forward"
     loss = nn.functional.mse_loss(own(x[rank::size]), y[rank::size])
     calls.phase = "backward"
@@ -111,8 +104,7 @@ def one_step(
     calls.phase = "finish"
     own.finish()
     calls.phase = ""
-    told = judged(gradients(model), wanted, by_rank)
-    return {**told, "calls": calls.made, "parameters": count(model)}
+    return {**judged(gradients(model), wanted, by_rank), "parameters": count(model)}
 
 
 def name_gradients(model: nn.Module, calls: Calls) -> None:

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 
 from trials.calls import COLLECTIVES, Calls
-from trials.notes import Notes
+from trials.group import Group
 from trials.shares import close, shares
 
 NAME = "ring_all_reduce"
@@ -21,18 +21,18 @@ CASES = {
 }
 
 
-def attempt(function: Any, size: int, seed: int, notes: Notes, calls: Calls) -> None:
+def attempt(function: Any, size: int, seed: int, group: Group) -> None:
     rank = dist.get_rank()
     for number, (name, shape) in enumerate(CASES.items()):
-        notes.place = {"size": size, "case": name}
+        group.calls.begin(size, name)
         draw = torch.Generator().manual_seed(seed + number)
         inputs = [torch.randn(shape, generator=draw, dtype=torch.float64) for _ in range(size)]
         tensor = inputs[rank].clone()
-        calls.clear()
         answer = function(tensor)
         result = answer if isinstance(answer, torch.Tensor) else tensor
-        found = judged(result, inputs, rank) | {"travelled": travelled(calls, shape)}
-        notes.write("result", **found, calls=[] if found["ok"] else calls.made)
+        found = judged(result, inputs, rank)
+        if not group.agrees(found | {"travelled": travelled(group.calls, shape)}):
+            return
 
 
 def judged(result: torch.Tensor, inputs: list[torch.Tensor], rank: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ ends them, so that what each of them did can be compared.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -17,11 +18,10 @@ from typing import NoReturn
 import torch.distributed as dist
 
 from process.meeting import own_connection
-from trials.calls import Calls
 from trials.notes import Notes
 
 FAILED = "trial/failed"
-LONGEST_S = 8.0
+LONGEST_S = 12.0
 """For all cases on one number of ranks; each takes some milliseconds."""
 LAST_WORDS_S = 1.0
 """For the other ranks to write down where they are."""
@@ -31,8 +31,8 @@ EXIT_STUCK = 3
 class Watch:
     """Ends the rank when what is tried takes too long, or when another rank has failed."""
 
-    def __init__(self, notes: Notes, calls: Calls, file: Path, store: dist.Store) -> None:
-        self.notes, self.calls, self.file = notes, calls, file
+    def __init__(self, notes: Notes, file: Path, store: dist.Store) -> None:
+        self.notes, self.file = notes, file
         self.store = own_connection(store)
         self.main = threading.get_ident()
         self.until_s = float("inf")
@@ -45,16 +45,23 @@ class Watch:
         self.until_s = float("inf")
 
     def _look(self) -> None:
-        while time.monotonic() < self.until_s and not self.store.check([FAILED]):
+        while time.monotonic() < self.until_s and not self._another_failed():
             time.sleep(0.1)
         event = "stuck" if time.monotonic() >= self.until_s else "left alone"
         line = line_in(sys._current_frames().get(self.main), self.file)
-        self.notes.write(event, line=line, calls=self.calls.made)
+        self.notes.write(event, line=line)
         self.leave(EXIT_STUCK)
+
+    def _another_failed(self) -> bool:
+        try:
+            return bool(self.store.check([FAILED]))
+        except RuntimeError:  # who kept the store has ended
+            return False
 
     def leave(self, code: int) -> NoReturn:
         """A launcher ends all ranks when one has gone; each is to write its lines before."""
-        self.store.set(FAILED, "")
+        with contextlib.suppress(RuntimeError):
+            self.store.set(FAILED, "")
         time.sleep(LAST_WORDS_S)
         os._exit(code)
 
