@@ -11,7 +11,6 @@ ends at some MiB.
 from __future__ import annotations
 
 import os
-import runpy
 import sys
 from pathlib import Path
 
@@ -21,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves i
 
 from process.device import environment_of_rank, keep_memory
 from process.failing import fail, run_and_exit
-from process.own_program import MOST_BYTES, inside, limited_output
+from process.own_program import MOST_BYTES, inside, limited_output, run_file
 from process.pace import keep_pace
 from process.telling import node_name
 
@@ -54,7 +53,7 @@ def main() -> int:
     prepare()
     try:
         with limited_output(printed_too_much):
-            runpy.run_path(str(file), run_name="__main__")
+            run_file(file, "__main__")
     except SystemExit as error:
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)

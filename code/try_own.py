@@ -9,7 +9,6 @@ where the check of the exercise reads it. The learner's file is imported, not ru
 from __future__ import annotations
 
 import os
-import runpy
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +26,7 @@ from process.device import environment_of_rank
 from process.errors import ArgumentsError
 from process.failing import run_and_exit
 from process.meeting import open_store
-from process.own_program import limited_output
+from process.own_program import limited_output, run_file
 from trials import ddp, ring
 from trials.calls import Calls
 from trials.group import Group
@@ -59,7 +58,7 @@ class Trial:
         sys.path.insert(0, str(self.file.parent))
         self.watch.begin()
         try:
-            found = runpy.run_path(str(self.file), run_name="own")
+            found = run_file(self.file, "own")
         except BaseException as error:
             self.failed("cannot load", error)
         self.watch.rest()

@@ -1,4 +1,4 @@
-"""What a program of the learner's own may do to others: print much, and no more than its file."""
+"""A program of the learner's own in a process of ours: how it is run, and what it may print."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
+from typing import Any
 
 MOST_BYTES = 4 << 20
 """Printed by one rank; a log of more is read by nobody, and fills the disk of everybody."""
 LAST_WORDS_S = 2.0
+KEPT: list[ModuleType] = []
 
 
 @contextlib.contextmanager
@@ -53,6 +55,18 @@ def _pump(
         view = memoryview(text)
         while view:
             view = view[os.write(sink, view) :]
+
+
+def run_file(file: Path, name: str) -> dict[str, Any]:
+    """Its names. They live as long as the process: runpy would take them away at the end, and with
+    a model goes the process group that it holds. Gloo's thread, which ends with that, wants
+    Python's lock for the last tensors, and who waits for the thread has it."""
+    module = ModuleType(name)
+    module.__file__ = str(file)
+    sys.modules[name] = module
+    KEPT.append(module)
+    exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
+    return module.__dict__
 
 
 def inside(error: BaseException, file: Path) -> TracebackType | None:

@@ -32,6 +32,7 @@ class Serial(nn.Module):
         self.last = nn.Linear(WIDTH, WIDTH, dtype=torch.float64)
         frozen = torch.randn(WIDTH, dtype=torch.float64)
         self.frozen = nn.Parameter(frozen, requires_grad=False)
+        self.offset: torch.Tensor
         self.register_buffer("offset", torch.randn(WIDTH, dtype=torch.float64))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -49,19 +50,26 @@ def attempt(made: Any, size: int, seed: int, group: Group) -> None:
     calls.begin(size, "weights after wrapping")
     calls.phase = "wrapping"
     own = made(model)
+    group.kept.append(own)
     if not group.agrees(same_weights(model, serial, begun)):
         return
-    optimizer, plain = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, serial))
     for step in range(1, STEPS + 1):
         calls.begin(size, f"gradients of step {step}")
-        optimizer.zero_grad()
-        plain.zero_grad()
+        model.zero_grad()
         if not group.agrees(one_step(own, model, serial, draw(size, seed + step), calls)):
             return
-        optimizer.step()
-        plain.step()
+        descend(model)
+        descend(serial)
     calls.begin(size, f"weights after {STEPS} steps")
     group.agrees(same_weights(model, serial, begun))
+
+
+def descend(model: nn.Module) -> None:
+    """A step of plain gradient descent. (torch.optim takes seconds to import.)"""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                parameter.sub_(0.1 * parameter.grad)
 
 
 def draw(size: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:

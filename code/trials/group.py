@@ -16,6 +16,8 @@ class Group:
     def __init__(self, notes: Notes, calls: Calls, store: dist.Store) -> None:
         self.notes, self.calls, self.store = notes, calls, store
         self.results = 0
+        self.kept: list[Any] = []
+        """What holds on to the process group, and may not end with it (process/own_program.py)."""
 
     def agrees(self, found: dict[str, Any]) -> bool:
         """Writes this rank's result down; whether all ranks have the right one. Who went on while

@@ -14,6 +14,47 @@ NEAR = 1e-3
 ROUNDING = 0.05
 """Pieces differ by one number where the ranks do not divide a tensor."""
 
+COUNTED_FROM_0 = "Nodes and ranks are counted from 0."
+RANKS: dict[str, tuple[float, str, dict[float, str], str]] = {
+    "world_size": (
+        32, "the world has that many ranks",
+        {8: "These are the nodes.", 4: "These are on one node."},
+        "One rank for each device of each node.",
+    ),
+    "node": (
+        5, "rank 22 is on that node",
+        {6: COUNTED_FROM_0, 2: "Each node has 4 ranks, not 8.", 5.5: "Whole nodes: 22 // 4."},
+        "Ranks 0 to 3 are on node 0, 4 to 7 on node 1, and so on.",
+    ),
+    "local_rank": (
+        2, "it has that local rank there",
+        {3: COUNTED_FROM_0, 22: "That is its rank among all.", 6: "Each node has 4 ranks, not 8."},
+        "Ranks 20 to 23 share its node. Which of them is it?",
+    ),
+    "numbers": (
+        1, "it ends with so many numbers of the sum",
+        {32: "That is what all_reduce leaves.", 8: "That is a piece for each rank of one node.",
+         4: "That is a piece for each node."},
+        "The sum has as many pieces as there are ranks, and each rank keeps one.",
+    ),
+}  # fmt: skip
+
+
+def ex02_ranks(node: object, local_rank: object, world_size: object, numbers: object) -> None:
+    """Rank 22 on 8 nodes with 4 devices each, and what reduce_scatter leaves of 32 numbers."""
+    with Checklist("02.1") as check:
+        given = {
+            "world_size": check.number(world_size, "world_size"),
+            "node": check.number(node, "node"),
+            "local_rank": check.number(local_rank, "local_rank"),
+            "numbers": check.number(numbers, "numbers"),
+        }
+        for name, (right, words, slips, otherwise) in RANKS.items():
+            check.that(
+                given[name] == right, words,
+                hint=f"You answered {given[name]:g}. {slips.get(given[name], otherwise)}",
+            )  # fmt: skip
+
 
 def ex02_ring(run: Any) -> None:
     """A sum over all ranks, in place, by sends and receives round a ring."""

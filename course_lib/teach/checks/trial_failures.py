@@ -85,7 +85,7 @@ def _failed(check: Checklist, trial: Trial, is_wrong: bool) -> None:
     """A rank that lost another one tells of an error too, which only follows."""
     errors = trial.all("error")
     own = [(rank, event) for rank, event in errors if not GONE.search(event["text"])]
-    if not is_wrong:
+    if not is_wrong and not trial.all("stuck"):
         own = own or errors
     if not own:
         return

@@ -19,18 +19,21 @@ EXERCISES = ("ring", "ddp", "buckets")
 
 @explained("trial.recipe", takes_gaps=True)
 @keeps_keywords("trial")
-def recipe(name: str, file: str, exercise: str, **more: Any) -> Recipe | Unfinished:
+def recipe(
+    name: str, file: str, exercise: str, *, nodes: int = 2, gpus_per_node: int = 2, **more: Any
+) -> Recipe | Unfinished:  # fmt: skip
     """Runs what `file` defines on 1, 2, 3 and 4 ranks and compares it with the serial model; the
     check of the exercise reads what it found. `more` are fields of Recipe."""
-    if missing := gaps({"file": file, "exercise": exercise, **more}):
+    if missing := gaps({"file": file, "exercise": exercise, "nodes": nodes, **more}):
         return Unfinished(name, missing)
     if exercise not in EXERCISES:
         raise RecipeError(f"there is no trial of {exercise!r}; there are: {', '.join(EXERCISES)}")
     fields, flags = parted(more)
-    size = {name: fields.pop(name) for name in ("nodes", "gpus_per_node") if name in fields}
+    arguments = command_line({"exercise": exercise} | flags)
+    what: dict[str, Any] = program.started(file, PROGRAM, arguments)
     return Recipe(
-        name=name, **program.started(file, PROGRAM, command_line({"exercise": exercise} | flags)),
-        **{"nodes": 2, "gpus_per_node": 2} | size, **{"time_limit_minutes": 2} | fields,
+        name=name, nodes=nodes, gpus_per_node=gpus_per_node, **what,
+        **{"time_limit_minutes": 2} | fields,
     )  # fmt: skip
 
 
