@@ -29,7 +29,7 @@ from process.meeting import open_store
 from process.own_program import limited_output, run_file
 from trials import ddp, ring
 from trials.calls import Calls
-from trials.group import Group
+from trials.group import TrialRanks
 from trials.notes import Notes
 from trials.watching import Watch
 
@@ -78,7 +78,7 @@ class Trial:
                 "gloo", store=group, rank=self.rank, world_size=size, timeout=MEET
             )
             self.watch.begin()
-            among = Group(self.notes, self.calls, self.store)
+            among = TrialRanks(self.notes, self.calls, self.store)
             try:
                 exercise.attempt(function, size, seed + 1000 * size, among)
             except BaseException as error:

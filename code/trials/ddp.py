@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import nn
 
 from trials.calls import Calls
-from trials.group import Group
+from trials.group import TrialRanks
 from trials.shares import close, shares
 
 NAME = "DDP"
@@ -41,7 +41,7 @@ class Serial(nn.Module):
         return answer
 
 
-def attempt(made: Any, size: int, seed: int, group: Group) -> None:
+def attempt(made: Any, size: int, seed: int, group: TrialRanks) -> None:
     """Two steps of the learner's model and of the serial one, compared after each part."""
     rank, calls = dist.get_rank(), group.calls
     serial, model = Serial(seed), Serial(seed + rank)

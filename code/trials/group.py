@@ -10,7 +10,7 @@ from trials.calls import Calls
 from trials.notes import Notes
 
 
-class Group:
+class TrialRanks:
     """What an exercise needs beside the function that it tries."""
 
     def __init__(self, notes: Notes, calls: Calls, store: dist.Store) -> None:

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 
 from trials.calls import COLLECTIVES, Calls
-from trials.group import Group
+from trials.group import TrialRanks
 from trials.shares import close, shares
 
 NAME = "ring_all_reduce"
@@ -21,7 +21,7 @@ CASES = {
 }
 
 
-def attempt(function: Any, size: int, seed: int, group: Group) -> None:
+def attempt(function: Any, size: int, seed: int, group: TrialRanks) -> None:
     rank = dist.get_rank()
     for number, (name, shape) in enumerate(CASES.items()):
         group.calls.begin(size, name)

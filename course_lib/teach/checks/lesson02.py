@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks import trials
-from course_lib.teach.checks.trial_failures import came_through
-from course_lib.teach.checks.trials import Event, Trial
+from course_lib.teach.trials import verdict
+from course_lib.teach.trials.failures import came_through
+from course_lib.teach.trials.verdict import Event, Trial
 
 NEAR = 1e-3
 ROUNDING = 0.05
@@ -59,9 +59,9 @@ def ex02_ranks(node: object, local_rank: object, world_size: object, numbers: ob
 def ex02_ring(run: Any) -> None:
     """A sum over all ranks, in place, by sends and receives round a ring."""
     with Checklist("02.2") as check:
-        trial = trials.trial_of(check, run, "ring")
+        trial = verdict.trial_of(check, run, "ring")
         came_through(check, trial, run)
-        trials.is_equal(check, trial, _why_ring)
+        verdict.is_equal(check, trial, _why_ring)
         _sends_no_more(check, trial)
 
 
@@ -71,7 +71,7 @@ def _why_ring(trial: Trial, rank: int, event: Event) -> str:
         return f"the result has shape {event['has']}, the tensor had {event['wanted']}."
     if event["slip"] == "dtype":
         return f"the result is {event['has']}; the tensor was float64, and is to stay so."
-    if trials.right_on(trial, event) == [0]:
+    if verdict.right_on(trial, event) == [0]:
         return "only rank 0 has the sum. Every rank needs it."
     if event["slip"] == "unchanged":
         return (
@@ -127,14 +127,14 @@ def _sends_no_more(check: Checklist, trial: Trial) -> None:
 def ex02_ddp(run: Any) -> None:
     """Data parallelism: the weights of rank 0, the mean of the gradients."""
     with Checklist("02.3") as check:
-        trial = trials.trial_of(check, run, "ddp")
+        trial = verdict.trial_of(check, run, "ddp")
         _is_ddp(check, trial, run)
 
 
 def ex02_buckets(run: Any) -> None:
     """The same, in buckets that are sent while backward goes on."""
     with Checklist("02.4") as check:
-        trial = trials.trial_of(check, run, "buckets")
+        trial = verdict.trial_of(check, run, "buckets")
         _is_ddp(check, trial, run)
         size, case = max(trial.cases)[0], "gradients of step 2"
         parameters = len(trial.at(size, case, "result")[0][-1]["parameters"])
@@ -143,7 +143,7 @@ def ex02_buckets(run: Any) -> None:
 
 def _is_ddp(check: Checklist, trial: Trial, run: Any) -> None:
     came_through(check, trial, run)
-    trials.is_equal(check, trial, _why_ddp)
+    verdict.is_equal(check, trial, _why_ddp)
     check.that(
         any(call["case"].startswith("gradients") for _, call in trial.all("call")),
         "the collectives are called in your own lines",
@@ -157,9 +157,9 @@ def _why_ddp(trial: Trial, rank: int, event: Event) -> str:
     size, wrong = event["size"], event["wrong"]
     called = trial.at(size, event["case"], "call")[rank]
     told = _of_gradients(event, rank, size, called)
-    if right := trials.right_on(trial, event):
+    if right := verdict.right_on(trial, event):
         return (
-            f"only ranks {trials.listed(set(right))} have the right gradients. What is reduced or "
+            f"only ranks {verdict.listed(set(right))} have the right gradients. What is reduced or "
             "gathered to one rank is on that rank alone; all ranks need it."
         )
     if len(wrong) < event["of"]:

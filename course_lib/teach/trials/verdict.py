@@ -1,4 +1,4 @@
-"""What a trial of a learner's function found (`code/try_own.py`), and the hint for it.
+"""The lines that the ranks of a trial wrote, and the first wrong result among them.
 
 Every rank wrote its own lines. What went wrong first, on the fewest ranks, is told; what only
 follows from that, such as a rank that was left alone, is not.

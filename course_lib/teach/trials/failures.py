@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.trials import Event, Trial, listed, place, ranks, wrong
+from course_lib.teach.trials.verdict import Event, Trial, listed, place, ranks, wrong
 
 GONE = re.compile(r"[Cc]onnection (closed|reset|refused)|[Bb]roken pipe|Socket closed|[Ff]ailed to")
 SHOWN_CALLS = 6
