@@ -31,7 +31,7 @@ BEFORE, LETTERS, FEATURES = 16, 128, 32
 PATIENCE_S = 10
 
 
-def text_of(path: str) -> Tensor:
+def text_of(path: str | None) -> Tensor:
     """The text as a row of numbers below LETTERS."""
     if path:
         content = Path(path).read_bytes()
@@ -81,7 +81,7 @@ def train(args: argparse.Namespace) -> None:
 
 
 FLAGS = [
-    ("--text", Text(), "", "file to learn from; else it is fetched"),
+    ("--text", Text(), None, "file to learn from; else it is fetched"),
     ("--batch-size", COUNT, 64, "samples of a step"),
     ("--width", SIZE, 128, "of the layers"),
     ("--steps", COUNT, 30, "of the optimizer"),

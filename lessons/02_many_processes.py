@@ -633,7 +633,9 @@ meeting = predict(
     guess_meeting,
     choices=("they start without it", "they wait, then fail", "an error at once"),
 )
-script = str(lab.script(talk.recipe)).replace("--nnodes=2", "--nnodes=3 --rdzv-conf=join_timeout=5")
+script = str(lab.script(talk.recipe.but(name="one-too-few"))).replace(
+    "--nnodes=2", "--nnodes=3 --rdzv-conf=join_timeout=5"
+)
 missing = lab.submit(shell.script("one-too-few", script))
 missing.watch()
 

@@ -21,7 +21,7 @@ from process.meeting import own_connection
 from trials.notes import Notes
 
 FAILED = "trial/failed"
-LONGEST_S = 12.0
+LONGEST_S = 10.0
 """For all cases on one number of ranks; each takes some milliseconds."""
 LAST_WORDS_S = 1.0
 """For the other ranks to write down where they are."""
