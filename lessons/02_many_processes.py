@@ -59,6 +59,8 @@ print(first.tail(3) if first.ok else first.failure)
 # others queue for. (The box's nodes have a network of their own with no way out. Where your first job trained,
 # the box runs in flat mode, or your cluster is a generous one.)
 #
+# ![The internet, a login node and two compute nodes. An arrow leads from the internet to a file on the login node, and from there to a compute node; the way from the compute nodes to the internet is closed.](../images/login_and_compute.svg)
+#
 # The cure is always the same: **fetch before the job**, on the login node, into a folder that the nodes see
 # too. Python brings a text that will do, so not even that needs the internet here:
 
@@ -654,6 +656,8 @@ print(missing.failure)
 claim("launchers wait for one that does not come, and then fail", not missing.ok)
 
 # %% [markdown] id="meet-explain"
+# ![Two launchers have arrived at the meeting point on node1, which counts 2 of 3; a third was never started.](../images/rendezvous.svg)
+#
 # **Explain.** No launcher can know whether the third is late or will never come, so they wait. In a queue that is the
 # common case: a node that starts slowly, a wrong address, a firewall, two jobs at the same port; all look alike, a job
 # that runs and prints nothing. Look at what was *asked* first (`--nnodes`, `--rdzv-endpoint`), then whether all

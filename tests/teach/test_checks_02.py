@@ -285,3 +285,29 @@ HOSTILE = {
 def test_a_hostile_file_is_told_what_it_does(tried, text):
     assert HOSTILE[text] in hint_of(lesson02.ex02_ring, tried(text, "ring"))
     assert tried.took_s < 20
+
+
+def test_rank_22_on_eight_nodes_with_four_devices(workspace, capsys):
+    lesson02.ex02_ranks(5, 2, 32, 1)
+    lesson02.ex02_ranks("5", 2.0, [32], 1)
+    assert "✓ rank 22 is on that node" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ((..., 2, 32, 1), "Replace the ..."),
+        ((6, 2, 32, 1), "counted from 0"),
+        ((2, 2, 32, 1), "4 ranks, not 8"),
+        ((5.5, 2, 32, 1), "22 // 4"),
+        ((5, 3, 32, 1), "counted from 0"),
+        ((5, 22, 32, 1), "rank among all"),
+        ((5, 6, 32, 1), "4 ranks, not 8"),
+        ((5, 2, 8, 1), "These are the nodes"),
+        ((5, 2, 32, 32), "what all_reduce leaves"),
+        ((5, 2, 32, 8), "one node"),
+        ((5, 2, 32, float("nan")), "You answered nan"),
+    ],
+)
+def test_wrong_ranks_meet_their_hint(workspace, answers, words):
+    assert words in hint_of(lesson02.ex02_ranks, *answers)
