@@ -29,6 +29,7 @@ EXPORTS: dict[str, str] = {
     "read": "read",
     "shell": "lab.job.recipes.shell",
     "show": "show",
+    "trial": "lab.job.recipes.trial",
 }
 """Name in a notebook -> module that holds it; `module:name` where the two differ."""
 

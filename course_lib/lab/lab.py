@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib.lab import clusters
 from course_lib.lab.errors import SiteError, SlurmError, UnknownRunError, WorkspaceError
-from course_lib.lab.job import sample_text
+from course_lib.lab.job import own_files, sample_text
 from course_lib.lab.job.program_text import Excerpt, excerpt
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.script import Script, render
@@ -77,6 +77,11 @@ class Lab:
         if not self._quiet:
             print(text)
 
+    @property
+    def work(self) -> Path:
+        """The folder for programs of your own: `%%writefile {lab.work}/my_ring.py`."""
+        return self.workspace.work
+
     def but(self, **changes: Any) -> Lab:
         """The same lab at a site with some values changed: `lab.but(link_gbit=0.2)`."""
         other = copy(self)
@@ -113,6 +118,9 @@ class Lab:
                 f"site {self.site.name}: {', '.join(self.site.missing)} still to be filled in; "
                 f"write it into {self.workspace.site_file}"
             )
+        if lines := own_files.gaps(recipe, self.site):
+            print(unfinished := Unfinished(recipe.name, lines))
+            return unfinished
         wanted = Submission.of(recipe, self.site)  # its errors come before anything is written
         check_writable(self.workspace)
         with self.workspace.locked():
@@ -224,7 +232,8 @@ class Lab:
             if run.deleted:
                 continue
             if record.program_digest != wanted.program_digest:
-                self.say(f"{run.name}: {wanted.recipe.program} has changed since job {run.job_id}")
+                what = " or ".join(wanted.recipe.files) or wanted.recipe.program
+                self.say(f"{run.name}: {what} has changed since job {run.job_id}")
                 return None
             return run
         return None

@@ -39,6 +39,14 @@ class Workspace:
         return self.folder / "runs"
 
     @property
+    def work(self) -> Path:
+        """For the learner's own programs; made when it is first asked for."""
+        folder = self.folder / "work"
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
     def state(self) -> Path:
         return self.folder / ".course"
 
@@ -134,12 +142,16 @@ def programs_folder() -> Path:
 
 def write_atomically(path: Path, text: str) -> None:
     """Whoever reads finds the old text or the new one, never half of it."""
+    write_bytes_atomically(path, text.encode())
+
+
+def write_bytes_atomically(path: Path, content: bytes) -> None:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".unfinished.")
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).replace(path)

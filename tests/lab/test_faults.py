@@ -13,7 +13,7 @@ from course_lib.cli import main
 from course_lib.lab.errors import LabError, RecipeError, SlurmError, WorkspaceError
 from course_lib.lab.job.recipes import shell
 from course_lib.lab.lab import Lab
-from course_lib.lab.queue.records import Record
+from course_lib.lab.queue.records import Record, Told
 from course_lib.lab.workspace import Workspace
 
 FULL = r"""
@@ -72,7 +72,7 @@ def test_a_name_of_too_many_bytes_is_refused_before_anything_is_written(name):
 def test_a_submission_that_cannot_be_finished_stops_no_other(lab, cluster):
     lab.submit(shell.recipe("before", "true"))
     stuck = Record(token="feed", name="x" * 250, key="k", cluster=lab.jobs.cluster)
-    lab.jobs.registry.intend(stuck, "[recipe]\n", "#!/bin/sh\n")
+    lab.jobs.registry.intend(stuck, Told("[recipe]\n", "#!/bin/sh\n", {}))
     lab.jobs.slurm.submit(
         "#!/bin/sh\ntrue\n", ["--hold", "--comment=course:feed"], os.environ, lab.workspace.folder
     )

@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from course_lib.lab.errors import RecipeError
 from course_lib.lab.job import site
 from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.job.recipes import gpt, links, program, shell
+from course_lib.lab.job.recipes import gpt, links, program, shell, trial
 from course_lib.lab.job.recipes.flags import RECIPE_FIELDS
 from course_lib.lab.job.recipes.gpt_parameters import PARAMETERS
 from course_lib.lab.job.recipes.known_flags import known_flags, name_of
@@ -28,6 +28,8 @@ EDITS = [
     (gpt.recipe, {"time_limit_minutes": 3}, {"name": "y", "monitor": True, "seq_length": 64}),
     (links.recipe, {"bytes": 5e6}, {"repeat": 3, "nodes": 1}),
     (program.recipe, {"program": "accumulate_ddp.py", "sync": "last"}, {"sync": "each"}),
+    (program.recipe, {"program": "work/x.py", "sync": "last"}, {"nodes": 2}),
+    (trial.recipe, {"file": "work/x.py", "exercise": "ring"}, {"exercise": "ddp"}),
     (shell.recipe, {"commands": "echo a"}, {"commands": "echo b", "nodes": 2}),
 ]
 

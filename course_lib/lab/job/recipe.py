@@ -26,7 +26,7 @@ DEVICE_MEMORY = "COURSE_DEVICE_MEMORY_BYTES"
 """Tells a program how much memory its device has, where that is less than all of it."""
 EMPTY: Mapping[str, str] = MappingProxyType({})
 TABLES = ("environment", "directives")
-MAKERS = ("gpt", "links", "program", "shell")
+MAKERS = ("gpt", "links", "program", "shell", "trial")
 """Modules whose `recipe` makes recipes, which `but` asks once more."""
 
 
@@ -38,6 +38,8 @@ class Recipe:
     `script` is a whole batch script to submit as it stands. `before` are shell lines that the job
     runs once before the program's processes start.
 
+    `files` are programs of the workspace that the run takes along, copied into its folder.
+
     `launcher`: "torchrun" starts one launcher per node, which starts one process per device;
     "srun" starts the processes itself. `directives` are further #SBATCH lines, by long name.
     `model` and `layout` are what the arguments of a training run were made from; `made_by` and
@@ -47,6 +49,7 @@ class Recipe:
     name: str
     program: str = ""
     arguments: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     commands: str = ""
     before: str = ""
     script: str = ""
@@ -70,7 +73,8 @@ class Recipe:
             raise RecipeError(listed(wrong))
         for name in recipe_rules.LEAST:
             object.__setattr__(self, name, own_number(getattr(self, name)))
-        object.__setattr__(self, "arguments", tuple(str(value) for value in self.arguments))
+        for name in ("arguments", "files"):
+            object.__setattr__(self, name, tuple(str(value) for value in getattr(self, name)))
         freeze_tables(self)
         kept = {name: _kept(value) for name, value in self.keywords.items()}
         object.__setattr__(self, "keywords", MappingProxyType(kept))

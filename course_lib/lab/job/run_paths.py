@@ -6,6 +6,9 @@ from pathlib import Path
 
 from course_lib.lab.plain_files import plain
 
+PROGRAM = "program"
+"""Name of the folder with the learner's own files, in that of a run."""
+
 
 def folder_name(name: str, job_id: object) -> str:
     """Of the folder below `runs/`; `job_id` may be what stands for a number not known yet."""
@@ -20,6 +23,8 @@ class RunPaths:
         self.recipe = folder / "recipe.toml"  # what was asked
         self.script = folder / "job.sbatch"  # what was submitted
         self.log = folder / "out.log"  # what was printed
+        self.program = folder / PROGRAM  # files of the learner's own, as they were submitted
+        self.verdict = folder / "verdict"  # what a trial found, by rank
         self.exit_code = folder / "exit_code"  # written by the trap of the script
         self.tensorboard = folder / "tensorboard"
         self.profile = folder / "profile"

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.site import Site
 
+NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 
-def digest(recipe: Recipe, site: Site) -> str:
-    """Empty where there is no file to look at (shell commands, a program on the PATH)."""
+
+def digest(recipe: Recipe, site: Site, own: Mapping[str, bytes] = NO_FILES) -> str:
+    """Empty where there is no file to look at (shell commands, a program on the PATH). `own`: files
+    that the run takes along, by name."""
     path = Path(recipe.program)
     if site.programs and "/" not in recipe.program:
         path = Path(site.programs) / recipe.program
     if not recipe.program or not path.is_file():
         return ""
     total = hashlib.sha256()
+    for name, content in sorted(own.items()):
+        total.update(name.encode(errors="surrogateescape") + b"\0" + content)
     for file in sorted(closure(path)):
         total.update(file.name.encode() + b"\0" + file.read_bytes())
     return total.hexdigest()

@@ -70,6 +70,15 @@ class Record:
 
 
 @dataclass(frozen=True)
+class Told:
+    """What goes into the folder of a run before it starts."""
+
+    recipe_toml: str
+    script: str
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
 class Registry:
     workspace: Workspace
 
@@ -84,14 +93,17 @@ class Registry:
         records = [_read(path) for path in self._files(f"*{INTENT}")]
         return [record for record in records if record]
 
-    def recipe_text(self, intent: Record) -> tuple[str, str]:
-        """recipe.toml and script of an intent."""
+    def told(self, intent: Record) -> Told:
         table = json.loads(plain(self.intent_path(intent)).read_text(encoding="utf-8"))
-        return table["recipe_toml"], table["script"]
+        files = table.get("files", {})
+        content = {name: text.encode("latin-1") for name, text in files.items()}
+        return Told(table["recipe_toml"], table["script"], content)
 
-    def intend(self, record: Record, recipe_toml: str, script: str) -> None:
-        table = asdict(record) | {"recipe_toml": recipe_toml, "script": script}
-        write_json(self.intent_path(record), table)
+    def intend(self, record: Record, told: Told) -> None:
+        # Latin-1 has a letter for every byte, so that files come back as they were.
+        files = {name: content.decode("latin-1") for name, content in told.files.items()}
+        table = {"recipe_toml": told.recipe_toml, "script": told.script, "files": files}
+        write_json(self.intent_path(record), asdict(record) | table)
 
     def drop_intent(self, record: Record) -> None:
         with writing(self.intent_path(record)):

@@ -18,15 +18,16 @@ from dataclasses import dataclass, replace
 
 from course_lib.lab.compiled_code import COMPILED_CODE, is_chosen
 from course_lib.lab.errors import SlurmError, WorkspaceError
+from course_lib.lab.job import own_files
 from course_lib.lab.job.recipe import DEVICE_MEMORY, Recipe
 from course_lib.lab.job.run_paths import RunPaths
 from course_lib.lab.job.script import Script, key, log_pattern, render
 from course_lib.lab.job.site import Site
 from course_lib.lab.job.sources import digest
 from course_lib.lab.queue.jobs import Jobs
-from course_lib.lab.queue.records import Record
+from course_lib.lab.queue.records import Record, Told
 from course_lib.lab.queue.slurm import DEFAULTS_OF_THE_USER, QueueRow, job_environment
-from course_lib.lab.workspace import Workspace, write_atomically, writing
+from course_lib.lab.workspace import Workspace, write_atomically, write_bytes_atomically, writing
 
 PATIENCE_WITH_SBATCH_S = 20.0
 
@@ -34,17 +35,20 @@ PATIENCE_WITH_SBATCH_S = 20.0
 @dataclass(frozen=True)
 class Submission:
     """A recipe at a site, and what follows from the two, each computed once: the script, the key
-    that names what would be run, and the version of its program."""
+    that names what would be run, the learner's own files, and the version of all programs."""
 
     recipe: Recipe
     site: Site
     script: Script
     key: str
+    files: Mapping[str, bytes]
     program_digest: str
 
     @classmethod
     def of(cls, recipe: Recipe, site: Site) -> Submission:
-        return cls(recipe, site, render(recipe, site), key(recipe, site), digest(recipe, site))
+        files = own_files.read(recipe, site)
+        version = digest(recipe, site, files)
+        return cls(recipe, site, render(recipe, site), key(recipe, site), files, version)
 
 
 def submit(jobs: Jobs, wanted: Submission) -> Record:
@@ -61,7 +65,7 @@ def submit(jobs: Jobs, wanted: Submission) -> Record:
         devices=recipe.devices,
         time_limit_minutes=recipe.time_limit_minutes,
     )
-    jobs.registry.intend(intent, recipe_toml(recipe, wanted.site), text)
+    jobs.registry.intend(intent, Told(recipe_toml(recipe, wanted.site), text, wanted.files))
     try:
         job_id = _sbatch(jobs, intent, wanted)
     except SlurmError as error:
@@ -145,13 +149,15 @@ def environment(here: Mapping[str, str], recipe: Recipe, site: Site) -> dict[str
 
 def _finish(jobs: Jobs, intent: Record, job_id: int) -> Record:
     """Folder, record, release, in this order; every step may be done again."""
-    toml, script = jobs.registry.recipe_text(intent)
+    told = jobs.registry.told(intent)
     paths = RunPaths.of(jobs.registry.workspace.runs, intent.name, job_id)
     with writing(paths.folder):
         _make_room(jobs, paths)
         paths.folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(paths.recipe, toml)
-    write_atomically(paths.script, script)
+    write_atomically(paths.recipe, told.recipe_toml)
+    write_atomically(paths.script, told.script)
+    for name, content in told.files.items():
+        write_bytes_atomically(paths.program / name, content)
     record = jobs.registry.save(replace(intent, job_id=job_id, folder=paths.folder.name))
     jobs.registry.drop_intent(intent)
     return _release(jobs, record)
@@ -173,7 +179,7 @@ def _make_room(jobs: Jobs, paths: RunPaths) -> None:
 def _is_empty_start(paths: RunPaths) -> bool:
     """What `_finish` itself leaves when it is killed in between."""
     names = {path.name for path in paths.folder.iterdir() if not path.name.startswith(".")}
-    return names <= {paths.recipe.name, paths.script.name}
+    return names <= {paths.recipe.name, paths.script.name, paths.program.name}
 
 
 def _release(jobs: Jobs, record: Record) -> Record:

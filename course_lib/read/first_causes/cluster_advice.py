@@ -42,6 +42,12 @@ CLUSTER_TEXTS = {
         "$SLURM_JOB_NODELIST`) and MASTER_PORT in the job script, and RANK, LOCAL_RANK and "
         "WORLD_SIZE from SLURM_PROCID, SLURM_LOCALID and SLURM_NTASKS in each task.",
     ),
+    "no_internet": (
+        "the program could not fetch something from the internet",
+        "Compute nodes mostly have no way out; login nodes have one.",
+        "Fetch it before the job, on the login node, into a folder that the nodes see, and give "
+        "the program its path.",
+    ),
     "rendezvous_timeout": (
         "the processes did not find each other",
         "Some ranks waited for others that never came: wrong master address, blocked port, wrong "

@@ -13,6 +13,14 @@ _MISMATCH = (
 _MEETING = rb"(?:MASTER_ADDR|MASTER_PORT|WORLD_SIZE|LOCAL_RANK|RANK)"
 NETWORK = (
     rule(
+        "no_internet",
+        ROOT,
+        rb"<?urlopen error|HTTPSConnectionPool\(host=|"
+        rb"[Cc]ouldn't connect to .?https?://|outgoing traffic has been disabled|"
+        rb"LocalEntryNotFoundError|OfflineModeIsEnabled",
+        unless=rb"Warning|WARNING|[Rr]etry",
+    ),
+    rule(
         "missing_master",
         ROOT,
         rb"environment variable (?P<variable>[A-Z_]{4,20}) expected, but not set|"

@@ -1,0 +1,77 @@
+"""A program of the learner's own in a process of ours: how it is run, and what it may print."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
+
+MOST_BYTES = 4 << 20
+"""Printed by one rank; a log of more is read by nobody, and fills the disk of everybody."""
+LAST_WORDS_S = 2.0
+KEPT: list[ModuleType] = []
+
+
+@contextlib.contextmanager
+def limited_output(excess: Callable[[int], object], most_bytes: int = MOST_BYTES) -> Iterator[None]:
+    """Whatever this process and its children print goes on, up to so many bytes; then `excess`
+    is called with a descriptor to write to, and is to end the process."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [os.dup(1), os.dup(2)]
+    budget = [most_bytes]
+    pumps = []
+    for descriptor, sink in zip((1, 2), kept, strict=True):
+        source, entrance = os.pipe()
+        os.dup2(entrance, descriptor)
+        os.close(entrance)
+        pump = threading.Thread(target=_pump, args=(source, sink, budget, excess), daemon=True)
+        pump.start()
+        pumps.append(pump)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for descriptor, sink in zip((1, 2), kept, strict=True):
+            os.dup2(sink, descriptor)
+        for pump in pumps:  # a child that lives on may still hold the other end
+            pump.join(LAST_WORDS_S)
+
+
+def _pump(
+    source: int, sink: int, budget: list[int], excess: Callable[[int], object]
+) -> None:  # fmt: skip
+    while text := os.read(source, 1 << 16):
+        budget[0] -= len(text)
+        if budget[0] < 0:
+            excess(sink)
+            return
+        view = memoryview(text)
+        while view:
+            view = view[os.write(sink, view) :]
+
+
+def run_file(file: Path, name: str) -> dict[str, Any]:
+    """Its names. They live as long as the process: runpy would take them away at the end, and with
+    a model goes the process group that it holds. Gloo's thread, which ends with that, wants
+    Python's lock for the last tensors, and who waits for the thread has it."""
+    module = ModuleType(name)
+    module.__file__ = str(file)
+    sys.modules[name] = module
+    KEPT.append(module)
+    exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
+    return module.__dict__
+
+
+def inside(error: BaseException, file: Path) -> TracebackType | None:
+    """The traceback from the first line of the file on: what called it is not the learner's."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != str(file):
+        trace = trace.tb_next
+    return trace

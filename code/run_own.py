@@ -1,0 +1,67 @@
+"""Runs a program of your own as one rank of a job.
+
+    torchrun --nproc-per-node 2 code/run_own.py my_program.py --its-own 3
+
+The program runs as it would by itself, as `__main__`, and may import what lies beside it and the
+folders here. Added is what every rank of the course has: on a device slot without GPU it computes
+at that slot's pace (process/pace.py), an error is told with its rank and node, and what it prints
+ends at some MiB.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+from process.device import environment_of_rank, keep_memory
+from process.failing import fail, run_and_exit
+from process.own_program import MOST_BYTES, inside, limited_output, run_file
+from process.pace import keep_pace
+from process.telling import node_name
+
+
+def printed_too_much(descriptor: int) -> None:
+    rank = environment_of_rank()[0]
+    line = (
+        f"[rank{rank}]: run_own.py: error: the program printed more than {MOST_BYTES >> 20} MiB; "
+        f"print on rank 0 alone, and less (rank {rank} on {node_name()})\n"
+    )
+    os.write(descriptor, line.encode())
+    os._exit(1)
+
+
+def prepare() -> None:
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or 1))
+    if not torch.accelerator.is_available():
+        keep_memory()
+        torch.set_flush_denormal(True)
+    keep_pace()
+
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        print("run_own.py: error: give the file to run", file=sys.stderr)
+        return 2
+    file = Path(sys.argv[1]).resolve()
+    del sys.argv[0]
+    sys.path.insert(0, str(file.parent))
+    prepare()
+    try:
+        with limited_output(printed_too_much):
+            run_file(file, "__main__")
+    except SystemExit as error:
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    except Exception as error:
+        fail(error.with_traceback(inside(error, file)))
+    return 0
+
+
+if __name__ == "__main__":
+    run_and_exit(main)

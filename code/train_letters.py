@@ -1,0 +1,99 @@
+"""Trains a small model to guess the next letter of a text. Written for one device.
+
+    python code/train_letters.py --text my.txt
+
+Without `--text` it fetches its text from the internet, as many a first script does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+from flags.parser import FlagParser
+from flags.ranges import COUNT, SIZE, Text
+from process.failing import run_and_exit
+from process.pace import keep_pace
+
+URL = "https://raw.githubusercontent.com/python/cpython/3.11/Lib/argparse.py"
+BEFORE, LETTERS, FEATURES = 16, 128, 32
+"""From so many letters the next one is guessed; others than ASCII's count as one."""
+PATIENCE_S = 10
+
+
+def text_of(path: str | None) -> Tensor:
+    """The text as a row of numbers below LETTERS."""
+    if path:
+        content = Path(path).read_bytes()
+    else:
+        print(f"fetching {URL}", flush=True)
+        with urllib.request.urlopen(URL, timeout=PATIENCE_S) as answer:
+            content = answer.read()
+    return torch.tensor(list(content)).clamp(max=LETTERS - 1)
+
+
+def model_of(width: int) -> nn.Module:
+    def layer(inputs: int) -> list[nn.Module]:
+        return [nn.Linear(inputs, width), nn.ReLU()]
+
+    return nn.Sequential(
+        nn.Embedding(LETTERS, FEATURES), nn.Flatten(),
+        *layer(BEFORE * FEATURES), *layer(width), *layer(width), *layer(width),
+        nn.Linear(width, LETTERS),
+    )  # fmt: skip
+
+
+def samples(text: Tensor, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Pieces of the text at random places, and the letter that follows each."""
+    starts = torch.randint(len(text) - BEFORE, (count,), generator=generator)
+    return text[starts[:, None] + torch.arange(BEFORE)], text[starts + BEFORE]
+
+
+def tell(step: int, loss: float, elapsed_s: float) -> None:
+    who = f"{socket.gethostname()} process {os.getpid()}"
+    print(f"{who}: step {step}, loss {loss:.4f}, {1e3 * elapsed_s:.1f} ms", flush=True)
+
+
+def train(args: argparse.Namespace) -> None:
+    text = text_of(args.text)
+    model = model_of(args.width)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    generator = torch.Generator()
+    generator.seed()
+    for step in range(1, args.steps + 1):
+        began = time.perf_counter()
+        x, y = samples(text, args.batch_size, generator)
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        tell(step, loss.item(), time.perf_counter() - began)
+
+
+FLAGS = [
+    ("--text", Text(), None, "file to learn from; else it is fetched"),
+    ("--batch-size", COUNT, 64, "samples of a step"),
+    ("--width", SIZE, 128, "of the layers"),
+    ("--steps", COUNT, 30, "of the optimizer"),
+]
+
+
+def main() -> int:
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or 1))
+    keep_pace()
+    train(FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(None))
+    return 0
+
+
+if __name__ == "__main__":
+    run_and_exit(main)

@@ -1,0 +1,59 @@
+"""`ring_all_reduce(tensor)`: the sum over all ranks, in place, with sends and receives alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from trials.calls import COLLECTIVES, Calls
+from trials.group import TrialRanks
+from trials.shares import close, shares
+
+NAME = "ring_all_reduce"
+CASES = {
+    "a vector of 24 numbers": (24,),
+    "a vector of 29 numbers, which no number of ranks divides": (29,),
+    "a matrix of 6 × 10": (6, 10),
+    "a vector of 2 numbers, fewer than there may be ranks": (2,),
+    "a vector of 2400 numbers": (2400,),
+}
+
+
+def attempt(function: Any, size: int, seed: int, group: TrialRanks) -> None:
+    rank = dist.get_rank()
+    for number, (name, shape) in enumerate(CASES.items()):
+        group.calls.begin(size, name)
+        draw = torch.Generator().manual_seed(seed + number)
+        inputs = [torch.randn(shape, generator=draw, dtype=torch.float64) for _ in range(size)]
+        tensor = inputs[rank].clone()
+        answer = function(tensor)
+        result = answer if isinstance(answer, torch.Tensor) else tensor
+        found = judged(result, inputs, rank)
+        if not group.agrees(found | {"travelled": travelled(group.calls, shape)}):
+            return
+
+
+def judged(result: torch.Tensor, inputs: list[torch.Tensor], rank: int) -> dict[str, Any]:
+    wanted = torch.stack(inputs).sum(0)
+    if result.shape != wanted.shape:
+        told = {"has": list(result.shape), "wanted": list(wanted.shape)}
+        return {"ok": False, "slip": "shape", **told}
+    if result.dtype != wanted.dtype:
+        return {"ok": False, "slip": "dtype", "has": str(result.dtype)}
+    if close(result, wanted):
+        return {"ok": True}
+    if len(inputs) > 1 and bool(torch.equal(result, inputs[rank])):
+        return {"ok": False, "slip": "unchanged"}
+    pieces = [one.reshape(-1).tensor_split(len(inputs)) for one in (result, *inputs)]
+    held = [shares(piece, list(of_ranks)) for piece, *of_ranks in zip(*pieces, strict=True)]
+    return {"ok": False, "slip": "values", "shares": held}
+
+
+def travelled(calls: Calls, shape: tuple[int, ...]) -> dict[str, Any]:
+    """What this rank has sent, in units of the tensor; and which collectives did the work."""
+    sent = sum(made["numbers"] for made in calls.made if made["call"] in ("send", "isend"))
+    used = sorted({made["call"] for made in calls.made if made["call"] in COLLECTIVES})
+    messages = sum(made["call"] in ("send", "isend") for made in calls.made)
+    return {"sent": sent / torch.Size(shape).numel(), "messages": messages, "collectives": used}

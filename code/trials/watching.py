@@ -1,0 +1,75 @@
+"""A learner's code may never come back: somebody else has to notice, and to say where it is.
+
+And where one rank fails, the others wait for it. They write down where they are before a launcher
+ends them, so that what each of them did can be compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import torch.distributed as dist
+
+from process.meeting import own_connection
+from trials.notes import Notes
+
+FAILED = "trial/failed"
+LONGEST_S = 10.0
+"""For all cases on one number of ranks; each takes some milliseconds."""
+LAST_WORDS_S = 1.0
+"""For the other ranks to write down where they are."""
+EXIT_STUCK = 3
+
+
+class Watch:
+    """Ends the rank when what is tried takes too long, or when another rank has failed."""
+
+    def __init__(self, notes: Notes, file: Path, store: dist.Store) -> None:
+        self.notes, self.file = notes, file
+        self.store = own_connection(store)
+        self.main = threading.get_ident()
+        self.until_s = float("inf")
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def begin(self) -> None:
+        self.until_s = time.monotonic() + LONGEST_S
+
+    def rest(self) -> None:
+        self.until_s = float("inf")
+
+    def _look(self) -> None:
+        while time.monotonic() < self.until_s and not self._another_failed():
+            time.sleep(0.1)
+        event = "stuck" if time.monotonic() >= self.until_s else "left alone"
+        line = line_in(sys._current_frames().get(self.main), self.file)
+        self.notes.write(event, line=line)
+        self.leave(EXIT_STUCK)
+
+    def _another_failed(self) -> bool:
+        try:
+            return bool(self.store.check([FAILED]))
+        except RuntimeError:  # who kept the store has ended
+            return False
+
+    def leave(self, code: int) -> NoReturn:
+        """A launcher ends all ranks when one has gone; each is to write its lines before."""
+        with contextlib.suppress(RuntimeError):
+            self.store.set(FAILED, "")
+        time.sleep(LAST_WORDS_S)
+        os._exit(code)
+
+
+def line_in(frame: FrameType | None, file: Path) -> int | None:
+    """Where in the learner's file a call stands."""
+    while frame is not None:
+        if frame.f_code.co_filename == str(file):
+            return frame.f_lineno
+        frame = frame.f_back
+    return None

@@ -1,0 +1,134 @@
+"""Tries a function that a learner wrote, on 1, 2, 3 and 4 ranks, beside the serial model.
+
+    torchrun --nproc-per-node 4 code/try_own.py work/my_ring.py --exercise ring
+
+The inputs are drawn anew each time. What each rank finds goes into `verdict/` of the run folder,
+where the check of the exercise reads it. The learner's file is imported, not run as a program.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+
+import torch
+import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+from flags.parser import FlagParser
+from flags.ranges import OneOf
+from process.device import environment_of_rank
+from process.errors import ArgumentsError
+from process.failing import run_and_exit
+from process.meeting import open_store
+from process.own_program import limited_output, run_file
+from trials import ddp, ring
+from trials.calls import Calls
+from trials.group import TrialRanks
+from trials.notes import Notes
+from trials.watching import Watch
+
+EXERCISES = {"ring": ring, "ddp": ddp, "buckets": ddp}
+FLAGS = [("--exercise", OneOf(tuple(EXERCISES)), "ring", "what the file is to define")]
+MOST_BYTES = 1 << 18
+MEET = timedelta(seconds=60)
+EXIT_FAILED = 1
+
+
+class Trial:
+    """What one rank needs: the learner's file, and where it writes what it finds."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.rank, self.world, _ = environment_of_rank()
+        self.notes = Notes(self.rank)
+        self.calls = Calls(self.notes)
+        self.notes.write("begin", rank=self.rank, world=self.world)
+        self.calls.install()
+        self.store = open_store(self.rank, self.world, MEET)
+        self.watch = Watch(self.notes, file, self.store)
+
+    def find(self, name: str) -> Any:
+        """What the learner's file calls so."""
+        sys.path.insert(0, str(self.file.parent))
+        self.watch.begin()
+        try:
+            found = run_file(self.file, "own")
+        except BaseException as error:
+            self.failed("cannot load", error)
+        self.watch.rest()
+        if not callable(found.get(name)):
+            there = [key for key, value in found.items() if callable(value) and key[0] != "_"]
+            self.notes.write("no function", wanted=name, there=there[:8])
+            self.watch.leave(EXIT_FAILED)
+        return found[name]
+
+    def attempt(self, exercise: ModuleType, function: Any) -> None:
+        """One group of ranks after another; who is not among them waits for the next."""
+        seed = self.shared_seed()
+        for size in range(self.rank + 1, self.world + 1):
+            self.notes.place = {"size": size, "case": "the ranks meet"}
+            group = dist.PrefixStore(f"trial/{size}", self.store)
+            dist.init_process_group(
+                "gloo", store=group, rank=self.rank, world_size=size, timeout=MEET
+            )
+            self.watch.begin()
+            among = TrialRanks(self.notes, self.calls, self.store)
+            try:
+                exercise.attempt(function, size, seed + 1000 * size, among)
+            except BaseException as error:
+                self.failed("error", error)
+            self.watch.rest()
+            dist.destroy_process_group()
+        self.notes.write("end", world=self.world)
+        self.store.set(f"trial/end/{self.rank}", "")
+        if self.rank == 0:  # the store may be in this process
+            self.store.wait([f"trial/end/{rank}" for rank in range(self.world)], MEET)
+
+    def shared_seed(self) -> int:
+        if self.rank == 0:
+            self.store.set("trial/seed", str(int.from_bytes(os.urandom(3), "little")))
+        return int(self.store.get("trial/seed"))
+
+    def failed(self, event: str, error: BaseException) -> NoReturn:
+        line = innermost_line(error, self.file) or getattr(error, "lineno", None)
+        text = str(error.code if isinstance(error, SystemExit) else error)[:2000]
+        kind = type(error).__name__
+        self.notes.write(event, kind=kind, text=text, line=line)
+        self.watch.leave(EXIT_FAILED)
+
+    def printed_too_much(self, descriptor: int) -> None:
+        self.notes.write("printed", bytes=MOST_BYTES)
+        os.write(descriptor, f"[rank{self.rank}]: stopped: it prints without end\n".encode())
+        os._exit(EXIT_FAILED)
+
+
+def innermost_line(error: BaseException, file: Path) -> int | None:
+    """Of the learner's own lines; what they called is not theirs."""
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(file):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        raise ArgumentsError(["give the file to try"])
+    trial = Trial(Path(sys.argv.pop(1)).resolve())
+    asked = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(None)
+    exercise = EXERCISES[asked.exercise]
+    torch.set_num_threads(1)
+    with limited_output(trial.printed_too_much, MOST_BYTES):
+        trial.attempt(exercise, trial.find(exercise.NAME))
+    return 0
+
+
+if __name__ == "__main__":
+    run_and_exit(main)
