@@ -23,8 +23,8 @@ lab = Lab()
 # %% [markdown] id="node-idea"
 # ## The roads of a node
 #
-# A word that stands in every log of this lesson is worth a picture. This is a cluster on which models were trained;
-# the numbers are what one device can send over each road, in one direction:
+# NVLink, PCIe, InfiniBand: these words are easier to tell apart in a picture. This is a cluster on which models were
+# trained; the numbers are what one device can send over each road, in one direction:
 
 # %% id="node"
 show.node(plan.CLUSTERS["selene"])

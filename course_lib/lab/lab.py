@@ -18,6 +18,7 @@ from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import PAUSES_ON_THE_BOX_S, PAUSES_S, Jobs
 from course_lib.lab.queue.nodes import refuse_what_never_runs
+from course_lib.lab.queue.pace import told_pace
 from course_lib.lab.queue.records import Registry, recorded
 from course_lib.lab.queue.submission import Submission, check_writable, repair, submit
 from course_lib.lab.runs import budget as budgets
@@ -95,10 +96,7 @@ class Lab:
     @property
     def device_pace(self) -> float:
         """How many times longer a device slot takes than a core would: 1 on GPUs."""
-        from course_lib.lab.doctor.cluster import told_pace
-
-        told = told_pace()
-        return float(told["factor"]) if told else 1.0
+        return told_pace()
 
     def code(self, file: str, *names: str) -> Excerpt:
         """Functions of a program as they stand: `lab.code("training/model.py", "initialise")`."""

@@ -78,7 +78,7 @@ def test_the_right_run_is_solved(recorded, capsys):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"planted_bottleneck": 1}, "It has the plant 1, which you know already"),
+        ({"planted_bottleneck": 1}, "It has the fault 1, which you know already"),
         ({"planted_bottleneck": None}, "no flag made it slow"),
         ({"nodes": 1, "gpus_per_node": 4}, "It had 1 × 4"),
         ({"profile": False}, "No step was recorded"),

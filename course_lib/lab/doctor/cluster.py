@@ -17,6 +17,7 @@ from course_lib.lab.job.site import Site
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.plain_files import account
 from course_lib.lab.queue.nodes import ask
+from course_lib.lab.queue.pace import pace_line
 from course_lib.lab.queue.slurm import TIMEOUT_S, Slurm, job_environment
 from course_lib.lab.workspace import Workspace
 
@@ -67,18 +68,11 @@ FLAT_MEANS = "until then all lessons run, but the link cannot be slowed or measu
 
 def pace() -> Iterator[Finding]:
     """How fast a slot of the box computes, where that is not as fast as it goes."""
-    if told := told_pace():
+    if told := pace_line():
         share = f"computes at 1/{told['factor']} of the rate of a core"
         why, _, since = told["why"].partition("; ")
         text = f"a device slot {share}, whatever its neighbours do ({why})"
         yield fair(text, since) if since else good(text)
-
-
-def told_pace() -> re.Match[str] | None:
-    return PACE.search(Slurm().call("scontrol", "show", "node"))
-
-
-PACE = re.compile(r"Comment=device_pace=(?P<factor>[\d.]+) \((?P<why>.*)\)")
 
 
 def nodes(site: Site) -> Iterator[Finding]:

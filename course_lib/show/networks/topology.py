@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 from course_lib.mistakes.errors import ArgumentError
+from course_lib.show.networks.bends import free_bend
 from course_lib.show.networks.places import RADIUS, place
 from course_lib.show.networks.transports import Link, counts_of, hosts_of, links_of, look, said_of
 from course_lib.show.picture import Picture
@@ -29,9 +30,6 @@ from course_lib.show.style import (
 
 DRAWN_ONE_BY_ONE = 64
 TITLE_CHARACTERS = 82
-Point = tuple[float, float]
-CLEAR = 0.2
-"""So far from a circle a line is seen to pass it."""
 NAMED_LINKS = 8
 """With more, the key names the roads: words would lie over each other."""
 BETWEEN_ONE_BY_ONE = 24
@@ -186,7 +184,7 @@ def _draw_link(
         axes.add_line(Line2D(xs, ys, color=paint, ls=dash, lw=1.0, zorder=3))
         return
     others = [rank.center for rank in circles.values() if rank not in (first, second)]
-    bend = _free_bend(start, end, others)
+    bend = free_bend(start, end, others)
     axes.add_patch(
         FancyArrowPatch(
             start, end, connectionstyle=f"arc3,rad={bend}", color=paint, ls=dash, zorder=3,
@@ -203,27 +201,6 @@ def _draw_link(
             link.transport, at, fontsize=8.5, color=paint, ha="center", va="center",
             bbox=ground, zorder=6,
         )  # fmt: skip
-
-
-def _free_bend(start: Point, end: Point, others: list[Point]) -> float:
-    """How far the line has to bend so that it does not seem to end at a rank on its way."""
-    bends = (0.0, 0.12, -0.12, 0.25, -0.25, 0.4, -0.4)
-    return max(
-        bends, key=lambda bend: (min(_clearance(start, end, bend, others), CLEAR), -abs(bend))
-    )
-
-
-def _clearance(start: Point, end: Point, bend: float, others: list[Point]) -> float:
-    """From the nearest circle; the line is matplotlib's arc3, a parabola."""
-    (x1, y1), (x2, y2) = start, end
-    middle = ((x1 + x2) / 2 + bend * (y2 - y1), (y1 + y2) / 2 - bend * (x2 - x1))
-    found = [CLEAR]
-    for part in range(1, 20):
-        t = part / 20
-        a, b, c = (1 - t) ** 2, 2 * t * (1 - t), t**2
-        at = (a * x1 + b * middle[0] + c * x2, a * y1 + b * middle[1] + c * y2)
-        found += [math.dist(at, other) - RADIUS for other in others]
-    return min(found)
 
 
 def _key(figure: Any, links: list[Link]) -> None:

@@ -28,13 +28,11 @@ def loss(*runs: Any, by: str = "iteration", log: bool = False, difference: bool 
     found = tables.named(runs, "iterations")
     said = []
     with sheet(height_in=5.4 if difference else 3.8) as page:
-        if difference:
-            axes, below = page.panels(2, 1, sharex=True, height_ratios=[3, 2])
-            axes.set(ylabel="loss (nats per token)", title="Training loss")
-            said.append(_differences(below, found, by))
-            below.set(xlabel=_x_label(by), ylabel="difference")
-        else:
-            axes = page.axes(_x_label(by), "loss (nats per token)", "Training loss")
+        panels = 2 if difference else 1
+        axes, *below = page.panels(panels, 1, sharex=True, height_ratios=[3, 2][:panels])
+        axes.set(ylabel="loss (nats per token)", title="Training loss")
+        [axes, *below][-1].set_xlabel(_x_label(by))
+        said += [_differences(panel, found, by) for panel in below]
         for position, (name, table) in enumerate(found.items()):
             tables.require(table, ["iteration", "lm_loss"], "loss")
             x, y = _x(table, by), tables.numbers(table["lm_loss"])
@@ -61,8 +59,8 @@ def _differences(axes: Axes, found: dict[str, pd.DataFrame], by: str) -> str:
         shown = np.where(apart > 0, apart, np.nan)
         _line(axes, _x(both, by), shown, f"|{other} − {name}|", position)
         said.append(f"{other} and {name} differ by at most {tables.quantity(np.nanmax(apart))}")
-    axes.set_yscale("log")
-    axes.set_ylim(1e-7, 1)  # from the last digit of a log to what nobody would call rounding
+    # From the last digit of a log to what nobody would call rounding.
+    axes.set(ylabel="difference", yscale="log", ylim=(1e-7, 1))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_title("How far the curves are apart (0 is not drawn)", fontsize=11)
