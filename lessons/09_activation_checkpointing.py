@@ -39,7 +39,7 @@ lab = Lab()
 
 # %% id="hump-recipe"
 deep = gpt.model("tiny").but(name="deep", layers=16, hidden=64, sequence=256)
-common = dict(model=deep, micro_batch=2, iterations=9, memory=(6, 7))
+common = dict(model=deep, micro_batch=2, iterations=7, memory=(6, 7))
 keep = lab.submit(gpt.recipe("keep", **common, profile=(6, 7)))
 keep.watch()
 
@@ -200,7 +200,7 @@ for recompute in ("none", "full"):
 # %% [markdown] id="same-idea"
 # ### Is it the same model?
 #
-# **Predict.** What is computed a second time had better be the same as the first time. Look at the losses of nine steps,
+# **Predict.** What is computed a second time had better be the same as the first time. Look at the losses of all steps,
 # printed with seven digits. Are those of `keep` and `forget` `"the same to the last digit"`, `"the same but for rounding"`,
 # or `"different"`?
 
