@@ -157,7 +157,8 @@ show.operators(healthy.profile, top=8)
 # A healthy training step is made of products of matrices, some element-wise work between them, and
 # communication. (`course::pace`, where it is in the list, is the sleep by which a slot keeps its pace: lesson 00.) If
 # something else leads this list, ask why. On a GPU a step may also be *launch-bound*: kernels so short that the
-# program cannot start them fast enough, which shows as gaps between them.
+# program cannot start them fast enough, which shows as gaps between them. (What happens below PyTorch, NVIDIA's
+# `nsys` records; for traces of hundreds of ranks there is Holistic Trace Analysis.)
 
 # %% [markdown] id="ill-idea"
 # ## What is wrong with the ill run?
