@@ -23,11 +23,10 @@ lab = Lab()
 lab
 
 # %% [markdown] id="where"
-# The line above says where you are. If your machine has the commands of Slurm, the queue that most of
-# the world's large computers use, the course speaks to that. If it has not, the course brings **the
-# box**: two small nodes inside this very machine, each with a network of its own, and commands with
-# the same names that answer in the same way. The cells below are the same in both places, and so is
-# what you learn from them.
+# The line above says where you are. If your machine has the commands of Slurm, the queue of most large computers,
+# the course speaks to that. If not, it brings **the box**: two small nodes inside this very machine, each with a
+# network of its own, and commands with the same names that answer in the same way.
+
 
 # %% [markdown] id="sinfo-idea"
 # ## What is there?
@@ -69,10 +68,11 @@ else:
 
 # %% [markdown] id="pace-explain"
 # On GPUs the pace is always 1. Where slots share a few cores, each would be faster while its neighbour waits, which
-# no GPU is, and you would measure this machine instead of a cluster. So the box lets each slot sleep until it has
-# been as slow as it is meant to be. (The CPUs of the box's nodes in the table above are pretended, so that scripts may
-# ask for as many as they would elsewhere; the cores are those of your machine.) Everything here is thousands of times
-# slower than on a node full of GPUs, and so is the network: the *ratio* of computing to sending is what stays.
+# no GPU is, and you would measure this machine instead of a cluster. So a slot of the box sleeps until it has been as
+# slow as it is meant to be. (The CPUs in the table above are pretended there, so that scripts may ask for as many as
+# elsewhere.) Everything here is thousands of times slower than on a node full of GPUs, and so is the network: what
+# stays is the *ratio* of computing to sending.
+
 
 # %% [markdown] id="first-idea"
 # ## The first job
@@ -115,13 +115,10 @@ printed_lines = [line for line in first.text.splitlines() if " runs on " in line
 lines.compare(len(printed_lines))
 
 # %% [markdown] id="first-explain"
-# **Explain.** If you counted six, you thought that a job on two nodes runs its script on both. It does
-# not. The *script* runs once, on the first node of the job. The other nodes are reserved and do
-# nothing until the script itself starts something there. That is what `srun` does: it starts the
-# command after it once per **task**, and tells each copy its number in `SLURM_PROCID`. So there is one
-# line from the script and four from the tasks.
-#
-# Tasks print when they like. Their lines come in any order, and in another order next time.
+# **Explain.** If you counted six, you thought that a job on two nodes runs its script on both. It does not. The *script*
+# runs once, on the first node of the job; the others do nothing until the script starts something there. That is what
+# `srun` does: it starts the command after it once per **task**, and tells each copy its number in `SLURM_PROCID`. Tasks
+# print when they like, so their lines come in any order.
 #
 # | word | means |
 # |---|---|
@@ -130,6 +127,7 @@ lines.compare(len(printed_lines))
 # | device slot | a GPU or its stand-in; a task may own several |
 # | job | what you hand in: a script and what it needs |
 # | step | one `srun` inside a job |
+
 
 # %% [markdown] id="queue-idea"
 # ## The queue
@@ -165,9 +163,9 @@ for sleeper in sleepers:
 lab.runs()
 
 # %% [markdown] id="accounting"
-# A job that is over disappears from `squeue`. Slurm's memory of it is asked with `sacct` (`-X`: one row
-# for each job, without one for each of its steps). Look at when each of the three began. Where one of
-# them fills the cluster, the second waits until the first is over, and the third until the second is.
+# A job that is over disappears from `squeue`. Slurm's memory of it is asked with `sacct` (`-X`: one row for each job,
+# none for its steps). Where one job fills the cluster, the second begins when the first is over.
+
 
 # %% id="sacct"
 ids = ",".join(str(sleeper.job_id) for sleeper in sleepers)
@@ -196,10 +194,10 @@ print(long_one.wait())
 print(long_one.text)
 
 # %% [markdown] id="cancel-explain"
-# `lab.cancel` called `scancel` with the job's number. Slurm sent every process of the job a signal, and
-# a line in the log says that the job was cancelled, and when. (Was it still waiting? Then it never had
-# a log.) `lab.cancel` knows the runs of this course and nothing else, so no other job of yours can be
-# hit by it.
+# `lab.cancel` called `scancel` with the job's number. Slurm sent every process of the job a signal, and a line in the
+# log says so. (Was it still waiting? Then it never had a log.) `lab.cancel` knows the runs of this course and nothing
+# else, so no other job of yours can be hit by it.
+
 
 # %% [markdown] id="error-idea"
 # ## An error on purpose
@@ -230,14 +228,14 @@ print(typo.text)
 # !sbatch --nodes=5000 --wrap="hostname"; echo "exit code $?"
 
 # %% [markdown] id="refused-explain"
-# That answer came at once, with a reason and an exit code, and nothing was queued. The reason says that
-# the cluster has no such thing; which of your options asked for it, you have to find yourself. (Not all that is
-# impossible is refused: a time limit above the partition's, for one, is accepted by many clusters, and the job waits
-# with the reason `PartitionTimeLimit` until you take it back.)
+# That answer came at once, with a reason and an exit code, and nothing was queued. (Not all that is impossible is
+# refused: many clusters accept a time limit above the partition's, and the job waits with the reason
+# `PartitionTimeLimit` until you take it back.)
 #
 # ## A script of your own
 #
-# Nothing of this is bound to the library. A script is a text file, and `sbatch` takes any:
+# None of this is bound to the library. A script is a text file, and `sbatch` takes any:
+
 
 # %% id="own-script"
 mine = lab.workspace.folder / "mine.sh"
@@ -302,13 +300,14 @@ else:
     print("Inside a node the system copies from memory to memory; between, it sends over a link.")
 
 # %% [markdown] id="link-explain"
-# **Explain.** Inside a node, sending means copying from one place in memory to another, at most a few
-# centimetres away. Between nodes every byte goes through the network, which is narrower. The latencies are close to
-# each other where both roads lead through the operating system, which takes most of that time; on a GPU node,
-# whose devices write into each other's memory, the one inside is several times less.
+# **Explain.** Inside a node, sending means copying from one place in memory to another. Between nodes every byte goes
+# through the network, which is narrower. The latencies are close where both roads lead through the operating system,
+# which takes most of that time; on a GPU node, whose devices write into each other's memory, the one inside is several
+# times less.
 #
 # Most of what you will do in this course follows from this one table. Training on many devices is
 # arithmetic that waits for data from elsewhere, and where "elsewhere" is decides how long it waits.
+
 
 # %% [markdown] id="differs"
 # ## What is different on a big cluster

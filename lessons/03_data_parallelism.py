@@ -90,8 +90,9 @@ run = lab.submit(dp4)
 run.watch()
 
 # %% [markdown] id="twice"
-# Run the cell above once more: nothing is submitted. A run belongs to its recipe; while the recipe is the same,
-# you get the run that there is. That also holds tomorrow, and after the notebook's kernel has stopped.
+# Run the cell above once more: nothing is submitted. A run belongs to its recipe; while the recipe is the same, you get
+# the run that there is, also tomorrow.
+
 
 # %% [markdown] id="world-idea"
 # ## Read the log
@@ -115,17 +116,16 @@ run.watch()
 # %% [markdown] id="iterations-explain"
 # | field | says |
 # |---|---|
-# | `iteration 24/ 24` | steps of the optimizer so far, of how many |
-# | `consumed samples` | samples that the run has seen, on all devices together; so do papers count: a "batch of 4 million tokens" is what all devices see in one step |
-# | `elapsed time per iteration (ms)` | mean over the iterations since the last line |
-# | `learning rate` | how far a step goes; here it falls evenly to zero |
-# | `global batch size` | samples per step |
+# | `consumed samples` | on all devices together; so do papers count: a "batch of 4 million tokens" is what all devices see in one step |
+# | `elapsed time per iteration (ms)` | mean since the last line |
+# | `learning rate`, `global batch size` | how far a step goes; samples per step |
 # | `lm loss` | the loss, averaged over all devices |
 # | `loss scale` | 1.0: no scaling. Lesson 08 needs it. |
 # | `grad norm` | length of the gradient, before it is cut to at most 1 (*clipping*) |
 # | `number of skipped`, `nan iterations` | steps that were thrown away; anything but 0 needs a reason |
 #
 # The same as data:
+
 
 # %% id="iterations-table"
 columns = ["iteration", "consumed_samples", "elapsed_ms", "learning_rate", "lm_loss", "grad_norm"]
@@ -167,12 +167,13 @@ starts
 
 # %% [markdown] id="split-explain"
 # **Explain.** In each step the four ranks take neighbours, two samples each, and together the next eight. A wrong
-# sampler is a mistake that nothing reports: if all ranks took the *same* two samples, losses would still fall, at
-# the price of four devices and with the progress of one. (`torch.utils.data.DistributedSampler` does this work for a
-# `DataLoader`, and wants `set_epoch(epoch)` before each epoch: without it every epoch has the same order.)
+# sampler is a mistake that nothing reports: if all ranks took the *same* two samples, losses would still fall, at the
+# price of four devices and with the progress of one. (`torch.utils.data.DistributedSampler` does this work for a
+# `DataLoader`, and wants `set_epoch(epoch)`, or every epoch has the same order.)
 #
 # And the weights? Each parameter is drawn by a generator that is seeded with the run's seed and the parameter's
 # own name, so every rank draws the same:
+
 
 # %% id="seed-code"
 lab.code("training/model.py", "initialise")
@@ -228,12 +229,12 @@ claim("one device and four devices train the same model", difference.max(), most
 #
 # **Explain.** If you guessed "different", you may have thought of four devices that each learn something else. But
 # the mean of four means of two samples *is* the mean of eight. If you guessed "the same", you trusted computers too
-# much: they round after every addition, and the two runs add in a different order. It is the same model, with
-# other rounding. (A difference of 0 in the log would say no more than that its printed digits agree.)
+# much: they round after every addition, and the two runs add in a different order.
 #
 # The rule has conditions. The mean of means is the mean only if every rank has the same number of tokens that count:
-# with padded samples the sums and the counts have to be reduced, and divided then. Dropout draws other masks on
-# other ranks, and batch normalisation takes its statistics per device. Such runs are alike, not equal.
+# with padded samples, sums and counts have to be reduced first. Dropout draws other masks on other ranks, and batch
+# normalisation takes its statistics per device. Such runs are alike, not equal.
+
 
 # %% [markdown] id="nodes-idea"
 # ## One node against two
@@ -293,15 +294,14 @@ claim("strong scaling of four devices over two", strong, least=0.85, most=2.0, u
 claim("weak scaling is better than strong scaling", weak / strong, least=1.0, unit="times")
 
 # %% [markdown] id="nodes-explain"
-# *Left: samples per second; the dotted lines are what as many devices would do if nothing were lost. Right: the share
-# of that line which is left.*
+# *Left: samples per second; dotted: if nothing were lost. Right: the share of that which is left.*
 #
-# **Explain.** From one device to two, both on one node, little is lost: they talk through memory. From two to four
-# the gradients have to cross the link between the nodes, and every step waits for that. The volume that is sent
-# does not shrink with the batch: there are as many gradients as parameters, whether a device saw one sample or a
-# hundred. So the *more* work a device has per step, the smaller the share of waiting. That is why weak scaling
-# looks better than strong scaling, and why you should ask which of the two a paper shows. (It has a price that
-# samples per second do not show: a larger global batch makes fewer steps of the same data. Lesson 10 comes to that.)
+# **Explain.** From one device to two, both on one node, little is lost. From two to four the gradients have to cross the
+# link between the nodes, and every step waits for that. The volume that is sent does not shrink with the batch: there
+# are as many gradients as parameters, whether a device saw one sample or a hundred. So the *more* work a device has per
+# step, the smaller the share of waiting. That is why weak scaling looks better, and why you should ask which of the
+# two a paper shows. (Its price is hidden here: a larger global batch makes fewer steps of the same data.)
+
 
 # %% [markdown] id="time-idea"
 # ## Where the time goes
@@ -425,17 +425,17 @@ plain, bucketed = (hidden[name].log.iterations["lm_loss"] for name in ("after-ba
 claim("buckets train the same model", (plain - bucketed).abs().max(), most=1e-3)
 
 # %% [markdown] id="hide-explain"
-# **Explain.** One bucket is no better than none: it is full when the backward pass is over. Buckets of two layers
-# hide theirs, but not everything can be hidden: what leaves last has nothing left to hide behind, here the first
-# layers and the table of word embeddings. Tiny buckets have the best intentions and the worst result: each message pays its
-# latency anew, and there are dozens of them. Between the two lies a bucket that fills a message well and
-# still leaves early. PyTorch's `DistributedDataParallel` (**DDP**), which you wrap round a model of your own, does
-# exactly this by itself, with buckets of 25 MiB. Where the model does not fit on a device any more, **FSDP**
-# spreads parameters, gradients and optimizer over the ranks and fetches what it needs, layer by layer; lesson
-# 06 says why that moment comes.
+# **Explain.** One bucket is no better than none: it is full when the backward pass is over. Buckets of two layers hide
+# theirs, but what leaves last has nothing left to hide behind: here the first layers and the table of word embeddings.
+# Tiny buckets have the best intentions and the worst result: each message pays its latency anew. Between the two lies a
+# bucket that fills a message well and still leaves early. PyTorch's `DistributedDataParallel` (**DDP**), which you wrap
+# round a model of your own, does exactly this, with buckets of 25 MiB. Where the model does not fit on a device any
+# more, **FSDP** spreads parameters, gradients and optimizer over the ranks and fetches what it needs, layer by layer;
+# lesson 06 says why that moment comes.
 #
 # How long *should* the all-reduce take? That needs two numbers, the size of the gradients and the speed of
 # the roads. You know the first:
+
 
 # %% id="bytes"
 parameters = run.log.parameter_count
@@ -494,8 +494,8 @@ check.ex03_megabytes(megabytes_sent, run)
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Find the smallest micro-batch with which four devices on two nodes reach at least 80 %
 # > of twice the speed of two devices on one node, or show that there is none, and say why. Which of the two
-# > scalings are you measuring? Then give the program a wrong sampler (every rank takes the samples of rank 0) in a
-# > copy of your own, `program="…"` in the recipe. Which number of the log tells you?
+# > scalings are you measuring? Then suppose that every rank takes the samples
+# > of rank 0: which number of the log could tell you?
 
 # %% [markdown] id="home"
 # ## To take home

@@ -60,11 +60,10 @@ roads.require()
 print(f"the four processes talked through {roads.links.backend}")
 
 # %% [markdown] id="backend-idea"
-# If that says `nccl`, your devices are GPUs, and the log of this job holds NCCL's own lines. If it says
-# `gloo`, they are processors: gloo is the library that does the same work there, and it prints nothing about
-# its roads. Then the course writes a log **as NCCL would print it** on a cluster that you describe.
-# The first line of such a log says that it is simulated, and so does every picture made from it. The form of
-# the lines and the way the ranks are linked are those of real logs; the machine is imagined.
+# `nccl`: your devices are GPUs, and the log of this job holds NCCL's own lines. `gloo`: they are processors; gloo does
+# the same work there, and prints nothing about its roads. Then the course writes a log **as NCCL would print it** on a
+# cluster that you describe. Its first line says that it is simulated, and so does every picture made from it.
+
 
 # %% id="log"
 if roads.links.backend == "nccl":
@@ -127,20 +126,19 @@ crossing = [pair for pair in pairs if len({host.get(rank) for rank in pair}) == 
 lines.compare(len(crossing))
 
 # %% [markdown] id="picture-explain"
-# *Boxes are nodes, circles are ranks. A line joins two ranks that NCCL has linked; its colour
-# is the road: see the key.*
+# *Boxes are nodes, circles are ranks. A line joins two ranks that NCCL has linked; its colour is the road.*
 #
-# **Explain.** With two ranks on each of two nodes there are four pairs that could talk across, so the likely
-# thought is that all four do. NCCL does not link everyone with everyone. It builds two shapes, and links only
-# who is a neighbour in one of them:
+# **Explain.** Four pairs could talk across, so the likely thought is that all four do. NCCL links only who is a neighbour
+# in one of two shapes:
 #
-# - a **ring** through all ranks: every rank sends to the next one only. It crosses from node to node and
-#   comes back. Good for large transfers, since every link is in use all the time.
+# - a **ring** through all ranks: every rank sends to the next one only. Good for large transfers, since every link is in
+#   use all the time.
 # - a **tree**: sums flow up to one rank and the result flows down again. Good for small transfers, since the
 #   way from the leaves to the root is short.
 #
-# Two ranks may be neighbours in both shapes, so a line does not tell which of them it belongs to. The log does:
-# a line such as `Channel 00/02 :` is the ring in order, and the `Trees` lines give `children->rank->parent`.
+# The log tells which line belongs to which: `Channel 00/02 :` is the ring in order, and the `Trees` lines give
+# `children->rank->parent`.
+
 
 # %% id="rings"
 rings = nccl.rings[nccl.rings["communicator"] == nccl.largest()]
@@ -157,7 +155,7 @@ rings[["channel", "order"]].head(4)
 
 # %% id="describe-guess"
 ### BEGIN SOLUTION
-### GAP guess_inside = [...]  # any of "InfiniBand", "GPUDirect", "no NVLink", "no switch"
+### GAP guess_inside = ...  # a list of names: "InfiniBand", "GPUDirect", "no NVLink", "no switch"
 guess_inside = ["GPUDirect", "no NVLink", "no switch"]
 ### END SOLUTION
 
@@ -234,10 +232,9 @@ pd.DataFrame(
 show.link_heat(roads.links.bandwidth_gb_s)
 
 # %% [markdown] id="heat-explain"
-# Ranks 0 and 1 share a node, 2 and 3 share the other. If the pairs 0–1 and 2–3 stand out, you have just found
-# the topology without asking anyone. (Where the nodes share one network they do not; `sinfo` then adds a note.)
-#
-# Now one pair of each kind, over all sizes:
+# Ranks 0 and 1 share a node, 2 and 3 share the other. If the pairs 0–1 and 2–3 stand out, you have just found the
+# topology without asking anyone. Now one pair of each kind, over all sizes:
+
 
 # %% id="curve"
 show.link_curve(roads.links, pairs={"inside a node": (0, 1), "between the nodes": (1, 2)})
@@ -455,29 +452,26 @@ else:
     )
 
 # %% [markdown] id="slow-explain"
-# *Time of a recorded step on each rank, over the fast road and over the slow one. Which part of the bars has
-# grown, and which has not?*
+# *A recorded step on each rank, over the fast road and over the slow one. Which part has grown, and which has not?*
 #
-# **Explain.** The all-reduce slows down by nearly as much as the road: at this size latency hardly counts.
-# (It slows down less where something else was the limit before.) The training step has another part, the
-# arithmetic, which the network does not touch:
+# **Explain.** The all-reduce slows down by nearly as much as the road: at this size latency hardly counts. The training
+# step has another part, the arithmetic, which the network does not touch:
 #
 # $$\text{step} = \text{arithmetic} + \text{all-reduce}$$
 #
 # So the step slows down less than the road, and the more arithmetic there is for each exchange of gradients,
-# the less it notices. This program makes it easy to see, because it sends all gradients in one piece when the
-# backward pass is over (lesson 03), so that nothing hides behind anything.
-#
-# What did the slow road do to the losses? Nothing, but see for yourself below. A slow network costs time and
-# money, never correctness, and so nobody is warned.
+# the less it notices. (This program sends all gradients in one piece when the backward pass is over, so that nothing hides
+# behind anything; lesson 03.) The losses? See below. A slow network costs time and money, never correctness, and so
+# nobody is warned.
+
 
 # %% id="losses"
 print(fast_run.log.losses_beside(slow_run.log))
 
 # %% [markdown] id="losses-explain"
 # A difference below a thousandth of the loss is rounding: over another road the library may add in another
-# order. A larger one would mean that the two runs are not the same training, and then their times must not be
-# compared: `fast_run.compare(slow_run)` lists what differs.
+# order. A larger one would mean that the two runs are not the same training, and their times must not be compared.
+
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -515,10 +509,10 @@ check.ex04_describe(colleague)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
 # The highest device number in the brackets is 7, so a node has 8 devices; the highest rank is 31, and 32
-# ranks are 4 nodes. (The names of the nodes do not count: `gpu3` need not be the fourth.) Inside the node it
-# says `SHM`: the devices reach each other through main memory, not directly. `NET/IB` without `GDRDMA`:
-# InfiniBand, but every message is copied through main memory first. On hardware that has NVLink and adapters
-# for GPUDirect RDMA, both are worth a question to the people who run it.
+# ranks are 4 nodes. (The names of the nodes do not count.) Inside the node it says `SHM`: the devices reach each other
+# through main memory, not directly. `NET/IB` without `GDRDMA`: InfiniBand, but every message is copied through main
+# memory first. On hardware that can do better, both are worth a question to the people who run it.
+
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 04.2** — The ring crosses the slow road 1.5 times with everything. A cleverer order would be:

@@ -69,21 +69,20 @@ show.throughput(healthy, ill, unit="ms")
 lab.tensorboard("scalars")
 
 # %% [markdown] id="board-explain"
-# The page is served by your own notebook server, for you alone. It shows what the figure above shows: the ill
-# run is slower from the start. (Steps that are longer than their neighbours in *both* runs are those around the
-# recording: preparing it, and writing the record to disk, take time too.) Curves tell *that* something is wrong,
-# and since when. They do not tell what.
+# The page is served by your own notebook server, for you alone. It shows what the figure above shows: the ill run is
+# slower from the start. (Steps that are longer in *both* runs are those around the recording.) Curves tell *that*
+# something is wrong, and since when. They do not tell what.
 #
-# Have a look at the loss as well. If it differs, the two runs do not do the same work, and comparing their
-# speed would be pointless:
+# Have a look at the loss as well. If it differs, the two runs do not do the same work:
+
 
 # %% id="same-loss"
 print(healthy.log.losses_beside(ill.log))
 
 # %% [markdown] id="same-loss-explain"
-# A difference below a thousandth of the loss is rounding: numbers were added in another order. A larger one
-# would mean that something else differs (the data, the batch, the program), which `healthy.compare(ill)` helps
-# to find, and you would have to stop here.
+# A difference below a thousandth of the loss is rounding. A larger one would mean that something else differs (the data,
+# the batch, the program), which `healthy.compare(ill)` helps to find.
+
 
 # %% [markdown] id="breakdown-idea"
 # ## A step, cut into parts
@@ -119,14 +118,15 @@ share_guess.compare(share)
 # %% [markdown] id="breakdown-explain"
 # *Mean of the two recorded steps, one bar for each rank, with the share of each part.*
 #
-# **Explain.** The likely thought is that a training program mostly trains. How far that is true depends on how
-# much arithmetic there is between two exchanges, and on the road. A small model on a slow road mostly waits: the
-# gradients of lesson 04 have to travel, however few samples they were made from.
+# **Explain.** The likely thought is that a training program mostly trains. How far that is true depends on how much
+# arithmetic there is between two exchanges, and on the road: the gradients of lesson 04 have to travel, however few
+# samples they were made from.
 #
-# TensorBoard's profiler tab does the same sums, with its own names for the parts, for one rank at a time. Open
-# it, choose the run `healthy` and the views *Overview* and *Trace*. (PyTorch no longer works on this plug-in. The trace
-# files are plain ones, and **Perfetto** is what most people look at them with today: open https://ui.perfetto.dev and
-# drop a file of the list below onto it. It stays in your browser.) The same sums for all ranks at once:
+# TensorBoard's profiler tab does the same sums for one rank at a time. Open it, choose the run `healthy` and the views
+# *Overview* and *Trace*. (PyTorch no longer works on this plug-in. The trace files are plain ones, and **Perfetto** is
+# what most people look at them with today: open https://ui.perfetto.dev and drop a file of the list below onto it. It
+# stays in your browser.) The same sums for all ranks at once:
+
 
 # %% id="profiler-tab"
 lab.tensorboard("profiler")
@@ -157,7 +157,8 @@ show.operators(healthy.profile, top=8)
 # A healthy training step is made of products of matrices, some element-wise work between them, and
 # communication. (`course::pace`, where it is in the list, is the sleep by which a slot keeps its pace: lesson 00.) If
 # something else leads this list, ask why. On a GPU a step may also be *launch-bound*: kernels so short that the
-# program cannot start them fast enough, which shows as gaps between them.
+# program cannot start them fast enough, which shows as gaps between them. (What happens below PyTorch, NVIDIA's
+# `nsys` records; for traces of hundreds of ranks there is Holistic Trace Analysis.)
 
 # %% [markdown] id="ill-idea"
 # ## What is wrong with the ill run?
@@ -287,17 +288,16 @@ ranges = ranges[ranges["name"].isin(["data", "forward 0", "backward 0", "optimiz
 (ranges.pivot_table(index="name", columns="rank", values="total_us") / 1e3).round(1)
 
 # %% [markdown] id="ranges-explain"
-# **Explain.** Each number is the time of both recorded steps, in milliseconds. Three ranks have their data at
-# once. One takes a few hundred milliseconds to get it: its disk is slow. (There is no such disk. The flag plants the
-# fault: that rank sleeps before it reads. How, stands in `code/training/planted.py`, better read after the exercises.) The
-# other ranks are as slow as it is, although nothing is wrong with *them*, and their records alone would have
-# accused the network.
+# **Explain.** Each number is the time of both recorded steps, in milliseconds. Three ranks have their data at once. One
+# takes a few hundred milliseconds to get it: its disk is slow. (There is no such disk. The flag plants the fault: that
+# rank sleeps before it reads; see `code/training/planted.py` after the exercises.) The others are as slow as it is,
+# although nothing is wrong with *them*, and their records alone would have accused the network.
 #
-# This kind of trouble is common in large runs, and it has a name, the **straggler**: a disk, a hot device that
-# has lowered its clock, another user's process on one node. With a thousand ranks, the slowest of a thousand
-# sets the pace.
+# This kind of trouble has a name, the **straggler**: a disk, a hot device that has lowered its clock, another user's
+# process on one node. With a thousand ranks, the slowest of a thousand sets the pace.
 #
 # The library draws such conclusions too. It prints evidence, not certainty; the last word is yours:
+
 
 # %% id="recommendations"
 cause.compare("something else")
@@ -315,15 +315,14 @@ for each in ill.profile.recommendations:
 #
 # A bottleneck has been found when removing it makes the run as fast as you said it would. Take what the other
 # ranks wait *more* than in the healthy run off a step of the ill one, and you have a prediction of how long a step
-# should take without the planted fault. It comes from the two recorded steps; test it on those that were not recorded.
+# should take without the planted fault. The waiting comes from the two recorded steps; test it on all of them.
 # The cured run is there already: it is the healthy one.
 
 
 # %% id="cure"
 def step_ms(run):
-    """Of the steps that were not recorded; the first warms up."""
-    iterations = run.log.iterations.set_index("iteration")["elapsed_ms"]
-    return float(iterations.loc[2:8].median())
+    """A quick step, since what disturbs a step makes it longer, never shorter."""
+    return float(run.log.iterations["elapsed_ms"].iloc[1:].quantile(0.25))
 
 
 waited_ms = waiting_ms(ill)["waiting (ms)"].drop(suspect).mean()

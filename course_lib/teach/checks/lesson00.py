@@ -32,7 +32,7 @@ def ex00_local(run: Any) -> None:
         check.that(
             bool(printed),
             "its tasks printed lines such as 'local 0'",
-            hint="No line of the log begins so. Is the echo behind srun?\n" + run.tail(5),
+            hint="No line of the log begins so. Is the echo after srun?\n" + run.tail(5),
         )
         _three_on_each(check, run.recipe, printed.total())
         check.that(
@@ -78,10 +78,10 @@ def _tasks_per_node(recipe: Any) -> float:
 def _other_numbers(printed: Counter[str]) -> str:
     said = ", ".join(f"'local {value}'" for value in sorted(printed))
     if "" in printed:
-        return "Nothing stands behind `local`: a variable that does not exist is empty. Is its name"
+        return "Nothing stands after `local`: a variable that does not exist is empty. Is its name"
         " spelt as in the list of SLURM_ variables?"
     if any(value.startswith("$") for value in printed):
-        return f"The log has {said}: the name, not the value. Nobody replaces a `$` behind a "
+        return f"The log has {said}: the name, not the value. Nobody replaces a `$` after a "
         "backslash or inside single quotes that the task's own shell does not take away."
     if printed == dict.fromkeys(map(str, range(NODES)), TASKS_PER_NODE):
         return f"The log has {said}, each {TASKS_PER_NODE} times: that is the number of the node. "
