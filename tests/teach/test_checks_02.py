@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
 from course_lib.lab.job.recipes import trial
@@ -289,7 +292,7 @@ def test_a_hostile_file_is_told_what_it_does(tried, text):
 
 def test_rank_22_on_eight_nodes_with_four_devices(workspace, capsys):
     lesson02.ex02_ranks(5, 2, 32, 1)
-    lesson02.ex02_ranks("5", 2.0, [32], 1)
+    lesson02.ex02_ranks(5.0, np.int64(2), Fraction(32), 1)
     assert "✓ rank 22 is on that node" in capsys.readouterr().out
 
 
@@ -306,7 +309,7 @@ def test_rank_22_on_eight_nodes_with_four_devices(workspace, capsys):
         ((5, 2, 8, 1), "These are the nodes"),
         ((5, 2, 32, 32), "what all_reduce leaves"),
         ((5, 2, 32, 8), "one node"),
-        ((5, 2, 32, float("nan")), "You answered nan"),
+        ((5, 2, 32, float("nan")), "not finite"),
     ],
 )
 def test_wrong_ranks_meet_their_hint(workspace, answers, words):
