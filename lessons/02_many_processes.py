@@ -8,7 +8,7 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | bring a script to nodes without internet; see at once whether four devices train one model or four; say rank, local rank and world size of any process; write an all-reduce with sends and receives; write data parallelism, and hide its messages behind the backward pass; read a rendezvous that fails |
+# | You will be able to | bring a script from a desk to a node; see at once whether four devices train one model or four; say rank, local rank and world size of any process; write an all-reduce with sends and receives; write data parallelism, and hide its messages behind the backward pass; read a rendezvous that fails |
 # | Minutes | 45 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 00; you have trained a model with PyTorch on one device |
@@ -26,7 +26,7 @@ lab = Lab()
 print(f"programs of your own go to {lab.work}")
 
 # %% [markdown] id="alone-idea"
-# ## The first job fails
+# ## From a desk to a node
 #
 # `code/train_letters.py` was written on somebody's desk. It guesses the next letter of a text; the text, some
 # thousand lines of Python, it fetches from the internet as its first act, as many scripts do with data, weights
@@ -119,7 +119,7 @@ claim("four devices without a word between them train four models", different, l
 
 # %% [markdown] id="copies-explain"
 # **Explain.** Each process drew its own first weights and its own samples, and none of them knows that it is not
-# alone. You pay for four devices and get four models, each trained on a quarter of what you paid for. At the
+# alone. You pay for four devices and get four models, each as far as one device alone would have come. At the
 # end all four would save to the same file, and the last one would win. With a fixed seed it is even harder to see:
 # then four *equal* models are trained on equal samples.
 #
@@ -471,8 +471,8 @@ claim(
 )
 
 # %% [markdown] id="one-explain"
-# **Explain.** One curve, near that of the single device: 64 samples a step, 16 from each. The six changes are the
-# whole difference between a script for one device and one for a thousand. Data that is read in order instead of
+# **Explain.** One curve, near that of the single device: 64 samples a step, 16 from each. These six changes,
+# and the device chosen by its local rank, are what a script for one device needs to run on a thousand. Data that is read in order instead of
 # at random needs a `DistributedSampler`, which deals the samples out like cards, and whose `set_epoch` shuffles
 # them anew in each epoch.
 

@@ -45,8 +45,8 @@ CLUSTER_TEXTS = {
     "no_internet": (
         "the program could not fetch something from the internet",
         "Compute nodes mostly have no way out; login nodes have one.",
-        "Fetch it before the job, on the login node, into a folder that the nodes see, and give the "
-        "program its path.",
+        "Fetch it before the job, on the login node, into a folder that the nodes see, and give "
+        "the program its path.",
     ),
     "rendezvous_timeout": (
         "the processes did not find each other",
