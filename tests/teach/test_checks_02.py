@@ -221,7 +221,7 @@ WRONG_DDPS = {
     "nothing exchanged": ([(SUMS + DIVIDES, "                pass\n")], "nothing was exchanged"),
     "rank 0 only": (
         [("dist.all_reduce(parameter.grad)", "dist.reduce(parameter.grad, 0)")],
-        "only ranks 0 have the right gradients",
+        "only rank 0 has the right gradients",
     ),
     "frozen": ([("if parameter.grad is not None:", "if True:")], "A frozen parameter"),
     "one parameter": (

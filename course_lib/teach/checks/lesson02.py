@@ -158,9 +158,10 @@ def _why_ddp(trial: Trial, rank: int, event: Event) -> str:
     called = trial.at(size, event["case"], "call")[rank]
     told = _of_gradients(event, rank, size, called)
     if right := verdict.right_on(trial, event):
+        some = "rank 0 has" if right == [0] else f"ranks {verdict.listed(set(right))} have"
         return (
-            f"only ranks {verdict.listed(set(right))} have the right gradients. What is reduced or "
-            "gathered to one rank is on that rank alone; all ranks need it."
+            f"only {some} the right gradients. What is reduced or gathered to one rank is on that "
+            "rank alone; all ranks need it."
         )
     if len(wrong) < event["of"]:
         told = f"only {', '.join(wrong)} of {event['of']} parameters: {told}"
