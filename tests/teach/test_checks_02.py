@@ -185,6 +185,8 @@ WRONG_RINGS = {
         [(RANKS, "    return dist.all_reduce(tensor)\n    rank, size = 0, 1\n")], "written out",
     ),
     "whole tensor round": ([(RING[RING.index("    pieces") :], ROUND)], "3 times the tensor"),
+    "chunk": ([("tensor_split(size)", "chunk(size)")], "tensor_split(n) always makes n"),
+    "split": ([("tensor_split(size)", "split(size)")], "ranks are missing"),
     "float32": ([(COPIES, COPIES + "    return tensor.float()\n")], "float64"),
     "flat": ([(COPIES, COPIES + "    return tensor.view(-1)\n")], "shape"),
 }  # fmt: skip
@@ -230,6 +232,14 @@ WRONG_DDPS = {
     "other orders": ([("self.model.parameters():", f"{SORTED}:")], "rank 1: all_reduce("),
     "rank 0 leaves early": (
         [(LOOP, "        if dist.get_rank() == 0: return\n" + LOOP)], "rank 0: nothing more",
+    ),
+    "avg": (
+        [("dist.all_reduce(parameter.grad)", "dist.all_reduce(parameter.grad, dist.ReduceOp.AVG)")],
+        "divided by 2 twice",
+    ),
+    "each its own source": ([("src=0", "src=dist.get_rank()")], "the same on every rank"),
+    "a barrier on one rank": (
+        [(LOOP, "        if dist.get_rank() == 0: dist.barrier()\n" + LOOP)], "rank 0: barrier(",
     ),
     "leaf in place": (
         [("dist.broadcast(tensor, src=0)", "pass\n        for p in model.parameters(): p *= 1.0")],
