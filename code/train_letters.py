@@ -61,7 +61,9 @@ def samples(text: Tensor, count: int, generator: torch.Generator) -> tuple[Tenso
 
 def tell(step: int, loss: float, elapsed_s: float) -> None:
     who = f"{socket.gethostname()} process {os.getpid()}"
-    print(f"{who}: step {step}, loss {loss:.4f}, {1e3 * elapsed_s:.1f} ms", flush=True)
+    # One write: `print` writes the end of the line apart, and other processes come in between.
+    sys.stdout.write(f"{who}: step {step}, loss {loss:.4f}, {1e3 * elapsed_s:.1f} ms\n")
+    sys.stdout.flush()
 
 
 def train(args: argparse.Namespace) -> None:

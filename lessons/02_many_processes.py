@@ -8,7 +8,7 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | bring a script to nodes without internet; see at once whether four devices train one model or four; say rank, local rank and world size of any process; write an all-reduce with sends and receives; write data parallelism, and hide its messages behind the backward pass; read a rendezvous that fails |
+# | You will be able to | bring a script from a desk to a node; see at once whether four devices train one model or four; say rank, local rank and world size of any process; write an all-reduce with sends and receives; write data parallelism, and hide its messages behind the backward pass; read a rendezvous that fails |
 # | Minutes | 45 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 00; you have trained a model with PyTorch on one device |
@@ -23,10 +23,10 @@ import pandas as pd
 from course_lib import Lab, check, claim, predict, program, shell, show, trial
 
 lab = Lab()
-lab.work
+print(f"programs of your own go to {lab.work}")
 
 # %% [markdown] id="alone-idea"
-# ## The first job fails
+# ## From a desk to a node
 #
 # `code/train_letters.py` was written on somebody's desk. It guesses the next letter of a text; the text, some
 # thousand lines of Python, it fetches from the internet as its first act, as many scripts do with data, weights
@@ -119,7 +119,7 @@ claim("four devices without a word between them train four models", different, l
 
 # %% [markdown] id="copies-explain"
 # **Explain.** Each process drew its own first weights and its own samples, and none of them knows that it is not
-# alone. You pay for four devices and get four models, each trained on a quarter of what you paid for. At the
+# alone. You pay for four devices and get four models, each as far as one device alone would have come. At the
 # end all four would save to the same file, and the last one would win. With a fixed seed it is even harder to see:
 # then four *equal* models are trained on equal samples.
 #
@@ -277,8 +277,9 @@ check.ex02_ring(ring_trial)
 # %% [markdown] id="time-idea"
 # ### What the formula is good for
 #
-# It says how time grows with the number of ranks, without a single measurement. **Predict.** The same 8 MB, first
-# on one device of each node, then on two. How many times as long does a ring of four take as a ring of two?
+# It says how time grows with the number of ranks, without a single measurement. The library's own `all_reduce` is a
+# ring too. **Predict.** The same 8 MB, first on one device of each node, then on two. How many times as long
+# does `all_reduce` over four ranks take as over two?
 
 # %% id="time-guess"
 ### BEGIN SOLUTION
@@ -308,7 +309,7 @@ for name, add_up in {
             print(f"{name} {1e3 * (time.perf_counter() - began):.1f} ms", flush=True)
 
 # %% id="time-run"
-times = predict("02: a ring of four against a ring of two", guess_times, unit="times")
+times = predict("02: all_reduce over four ranks against two", guess_times, unit="times")
 rings = {
     2 * devices: lab.submit(
         program.recipe(f"ring-{2 * devices}", "work/time_ring.py", nodes=2, gpus_per_node=devices)
@@ -324,17 +325,16 @@ measured = {
     for ranks, run in rings.items()
     for name in ("ring", "all_reduce")
 }
-ratio = measured["ring, 4 ranks"] / measured["ring, 2 ranks"]
+ratio = measured["all_reduce, 4 ranks"] / measured["all_reduce, 2 ranks"]
 times.compare(ratio)
 by_formula = {
-    name: measured[f"{name.split(',')[0]}, 2 ranks"] * (1.5 if "4" in name else 1)
-    for name in measured
+    name: measured["all_reduce, 2 ranks"] * (1.5 if "4" in name else 1) for name in measured
 }
 show.predicted(by_formula, measured, what="time of 8 MB")
 
 # %% id="time-claim" tags=["claim"]
 claim(
-    "a ring of four takes 1.5 times as long as a ring of two",
+    "four ranks add up 8 MB in about 1.5 times the time of two",
     ratio,
     least=1.1,
     most=2.2,
@@ -342,13 +342,16 @@ claim(
 )
 
 # %% [markdown] id="time-explain"
-# *The figure: medians. "Predicted" takes two ranks as measured and 1.5 times that for four.*
+# *The figure: medians. "Predicted" is the time of all_reduce over two ranks, and 1.5 times that for four.*
 #
 # **Explain.** 2 · 3/4 against 2 · 1/2: the formula says 1.5. Who guessed 2 thought of twice as many ranks, and who
 # guessed 3 of six steps against two; but each step sends only half as much. A ring of a thousand would take
-# twice as long as a ring of two, not five hundred times. That holds for large tensors. Each of the 2 (*n* − 1) steps
-# also costs a latency, which the formula leaves out, so for small tensors, and for many ranks, libraries
-# take trees (lesson 04).
+# twice as long as a ring of two, not five hundred times. The ring in Python sends just as much, and takes longer
+# all the same: it waits in each step until a piece has come whole, and only then adds it. A library cuts pieces
+# finer, and adds one while the next comes in.
+#
+# All that holds for large tensors. Each of the 2 (*n* − 1) steps also costs a latency, which the formula leaves
+# out. For small tensors, and for many ranks, libraries take trees (lesson 04).
 
 # %% [markdown] id="ddp-idea"
 # ## Data parallelism, in fifteen lines
@@ -468,8 +471,8 @@ claim(
 )
 
 # %% [markdown] id="one-explain"
-# **Explain.** One curve, near that of the single device: 64 samples a step, 16 from each. The six changes are the
-# whole difference between a script for one device and one for a thousand. Data that is read in order instead of
+# **Explain.** One curve, near that of the single device: 64 samples a step, 16 from each. These six changes,
+# and the device chosen by its local rank, are what a script for one device needs to run on a thousand. Data that is read in order instead of
 # at random needs a `DistributedSampler`, which deals the samples out like cards, and whose `set_epoch` shuffles
 # them anew in each epoch.
 
@@ -522,7 +525,7 @@ for step in range(1, 13):
 # %% id="overlap-run"
 hidden = predict("02: share of the sending that small buckets hide", guess_hidden, unit="%")
 overlap = lab.submit(program.recipe("buckets", "work/time_buckets.py", nodes=2, gpus_per_node=1))
-overlap.require()
+overlap.watch()
 
 # %% id="overlap-see"
 found = re.findall(r"^(.+): step (\d+), ([\d.]+) ms$", overlap.text, re.MULTILINE)

@@ -13,14 +13,16 @@ from typing import Any
 
 MOST_BYTES = 4 << 20
 """Printed by one rank; a log of more is read by nobody, and fills the disk of everybody."""
+LONGEST_LINE_BYTES = 1 << 16
 LAST_WORDS_S = 2.0
 KEPT: list[ModuleType] = []
 
 
 @contextlib.contextmanager
 def limited_output(excess: Callable[[int], object], most_bytes: int = MOST_BYTES) -> Iterator[None]:
-    """Whatever this process and its children print goes on, up to so many bytes; then `excess`
-    is called with a descriptor to write to, and is to end the process."""
+    """Whatever this process and its children print goes on, line by line, so that lines of several
+    ranks never mix; up to so many bytes: then `excess` is called with a descriptor to write to, and
+    is to end the process."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [os.dup(1), os.dup(2)]
@@ -47,14 +49,24 @@ def limited_output(excess: Callable[[int], object], most_bytes: int = MOST_BYTES
 def _pump(
     source: int, sink: int, budget: list[int], excess: Callable[[int], object]
 ) -> None:  # fmt: skip
-    while text := os.read(source, 1 << 16):
+    begun = b""
+    while text := os.read(source, LONGEST_LINE_BYTES):
         budget[0] -= len(text)
         if budget[0] < 0:
             excess(sink)
             return
-        view = memoryview(text)
-        while view:
-            view = view[os.write(sink, view) :]
+        lines, ends, rest = (begun + text).rpartition(b"\n")
+        if not ends and len(rest) > LONGEST_LINE_BYTES:
+            lines, rest = rest, b""
+        _write(sink, lines + ends)
+        begun = rest
+    _write(sink, begun)
+
+
+def _write(sink: int, text: bytes) -> None:
+    view = memoryview(text)
+    while view:
+        view = view[os.write(sink, view) :]
 
 
 def run_file(file: Path, name: str) -> dict[str, Any]:

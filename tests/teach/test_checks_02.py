@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
 from course_lib.lab.job.recipes import trial
@@ -182,6 +185,8 @@ WRONG_RINGS = {
         [(RANKS, "    return dist.all_reduce(tensor)\n    rank, size = 0, 1\n")], "written out",
     ),
     "whole tensor round": ([(RING[RING.index("    pieces") :], ROUND)], "3 times the tensor"),
+    "chunk": ([("tensor_split(size)", "chunk(size)")], "tensor_split(n) always makes n"),
+    "split": ([("tensor_split(size)", "split(size)")], "ranks are missing"),
     "float32": ([(COPIES, COPIES + "    return tensor.float()\n")], "float64"),
     "flat": ([(COPIES, COPIES + "    return tensor.view(-1)\n")], "shape"),
 }  # fmt: skip
@@ -218,7 +223,7 @@ WRONG_DDPS = {
     "nothing exchanged": ([(SUMS + DIVIDES, "                pass\n")], "nothing was exchanged"),
     "rank 0 only": (
         [("dist.all_reduce(parameter.grad)", "dist.reduce(parameter.grad, 0)")],
-        "only ranks 0 have the right gradients",
+        "only rank 0 has the right gradients",
     ),
     "frozen": ([("if parameter.grad is not None:", "if True:")], "A frozen parameter"),
     "one parameter": (
@@ -227,6 +232,14 @@ WRONG_DDPS = {
     "other orders": ([("self.model.parameters():", f"{SORTED}:")], "rank 1: all_reduce("),
     "rank 0 leaves early": (
         [(LOOP, "        if dist.get_rank() == 0: return\n" + LOOP)], "rank 0: nothing more",
+    ),
+    "avg": (
+        [("dist.all_reduce(parameter.grad)", "dist.all_reduce(parameter.grad, dist.ReduceOp.AVG)")],
+        "divided by 2 twice",
+    ),
+    "each its own source": ([("src=0", "src=dist.get_rank()")], "the same on every rank"),
+    "a barrier on one rank": (
+        [(LOOP, "        if dist.get_rank() == 0: dist.barrier()\n" + LOOP)], "rank 0: barrier(",
     ),
     "leaf in place": (
         [("dist.broadcast(tensor, src=0)", "pass\n        for p in model.parameters(): p *= 1.0")],
@@ -289,7 +302,7 @@ def test_a_hostile_file_is_told_what_it_does(tried, text):
 
 def test_rank_22_on_eight_nodes_with_four_devices(workspace, capsys):
     lesson02.ex02_ranks(5, 2, 32, 1)
-    lesson02.ex02_ranks("5", 2.0, [32], 1)
+    lesson02.ex02_ranks(5.0, np.int64(2), Fraction(32), 1)
     assert "✓ rank 22 is on that node" in capsys.readouterr().out
 
 
@@ -306,7 +319,7 @@ def test_rank_22_on_eight_nodes_with_four_devices(workspace, capsys):
         ((5, 2, 8, 1), "These are the nodes"),
         ((5, 2, 32, 32), "what all_reduce leaves"),
         ((5, 2, 32, 8), "one node"),
-        ((5, 2, 32, float("nan")), "You answered nan"),
+        ((5, 2, 32, float("nan")), "not finite"),
     ],
 )
 def test_wrong_ranks_meet_their_hint(workspace, answers, words):

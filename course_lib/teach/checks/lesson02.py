@@ -78,23 +78,23 @@ def _why_ring(trial: Trial, rank: int, event: Event) -> str:
             "the tensor is what it was. Changing it in place means tensor += … or "
             "tensor.copy_(…); `tensor = …` gives another tensor the name."
         )
-    held = [piece for piece in event["shares"] if piece]
-    return _why_pieces(held, size)
+    return _why_pieces({n: piece for n, piece in enumerate(event["shares"]) if piece}, size)
 
 
-def _why_pieces(held: Sequence[Sequence[float]], size: int) -> str:
-    shares = {round(share, 3) for piece in held for share in piece}
+def _why_pieces(held: dict[int, list[float]], size: int) -> str:
+    """By the number of the piece: how often each rank's numbers are in it."""
+    shares = {round(share, 3) for piece in held.values() for share in piece}
     if shares == {round(1 / size, 3)}:
         return "this is the mean. All-reduce leaves the sum; who wants a mean divides afterwards."
     if len(shares) == 1:
         times = shares.pop()
         return f"every rank's numbers are in it {times:g} times instead of once."
-    whole = sum(all(abs(share - 1) < NEAR for share in piece) for piece in held)
+    whole = sum(all(abs(share - 1) < NEAR for share in piece) for piece in held.values())
     table = "\n".join(
-        f"  piece {n}: " + ", ".join(f"{share:g} × rank {r}" for r, share in enumerate(piece))
-        for n, piece in enumerate(held)
+        f"  piece {n}: " + ", ".join(f"{share + 0:g} × rank {r}" for r, share in enumerate(piece))
+        for n, piece in held.items()
     )
-    if any(share > 1 + NEAR for piece in held for share in piece):
+    if any(share > 1 + NEAR for piece in held.values() for share in piece):
         why = "numbers were added more than once: in the second round a piece replaces another."
     elif held and whole == 1:
         why = "one piece is whole: the first round is right, the second does not hand it on."
@@ -158,9 +158,10 @@ def _why_ddp(trial: Trial, rank: int, event: Event) -> str:
     called = trial.at(size, event["case"], "call")[rank]
     told = _of_gradients(event, rank, size, called)
     if right := verdict.right_on(trial, event):
+        some = "rank 0 has" if right == [0] else f"ranks {verdict.listed(set(right))} have"
         return (
-            f"only ranks {verdict.listed(set(right))} have the right gradients. What is reduced or "
-            "gathered to one rank is on that rank alone; all ranks need it."
+            f"only {some} the right gradients. What is reduced or gathered to one rank is on that "
+            "rank alone; all ranks need it."
         )
     if len(wrong) < event["of"]:
         told = f"only {', '.join(wrong)} of {event['of']} parameters: {told}"

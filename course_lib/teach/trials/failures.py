@@ -29,6 +29,11 @@ TOLD_BY_TORCH = (
         "(rank + 1) % size.",
     ),
     (
+        r"index out of range|out of bounds",
+        "Are there as many pieces as ranks? tensor_split(n) always makes n pieces, empty ones too; "
+        "chunk(n) may make fewer, and split(k) makes pieces of k numbers.",
+    ),
+    (
         r"must be contiguous|view size is not compatible",
         "The numbers of this tensor do not lie in one row. Those of a copy by .contiguous() do; "
         "its result has to be written back.",
@@ -183,6 +188,10 @@ def _why_stuck(last: Sequence[Event], size: int) -> str:
         return (
             "Every rank waits in send until its neighbour receives, and no neighbour does, because "
             "it waits in send as well. isend starts sending and goes on."
+        )
+    if waiting == {"broadcast"}:
+        return (
+            "All wait in broadcast: src is the rank whose numbers all take, the same on every rank."
         )
     if waiting <= {"recv", "irecv"}:
         return "Every rank waits for a message that nobody sends."
