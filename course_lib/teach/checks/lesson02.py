@@ -18,7 +18,8 @@ COUNTED_FROM_0 = "Nodes and ranks are counted from 0."
 RANKS: dict[str, tuple[float, str, dict[float, str], str]] = {
     "world_size": (
         32, "the world has that many ranks",
-        {8: "These are the nodes.", 4: "These are on one node."},
+        {8: "These are the nodes.", 4: "These are on one node.",
+         12: "Each of the 8 nodes has 4 ranks: a product, not a sum."},
         "One rank for each device of each node.",
     ),
     "node": (
@@ -52,7 +53,7 @@ def ex02_ranks(node: object, local_rank: object, world_size: object, numbers: ob
         for name, (right, words, slips, otherwise) in RANKS.items():
             check.that(
                 given[name] == right, words,
-                hint=f"You answered {given[name]:g}. {slips.get(given[name], otherwise)}",
+                hint=slips.get(given[name], f"You answered {given[name]:g}. {otherwise}"),
             )  # fmt: skip
 
 
