@@ -343,8 +343,14 @@ show.guess(
     what="one all-reduce of the gradients",
 )
 
+
 # %% id="ring-claim" tags=["claim"]
-measured_ms = pd.Series(ring.links.all_reduce_ms).median()
+def quick_ms(run):
+    """Of its all-reduces, one of the quicker: what disturbs makes them longer, never shorter."""
+    return float(pd.Series(run.links.all_reduce_ms).quantile(0.25))
+
+
+measured_ms = quick_ms(ring)
 claim(
     "the formula knows the ring's time",
     measured_ms / predicted_ms,
@@ -424,9 +430,7 @@ def median_ms(run):
     return run.log.iterations["elapsed_ms"].iloc[3:].median()
 
 
-all_reduces = (
-    pd.Series(slow_ring.links.all_reduce_ms).median() / pd.Series(ring.links.all_reduce_ms).median()
-)
+all_reduces = quick_ms(slow_ring) / quick_ms(ring)
 steps = median_ms(slow_run) / median_ms(fast_run)
 all_reduce_guess.compare(all_reduces)
 step_guess.compare(steps)
@@ -545,10 +549,7 @@ hierarchical.wait()
 check.ex04_hierarchical(hierarchical, ring, expected_factor)
 
 # %% id="ex2-see" tags=["solution"]
-ratio = (
-    pd.Series(ring.links.all_reduce_ms).median()
-    / pd.Series(hierarchical.links.all_reduce_ms).median()
-)
+ratio = quick_ms(ring) / quick_ms(hierarchical)
 print(f"the ring takes {ratio:.2f} times as long as the hierarchical way")
 
 # %% id="ex2-claim" tags=["solution", "claim"]
