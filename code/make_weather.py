@@ -98,7 +98,7 @@ def make_year(path: Path, atmosphere: Atmosphere, state: Tensor, args: argparse.
     total = np.zeros((2, len(FIELDS)))
     with h5py.File(unfinished, "w") as file:
         shape = (args.times, len(FIELDS), args.height, args.width)
-        fields = file.create_dataset("fields", shape, dtype="f4", chunks=(1, *shape[1:]))
+        fields = file.create_dataset("fields", shape, dtype="f4")
         for number in range(args.times):
             state = atmosphere.advance(state)
             now = fields_of(atmosphere, state).double().cpu().numpy()
