@@ -31,7 +31,7 @@ from observing.profiling import Profiler
 from process.device import environment_of_rank, limit_memory, start
 from process.errors import ArgumentsError, DivergedError
 from process.failing import run_and_exit
-from process.pace import communicating, keep_pace
+from process.pace import communicating, computing, keep_pace
 from process.profile_ranges import named
 from training.learning_rate import learning_rate
 from weather.configuration import parse
@@ -128,13 +128,13 @@ def train_step(
     for group in learning.optimizer.param_groups:
         group["lr"] = learning.rate()
     learning.optimizer.zero_grad(set_to_none=True)
-    with named("forward"), learning.halves():
+    with computing("forward"), learning.halves():
         loss = relative_l2(learning.model(now, corner), later).mean()
     if after_forward is not None:
         after_forward()
-    with named("backward"):
+    with computing("backward"):
         learning.scaler.scale(loss).backward()
-    with named("optimizer"):
+    with computing("optimizer"):
         learning.scaler.step(learning.optimizer)
         learning.scaler.update()
     learning.steps += 1
@@ -204,7 +204,8 @@ def main(argv: list[str] | None = None) -> int:
     args = parse(sys.argv[1:] if argv is None else argv, ranks)
     device = start(args)
     limit_memory(device)
-    keep_pace()
+    if not args.torch_compile:  # its hooks would end a compiled function at each layer
+        keep_pace()
     report = EpochReport(args, dist.get_rank(), device)
     learning = build(args, device)
     parameters = sum(p.numel() for p in learning.plain.parameters())
