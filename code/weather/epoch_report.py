@@ -64,15 +64,12 @@ class EpochReport:
         if self.speaks:
             where = "(tensor, pipeline) model parallel rank (0, 0)"
             say(f" > number of parameters on {where}: {parameters}")
-        self.log(f"Scaffolding memory high watermark: {self._held_gb():.2f} GB.")
+        self.log(f"Scaffolding memory high watermark: {self.memory.bytes()[1] / 1e9:.2f} GB.")
         self.log("Starting Training Loop...")
-
-    def _held_gb(self) -> float:
-        return self.memory.bytes()[0] / 1e9
 
     def after_first_forward(self) -> None:
         """Activations of the whole batch are there: about the most of a step."""
-        self.log(f"Memory usage after forward pass: {self._held_gb():.2f} GB.")
+        self.log(f"Memory usage after forward pass: {self.memory.bytes()[0] / 1e9:.2f} GB.")
 
     def epoch(self, number: int, seconds: float, samples: int, loss: float, rate: float) -> None:
         speed = samples / seconds

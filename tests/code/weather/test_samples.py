@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from process.errors import DataError
+from process.errors import ArgumentsError, DataError
 from weather.configuration import parse
 from weather.fields import FIELDS
 from weather.files import latitudes_of
@@ -117,6 +117,13 @@ def test_a_file_without_fields_says_what_it_has(tmp_path):
         file["t2m"] = np.zeros(3)
     with pytest.raises(DataError, match=r"no dataset `fields`.* it has t2m"):
         ForecastPairs(arguments(tmp_path), "valid")
+
+
+def test_a_loader_for_gpus_says_that_it_needs_one(weather):
+    args = arguments(weather, "--loader", "dali")
+    pairs = ForecastPairs(args, "train")
+    with pytest.raises(ArgumentsError, match="--loader dali needs a GPU, and this rank has cpu"):
+        make_batches(pairs, GlobalBatches(16, 8, 0, 1, 1), args, torch.device("cpu"))
 
 
 def test_all_fields_have_a_name():

@@ -64,6 +64,7 @@ def test_the_reader_of_logs_makes_a_table_of_them(printed, tmp_path):
     assert log.epochs["epoch"].tolist() == [1, 2, 3, 4]
     for column in ("elapsed_s", "samples_per_second", "train_loss", "validation_loss"):
         assert log.epochs[column].notna().all()
+    assert (log.epochs["wind_rmse_m_s"] < log.epochs["persistence_rmse_m_s"]).all()
     assert log.world.world_size == 1
     assert log.parameter_count
 
