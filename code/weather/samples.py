@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from process.errors import DataError
+from process.errors import ArgumentsError, DataError
 from weather.files import latitudes_of, opened, shape_of, statistics_of, years_in
 
 Sample = tuple[Tensor, Tensor, Tensor]
@@ -40,13 +40,17 @@ class ForecastPairs(Dataset[Sample]):
         self.channels = min(fields, args.channels)
         # 721 rows, from pole to pole, are a patch too many by one row.
         self.height, self.width = (n // self.patch * self.patch for n in (height, width))
-        self.rows = min(args.crop_height or self.height, self.height)
-        self.columns = min(args.crop_width or self.width, self.width)
+        self.rows, self.columns = args.crop_height or self.height, args.crop_width or self.width
         self.means, self.stds = statistics_of(folder, self.channels)
         self.latitudes = latitudes_of(self.years[0])[: self.height]
         pairs = [(y, t) for y, shape in enumerate(shapes) for t in range(shape[0] - 1)]
         limit = args.train_samples if part == "train" else args.valid_samples
-        wanted = min(limit or len(pairs), len(pairs))
+        wanted = limit or len(pairs)
+        _check_enough(f"{folder}/{part}", (
+            ("--crop-height", self.rows, self.height, "rows"),
+            ("--crop-width", self.columns, self.width, "columns"),
+            (f"--{part}-samples", wanted, len(pairs), "pairs of states"),
+        ))  # fmt: skip
         # Not the first ones, which are of the same weeks: evenly over all years.
         self.pairs = [pairs[n * len(pairs) // wanted] for n in range(wanted)]
         self.part, self.files = part, {}
@@ -84,6 +88,17 @@ class ForecastPairs(Dataset[Sample]):
             rest = fields[time, : self.channels, rows, : ends - self.width]
             found = np.concatenate([found, rest], axis=-1)
         return torch.from_numpy((found - self.means) / self.stds)
+
+
+def _check_enough(folder: str, sizes: tuple[tuple[str, int, int, str], ...]) -> None:
+    """Taking less than was asked for would be another run than the one that was asked for."""
+    found = [
+        f"{flag} {wanted}: {folder} has {there} {what}; give at most {there}, or 0 for all"
+        for flag, wanted, there, what in sizes
+        if wanted > there
+    ]
+    if found:
+        raise ArgumentsError(found)
 
 
 class GlobalBatches:

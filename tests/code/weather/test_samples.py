@@ -15,13 +15,15 @@ from weather.fields import FIELDS
 from weather.files import latitudes_of
 from weather.samples import ForecastPairs, GlobalBatches, make_batches
 
+ALL = ["--train-samples", "0", "--valid-samples", "0"]
+
 
 def arguments(folder, *more):
-    return parse(["--data", str(folder), *more], 1)
+    return parse(["--data", str(folder), *ALL, *more], 1)
 
 
 def test_a_sample_is_a_state_and_the_next_one_scaled(weather):
-    pairs = ForecastPairs(arguments(weather, "--train-samples", "0"), "train")
+    pairs = ForecastPairs(arguments(weather), "train")
     now, later, _ = pairs[1, 7]
     assert len(pairs) == 2 * 65
     assert torch.equal(pairs[1, 8][0], later)
@@ -31,7 +33,7 @@ def test_a_sample_is_a_state_and_the_next_one_scaled(weather):
 
 
 def test_no_sample_spans_two_years(weather):
-    pairs = ForecastPairs(arguments(weather, "--train-samples", "0"), "train")
+    pairs = ForecastPairs(arguments(weather), "train")
     assert (0, 65) not in pairs.pairs
     assert pairs.pairs[65] == (1, 0)
 
@@ -117,6 +119,15 @@ def test_a_file_without_fields_says_what_it_has(tmp_path):
         file["t2m"] = np.zeros(3)
     with pytest.raises(DataError, match=r"no dataset `fields`.* it has t2m"):
         ForecastPairs(arguments(tmp_path), "valid")
+
+
+def test_more_than_there_is_is_refused_with_what_there_is(weather):
+    flags = ["--crop-height", "20", "--crop-width", "36", "--train-samples", "131"]
+    with pytest.raises(ArgumentsError) as refused:
+        ForecastPairs(arguments(weather, *flags), "train")
+    assert [problem.split(";")[1] for problem in refused.value.problems] == [
+        f" give at most {there}, or 0 for all" for there in (16, 32, 130)
+    ]
 
 
 def test_a_loader_for_gpus_says_that_it_needs_one(weather):

@@ -11,7 +11,8 @@ from one_forecast import program, steps
 from process.errors import ArgumentsError
 from weather.configuration import parse
 
-SMALL = ["--embed-dim", "32", "--depth", "2", "--num-heads", "4"]
+ALL = ["--train-samples", "0", "--valid-samples", "0"]
+SMALL = [*ALL, "--embed-dim", "32", "--depth", "2", "--num-heads", "4"]
 NUMBER = r"(\d+(?:\.\d+)?(?:e-?\d+)?)"
 LINES = {
     "epoch": rf"INFO - Time taken for epoch (\d+) is {NUMBER} sec, avg {NUMBER} samples/sec$",
