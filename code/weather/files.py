@@ -50,8 +50,8 @@ def opened(path: Path) -> h5py.File:
         why = "is no HDF5 file, or only a part of one" if path.is_file() else "does not exist"
         folder = path.parent.parent
         raise DataError(
-            f"{path} {why}; remove it and run `{MAKE.format(folder)}` with the flags of the first "
-            f"time, which makes what is missing ({error})"
+            f"{path} {why}; without it, `{MAKE.format(folder)}` with the flags of the first time "
+            f"makes it anew ({error})"
         ) from error
     if not isinstance(file.get("fields"), h5py.Dataset):
         names = ", ".join(file) or "nothing"

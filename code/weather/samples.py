@@ -149,8 +149,12 @@ def make_batches(
 
     def of_epoch(epoch: int) -> Iterator[Sample]:
         batches.epoch = epoch
-        for batch in loader:
-            now, later, corner = (t.to(device, non_blocking=pinned) for t in batch)
-            yield now, later, corner
+        try:
+            for batch in loader:
+                now, later, corner = (t.to(device, non_blocking=pinned) for t in batch)
+                yield now, later, corner
+        except DataError as error:  # a worker's comes with its traceback around it
+            told = str(error).strip().splitlines()[-1]
+            raise DataError(told.removeprefix("process.errors.DataError: ")) from error
 
     return of_epoch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import chain
 
 import h5py
@@ -104,13 +105,25 @@ def test_files_of_the_whole_planet_need_no_latitudes(tmp_path):
     ],
 )
 def test_files_that_are_missing_or_damaged_are_told_in_a_sentence(damage, told, weather, tmp_path):
-    import shutil
-
     copy = tmp_path / "copy"
     shutil.copytree(weather, copy)
     damage(copy)
     with pytest.raises(DataError, match=told):
         ForecastPairs(arguments(copy), "valid")
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_file_that_goes_while_it_is_needed_is_told_in_one_line(workers, weather, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(weather, copy)
+    args = arguments(copy, "--num-workers", workers)
+    pairs = ForecastPairs(args, "valid")
+    (copy / "valid" / "2003.h5").unlink()
+    batches = make_batches(pairs, GlobalBatches(16, 8, 0, 1, 1), args, torch.device("cpu"))
+    with pytest.raises(DataError) as told:
+        next(batches(1))
+    assert str(told.value).startswith(f"{copy}/valid/2003.h5 does not exist; without it")
+    assert "\n" not in str(told.value)
 
 
 def test_a_file_without_fields_says_what_it_has(tmp_path):
