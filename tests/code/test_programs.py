@@ -34,6 +34,7 @@ def test_a_program_finds_its_modules(program, tmp_path):
         ("pretrain_gpt", "--lr 0 --tensor-model-parallel-size 3 --profile-ranks 2",
          ["--lr 0", "2 devices cannot be split"]),
         ("pretrain_gpt", "--lr 0 --profile-ranks 2", ["--lr 0", "--profile-ranks 2"]),
+        ("train_vit", "--epochs 0 --tf32 maybe", ["--epochs 0", "--tf32 maybe"]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_at_once_by_one_rank(program, flags, told):

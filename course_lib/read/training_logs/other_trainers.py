@@ -24,7 +24,8 @@ _EPOCH = re.compile(
     rb"(?:, avg ([\d.e+\-]{1,30}) samples/sec)?"
 )
 _ASSIGNED = re.compile(
-    rb"(Avg train loss|Avg val loss|Total validation time)[=:] *([\d.e+\-]{1,40}|nan|inf)"
+    rb"(Avg train loss|Avg val loss|Total validation time|RMSE of the 10 m wind|of persistence)"
+    rb"[=:] *([\d.e+\-]{1,40}|nan|inf)"
 )
 _USAGE = re.compile(
     rb"(Memory usage after [\w ]{1,60}|[\w ]{0,40}memory high watermark)"
@@ -89,6 +90,8 @@ _EPOCH_COLUMN = {
     b"Avg train loss": "train_loss",
     b"Avg val loss": "validation_loss",
     b"Total validation time": "validation_s",
+    b"RMSE of the 10 m wind": "wind_rmse_m_s",
+    b"of persistence": "persistence_rmse_m_s",
 }
 
 
@@ -194,6 +197,7 @@ HANDLERS: dict[bytes, Handler] = {
     b"Avg train loss=": _of_epoch,
     b"  Avg val loss=": _of_epoch,
     b"Total validation time": _of_epoch,
+    b"RMSE of the 10 m wind=": _of_epoch,
     b"Memory usage after": _usage,
     b"memory high watermark": _usage,
     b" samples/sec, lr:": _speed,

@@ -61,6 +61,8 @@ EPOCH_COLUMNS = (
     "train_loss",
     "validation_loss",
     "validation_s",
+    "wind_rmse_m_s",
+    "persistence_rmse_m_s",
     "rank",
     "line",
     "file",

@@ -1,0 +1,220 @@
+"""Train a vision transformer to forecast the weather six hours ahead.
+
+    python code/make_weather.py                                   weather to learn from
+    python code/train_vit.py --config tiny                        one process
+    torchrun --nproc-per-node 4 code/train_vit.py --config tiny   four, by DDP
+
+Configurations are in weather/configurations.yaml; each of their keys is a flag as well. Read `main`
+from bottom to top of the file: samples.py says what is read, vit.py what learns, scores.py how it
+is judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+from observing.profiling import Profiler
+from process.device import environment_of_rank, limit_memory, start
+from process.errors import ArgumentsError, DivergedError
+from process.failing import run_and_exit
+from process.pace import communicating, computing, keep_pace
+from process.profile_ranges import named
+from training.learning_rate import learning_rate
+from weather.configuration import parse
+from weather.epoch_report import EpochReport, Judged
+from weather.samples import Batches, ForecastPairs, GlobalBatches, Sample, make_batches
+from weather.scores import relative_l2, row_weights, wind_rmse
+from weather.vit import WeatherModel
+
+SCALING = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
+AMP = {"none": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+@dataclass
+class Learning:
+    """What a run consists of."""
+
+    args: argparse.Namespace
+    device: torch.device
+    plain: WeatherModel
+    model: nn.Module  # the plain one, or DDP around it
+    optimizer: torch.optim.Optimizer
+    scaler: torch.amp.GradScaler
+    schedule: argparse.Namespace
+    train: Batches
+    valid: Batches
+    steps_of_epoch: int
+    pairs: ForecastPairs  # to judge by
+    steps: int = 0
+
+    def halves(self) -> AbstractContextManager[object]:
+        kind = AMP[self.args.amp_mode]
+        return torch.autocast(self.device.type, kind, enabled=kind != torch.float32)
+
+    def rate(self) -> float:
+        return learning_rate(self.steps, self.schedule)
+
+
+class NoMemoryTrace:
+    """Where the profiler of pretrain_gpt.py has a memory trace."""
+
+    def begin(self) -> None: ...
+
+
+def build(args: argparse.Namespace, device: torch.device) -> Learning:
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    torch.set_float32_matmul_precision("high" if args.tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = args.tf32
+    data, valid = ForecastPairs(args, "train"), ForecastPairs(args, "valid")
+    batches = GlobalBatches(len(data), args.global_batch_size, rank, ranks, args.seed)
+    if not len(batches):
+        raise ArgumentsError(
+            [f"--global-batch-size {args.global_batch_size} is more than the {len(data)} training "
+             f"samples; give at most {len(data)}, or more with --train-samples"]
+        )  # fmt: skip
+    judged = GlobalBatches(len(valid), args.global_batch_size, rank, ranks, None)
+    torch.manual_seed(args.seed)  # the same weights on every rank; DDP sends rank 0's all the same
+    plain = WeatherModel(args, data.height, data.width, data.channels).to(device)
+    if args.torch_compile:
+        plain.compile()
+    model: nn.Module = plain
+    if ranks > 1:
+        devices = [device.index] if device.type == "cuda" else None
+        model = DistributedDataParallel(plain, devices, bucket_cap_mb=args.ddp_bucket_mb)
+    schedule = schedule_of(args, args.epochs * len(batches))
+    optimizer = torch.optim.Adam(
+        model.parameters(), lr=schedule.lr, betas=(0.9, 0.95), fused=args.fused_optimizer
+    )
+    return Learning(
+        args, device, plain, model, optimizer,
+        torch.amp.GradScaler(device.type, enabled=args.amp_mode == "fp16"), schedule,
+        make_batches(data, batches, args, device), make_batches(valid, judged, args, device),
+        len(batches), valid,
+    )  # fmt: skip
+
+
+def schedule_of(args: argparse.Namespace, steps: int) -> argparse.Namespace:
+    """What training/learning_rate.py asks for. A batch k times as large has a gradient whose noise
+    is √k smaller: that is what `sqrt` keeps in step with."""
+    if args.warmup_iters >= steps:
+        raise ArgumentsError([f"--warmup-iters {args.warmup_iters}: all {steps} steps would be it"])
+    larger = args.global_batch_size / args.lr_batch_size
+    return argparse.Namespace(
+        lr=args.lr * larger ** SCALING[args.lr_scaling], min_lr=0.0, lr_decay_style="cosine",
+        lr_decay_iters=steps, lr_warmup_fraction=None, lr_warmup_iters=args.warmup_iters,
+        lr_warmup_init=0.0,
+    )  # fmt: skip
+
+
+def train_step(
+    learning: Learning, batch: Sample, after_forward: Callable[[], None] | None = None
+) -> Tensor:
+    """The loss of this rank's share of the batch, before the step."""
+    now, later, corner = batch
+    for group in learning.optimizer.param_groups:
+        group["lr"] = learning.rate()
+    learning.optimizer.zero_grad(set_to_none=True)
+    with computing("forward"), learning.halves():
+        loss = relative_l2(learning.model(now, corner), later).mean()
+    if after_forward is not None:
+        after_forward()
+    with computing("backward"):
+        learning.scaler.scale(loss).backward()
+    with computing("optimizer"):
+        learning.scaler.step(learning.optimizer)
+        learning.scaler.update()
+    learning.steps += 1
+    return loss.detach()
+
+
+def train_epoch(learning: Learning, number: int, report: EpochReport, profiler: Profiler) -> None:
+    args = learning.args
+    learning.model.train()
+    total, began = torch.zeros((), device=learning.device), time.perf_counter()
+    batches = iter(learning.train(number))
+    for _ in range(learning.steps_of_epoch):
+        profiler.before_step(learning.steps)
+        with communicating("data"):  # reading is no device's work, so it is not paced
+            batch = next(batches)
+        first = learning.steps == 0
+        total += train_step(learning, batch, report.after_first_forward if first else None)
+        profiler.after_step()
+    next(batches, None)  # the loader's own end, so that its workers are ready for the next epoch
+    dist.all_reduce(total)  # also waits for the device
+    loss = total.item() / learning.steps_of_epoch / dist.get_world_size()
+    seconds = time.perf_counter() - began
+    samples = learning.steps_of_epoch * args.global_batch_size
+    report.epoch(number, seconds, samples, loss, learning.rate())
+    if not math.isfinite(loss):
+        raise DivergedError(
+            f"epoch {number}: the loss is {loss}. Lower --lr, or warm up longer (--warmup-iters)"
+        )
+
+
+@torch.no_grad()
+def judge(learning: Learning, number: int) -> Judged:
+    """Over all validation pairs, each rank its share of them."""
+    began, pairs, device = time.perf_counter(), learning.pairs, learning.device
+    learning.plain.eval()
+    stds = torch.from_numpy(pairs.stds).to(device)
+    latitudes = torch.from_numpy(pairs.latitudes).to(device)
+    sums = torch.zeros(4, dtype=torch.float64, device=device)
+    shown: tuple[Tensor, ...] = ()
+    for now, later, corner in learning.valid(number):
+        with named("validation"), learning.halves():
+            forecast = learning.plain(now, corner)
+        rows = corner[:, :1] + torch.arange(now.shape[2], device=device)
+        weights = row_weights(latitudes)[rows]
+        sums[0] += relative_l2(forecast, later).sum()
+        sums[1] += wind_rmse(forecast, later, stds, weights).sum()
+        sums[2] += wind_rmse(now, later, stds, weights).sum()
+        sums[3] += len(now)
+        shown = shown or (forecast[0], later[0], now[0])
+    dist.all_reduce(sums)
+    loss, wind, persistence = (sums[:3] / sums[3]).tolist()
+    return Judged(loss, wind, persistence, time.perf_counter() - began, *shown)
+
+
+def train(learning: Learning, report: EpochReport) -> Judged:
+    profiler = Profiler(learning.args, dist.get_rank(), NoMemoryTrace())
+    for number in range(1, learning.args.epochs + 1):
+        train_epoch(learning, number, report, profiler)
+        judged = judge(learning, number)
+        report.judged(number, judged)
+    profiler.stop()
+    return judged
+
+
+def main(argv: list[str] | None = None) -> int:
+    _, ranks, _ = environment_of_rank()
+    args = parse(sys.argv[1:] if argv is None else argv, ranks)
+    device = start(args)
+    limit_memory(device)
+    if not args.torch_compile:  # its hooks would end a compiled function at each layer
+        keep_pace()
+    report = EpochReport(args, dist.get_rank(), device)
+    learning = build(args, device)
+    parameters = sum(p.numel() for p in learning.plain.parameters())
+    report.begins(ranks, parameters, learning.schedule.lr)
+    judged = train(learning, report)
+    report.keep(judged, learning.pairs.means, learning.pairs.stds, learning.pairs.latitudes)
+    report.close()
+    return 0
+
+
+if __name__ == "__main__":
+    run_and_exit(main)

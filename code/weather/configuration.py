@@ -1,0 +1,168 @@
+"""What a run of train_vit.py is: a named configuration of configurations.yaml, changed by flags.
+
+Every key is a row below, with what it may be; a flag is the same row. All that is wrong in the file
+is told at once, as is all that is wrong on the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from flags.parser import FlagParser, Row
+from flags.ranges import COUNT, NUMBER, ON, SIZE, TEXT, OneOf, Real, Several, Takes, Whole, Wrong
+from process.errors import ArgumentsError
+from weather.fields import FIELDS
+
+FILE = Path(__file__).with_name("configurations.yaml")
+
+
+class Truth(Takes):
+    """true or false, so that a flag can also undo what a configuration says."""
+
+    rule = "true or false"
+
+    def __call__(self, word: str) -> bool | Wrong:
+        found = {"true": True, "false": False}.get(word.lower())
+        return Wrong(word, self.rule) if found is None else found
+
+
+TRUTH = Truth()
+CONFIGURED: dict[str, list[Row]] = {
+    "data": [
+        ("--data", TEXT, None, "folder with train, valid and stats"),
+        ("--channels", Whole(len(FIELDS), 1000), None, "fields of a file that are used"),
+        ("--crop-height", NUMBER, None, "rows of a piece (0: all)"),
+        ("--crop-width", NUMBER, None, "columns of a piece (0: all)"),
+        ("--train-samples", NUMBER, None, "pairs to learn from (0: all)"),
+        ("--valid-samples", NUMBER, None, "pairs to judge by (0: all)"),
+        ("--loader", OneOf(("torch", "dali")), "torch", "dali: on the GPU, where installed"),
+        ("--num-workers", Whole(0, 256), 0, "processes that read ahead, per rank (0: none)"),
+        ("--prefetch", Whole(1, 100), 2, "batches that each of them reads ahead"),
+        ("--pin-memory", TRUTH, True, "batches where a GPU can fetch them while it computes"),
+        ("--persistent-workers", TRUTH, True, "keep the workers from epoch to epoch"),
+    ],
+    "model": [
+        ("--patch-size", Whole(1, 256), None, "points of a patch in each direction"),
+        ("--embed-dim", SIZE, None, "width of a patch within the model"),
+        ("--depth", Whole(1, 10_000), None, "layers"),
+        ("--num-heads", SIZE, None, "attention heads"),
+        ("--mlp-ratio", Whole(1, 64), None, "width inside the MLP over that of the model"),
+        ("--forecast", OneOf(("state", "change")), "state", "change: is added to the fields now"),
+    ],
+    "training": [
+        ("--epochs", COUNT, None, "passes over the training pairs"),
+        ("--global-batch-size", SIZE, None, "samples per step, of all ranks together"),
+        ("--lr", Real(above=0, most=100), None, "highest learning rate, for a batch of ..."),
+        ("--lr-batch-size", SIZE, None, "... so many samples"),
+        ("--lr-scaling", OneOf(("none", "sqrt", "linear")), "none", "how it grows with the batch"),
+        ("--warmup-iters", NUMBER, 0, "steps until it is reached; then a cosine down to 0"),
+        ("--seed", Whole(0, 2**32 - 1), 1, "of weights, order and pieces"),
+    ],
+    "speed": [
+        ("--amp-mode", OneOf(("none", "fp16", "bf16")), "none", "halves where they are enough"),
+        ("--tf32", TRUTH, True, "products of floats with 10 bits, on GPUs that can"),
+        ("--fused-optimizer", TRUTH, False, "one kernel for all parameters"),
+        ("--torch-compile", TRUTH, False, "kernels made for this model"),
+        ("--ddp-bucket-mb", Whole(1, 10_000), 25, "gradients that DDP sends at once"),
+    ],
+}
+OTHERS: dict[str, list[Row]] = {
+    "run": [
+        ("--config", TEXT, "tiny", "a configuration of configurations.yaml"),
+        ("--config-file", TEXT, str(FILE), "another file of such"),
+        ("--tensorboard-dir", TEXT, None, "scalars, and a forecast beside the truth"),
+        ("--forecast-file", TEXT, None, "where the last forecast goes, as numbers (.npz)"),
+        ("--profile", ON, False, "record PyTorch profiler traces"),
+        ("--profile-step-start", COUNT, 10, "first step that is recorded"),
+        ("--profile-step-end", COUNT, 12, "first step that is not"),
+        ("--profile-ranks", Several(NUMBER), [0], "ranks that record"),
+        ("--profile-dir", TEXT, None, "folder of the traces"),
+        ("--distributed-backend", OneOf(("nccl", "gloo")), "nccl", "gloo where there is no GPU"),
+        ("--distributed-timeout-minutes", Whole(1, 100_000), 10, "for a lost rank"),
+    ]
+}
+ROWS = {row[0][2:].replace("-", "_"): row for rows in CONFIGURED.values() for row in rows}
+
+
+def parse(argv: list[str], ranks: int) -> argparse.Namespace:
+    # Without defaults: what was not given is to come from the configuration.
+    bare = {
+        title: [(name, takes, None, meaning) for name, takes, _, meaning in rows]
+        for title, rows in CONFIGURED.items()
+    }
+    summary = "Train a vision transformer to forecast the weather."
+    args = FlagParser(summary, {**OTHERS, **bare}).parse_all(argv)
+    configured = read(Path(args.config_file), args.config)
+    for name, row in ROWS.items():
+        if getattr(args, name) is None:
+            setattr(args, name, configured.get(name, row[2]))
+    _fill_in(args)
+    if found := _contradictions(args, ranks):
+        raise ArgumentsError(found)
+    return args
+
+
+def read(path: Path, name: str) -> dict[str, Any]:
+    """The configuration `name`, over `base`."""
+    try:
+        known = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentsError([f"--config-file {path} cannot be read: {error}"]) from error
+    except yaml.YAMLError as error:
+        where = " ".join(str(error).split())
+        raise ArgumentsError([f"--config-file {path} is no YAML: {where}"]) from error
+    if not isinstance(known, dict) or not all(isinstance(v, dict) for v in known.values()):
+        raise ArgumentsError([f"--config-file {path}: give configurations, each with its keys"])
+    if name not in known:
+        names = ", ".join(str(n) for n in known)
+        raise ArgumentsError([f"--config {name}: {path.name} has {names}"])
+    found, wrong = {}, []
+    for key, value in {**known.get("base", {}), **known[name]}.items():
+        if key not in ROWS:
+            wrong.append(f"{path.name}, {name}: there is no key {key}; keys are the flags' names")
+            continue
+        found[key] = ROWS[key][1](str(value))
+        if isinstance(found[key], Wrong):
+            wrong.append(f"{path.name}, {name}: {found[key].told(key)}")
+    if wrong:
+        raise ArgumentsError(wrong)
+    return found
+
+
+def _fill_in(args: argparse.Namespace) -> None:
+    if run_folder := os.environ.get("COURSE_RUN_DIR"):
+        args.tensorboard_dir = args.tensorboard_dir or str(Path(run_folder) / "tensorboard")
+        args.profile_dir = args.profile_dir or str(Path(run_folder) / "profile")
+        args.forecast_file = args.forecast_file or str(Path(run_folder) / "forecast.npz")
+    args.profile_dir = args.profile_dir or args.tensorboard_dir or "profile"
+    # What the profiler of pretrain_gpt.py asks for beside.
+    args.record_memory_history, args.memory_snapshot_path = False, "snapshot.pickle"
+
+
+def _contradictions(args: argparse.Namespace, ranks: int) -> list[str]:
+    found = []
+    missing = [f"--{name.replace('_', '-')}" for name in ROWS if getattr(args, name) is None]
+    if missing:
+        return [f"--config {args.config} does not say {', '.join(missing)}, and no flag does"]
+    if args.global_batch_size % ranks:
+        fitting = args.global_batch_size // ranks * ranks or ranks
+        found.append(
+            f"--global-batch-size {args.global_batch_size} cannot be shared evenly by {ranks} "
+            f"ranks; {fitting} can"
+        )
+    if args.embed_dim % args.num_heads:
+        found.append(f"--embed-dim {args.embed_dim} is no multiple of --num-heads {args.num_heads}")
+    for name in ("crop_height", "crop_width"):
+        if getattr(args, name) % args.patch_size:
+            found.append(
+                f"--{name.replace('_', '-')} {getattr(args, name)} is no multiple of --patch-size "
+                f"{args.patch_size}"
+            )
+    if args.profile and args.profile_step_end <= args.profile_step_start:
+        found.append("--profile-step-end: give a step after --profile-step-start")
+    return found

@@ -1,0 +1,77 @@
+"""NVIDIA DALI as an alternative loader: other processes read pieces of the files, the GPU scales
+them. Used where it is installed (`pip install nvidia-dali-cuda120`); it needs a GPU."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from process.errors import ArgumentsError
+
+if TYPE_CHECKING:
+    from weather.samples import Batches, ForecastPairs, GlobalBatches, Sample
+
+
+def check_possible(device: torch.device) -> None:
+    if device.type != "cuda":
+        raise ArgumentsError([f"--loader dali needs a GPU, and this rank has {device}: take torch"])
+    try:
+        importlib.import_module("nvidia.dali")
+    except ImportError as error:
+        raise ArgumentsError(
+            ["--loader dali: NVIDIA DALI is not installed here; `pip install "
+             "nvidia-dali-cuda120`, or take --loader torch"]
+        ) from error  # fmt: skip
+
+
+class BatchSource:
+    """Called by DALI's own processes, with the number of the batch within the run."""
+
+    def __init__(self, pairs: ForecastPairs, batches: GlobalBatches) -> None:
+        self.pairs, self.batches, self.known = pairs, batches, {}
+
+    known: dict[int, list[Any]]
+
+    def __call__(self, info: Any) -> Any:
+        epoch = info.epoch_idx + 1
+        if info.iteration >= len(self.batches):
+            raise StopIteration
+        if epoch not in self.known:
+            self.batches.epoch = epoch
+            self.known = {epoch: list(self.batches)}
+        key = self.known[epoch][info.iteration][info.idx_in_batch]
+        return tuple(part.numpy() for part in self.pairs[key])
+
+
+def dali_batches(
+    pairs: ForecastPairs, batches: GlobalBatches, args: argparse.Namespace, device: torch.device
+) -> Batches:
+    check_possible(device)
+    from nvidia.dali import fn, pipeline_def, types
+    from nvidia.dali.plugin.pytorch import DALIGenericIterator
+
+    def graph() -> Any:
+        outputs = fn.external_source(
+            source=BatchSource(pairs, batches), num_outputs=3, parallel=True, batch=False,
+            dtype=[types.FLOAT, types.FLOAT, types.INT64],
+        )  # fmt: skip
+        return tuple(output.gpu() for output in outputs)
+
+    made = pipeline_def(graph)(
+        batch_size=batches.size // batches.ranks, num_threads=2, device_id=device.index,
+        py_num_workers=max(1, args.num_workers), py_start_method="spawn",
+        prefetch_queue_depth=args.prefetch,
+    )  # fmt: skip
+    made.build()
+    names = ["now", "later", "corner"]
+    iterator = DALIGenericIterator([made], names, auto_reset=True)
+
+    def of_epoch(_epoch: int) -> Iterator[Sample]:
+        for [batch] in iterator:
+            yield batch["now"], batch["later"], batch["corner"]
+
+    return of_epoch

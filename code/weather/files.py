@@ -1,0 +1,96 @@
+"""Files of the weather, as the reanalysis (ERA5) is laid out for training:
+
+    train/2001.h5 …  valid/2005.h5    a file per year: `fields` [times, fields, height, width], a
+                                      state every six hours, rows from north to south
+    stats/global_means.npy            [1, fields, 1, 1], over the training years
+    stats/global_stds.npy
+
+A file that has no `latitude` covers the whole planet, from 90° to -90°.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from process.errors import DataError
+
+MAKE = "python code/make_weather.py --out {}"
+
+
+def years_in(folder: Path) -> list[Path]:
+    """The yearly files of a folder such as data/weather/train, in order."""
+    found = sorted(folder.glob("*.h5"))
+    if not found:
+        raise DataError(
+            f"no yearly files (*.h5) in {folder}; `{MAKE.format(folder.parent)}` makes some, and "
+            "--data takes a folder that has train, valid and stats"
+        )
+    return found
+
+
+def shape_of(path: Path) -> tuple[int, int, int, int]:
+    """Times, fields, height, width."""
+    with opened(path) as file:
+        shape: tuple[int, ...] = file["fields"].shape
+    if len(shape) != 4 or shape[0] < 2:
+        raise DataError(
+            f"{path}: `fields` has the shape {shape}; a year is [times, fields, height, width], "
+            "with two times at least"
+        )
+    return shape[0], shape[1], shape[2], shape[3]
+
+
+def opened(path: Path) -> h5py.File:
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        why = "is no HDF5 file, or only a part of one" if path.is_file() else "does not exist"
+        folder = path.parent.parent
+        raise DataError(
+            f"{path} {why}; without it, `{MAKE.format(folder)}` with the flags of the first time "
+            f"makes it anew ({error})"
+        ) from error
+    if not isinstance(file.get("fields"), h5py.Dataset):
+        names = ", ".join(file) or "nothing"
+        file.close()
+        raise DataError(f"{path} has no dataset `fields`, which holds the weather; it has {names}")
+    return file
+
+
+def latitudes_of(path: Path) -> np.ndarray:
+    """Degrees of the rows."""
+    with opened(path) as file:
+        height = file["fields"].shape[2]
+        if "latitude" in file:
+            return np.asarray(file["latitude"], dtype=np.float64)
+    return np.linspace(90, -90, height)
+
+
+def statistics_of(folder: Path, fields: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations, as [fields, 1, 1]."""
+    means, stds = (
+        _numbers(folder / "stats" / f"global_{name}.npy", fields) for name in ("means", "stds")
+    )
+    if not (stds > 0).all():
+        raise DataError(
+            f"{folder}/stats/global_stds.npy: a field that never changes cannot be scaled"
+        )
+    return means, stds
+
+
+def _numbers(path: Path, fields: int) -> np.ndarray:
+    try:
+        values = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        why = (
+            "does not exist" if not path.is_file() else "is no file of numpy, or only a part of one"
+        )
+        raise DataError(
+            f"{path} {why}; `{MAKE.format(path.parent.parent)}` makes it anew"
+        ) from error
+    if values.size < fields or not np.isfinite(values).all():
+        raise DataError(f"{path}: {values.size} numbers for {fields} fields, or some that are none")
+    return values.reshape(-1).astype(np.float32)[:fields, None, None]

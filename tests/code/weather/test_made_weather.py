@@ -1,0 +1,129 @@
+"""What make_weather.py makes is weather: it moves, it has scales, and it is the same every time."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pytest
+
+import make_weather
+from make_weather import main
+from process.errors import ArgumentsError, DataError
+from weather.fields import FIELDS
+
+SHORT = ["--height", "16", "--width", "32", "--train-years", "1", "--times", "3"]
+
+
+def fields(path):
+    with h5py.File(path) as file:
+        return file["fields"][:]
+
+
+@pytest.fixture(scope="module")
+def scaled(weather):
+    means, stds = (np.load(weather / "stats" / f"global_{n}.npy") for n in ("means", "stds"))
+    return (fields(weather / "valid" / "2003.h5") - means) / stds
+
+
+def test_the_layout_is_that_of_the_reanalysis_files(weather):
+    assert sorted(p.name for p in (weather / "train").iterdir()) == ["2001.h5", "2002.h5"]
+    values = fields(weather / "train" / "2001.h5")
+    assert values.dtype == np.float32
+    assert values.shape == (66, 20, 16, 32)
+    assert np.load(weather / "stats" / "global_stds.npy").shape == (1, 20, 1, 1)
+
+
+def test_means_and_deviations_are_those_of_the_training_years(weather):
+    values = np.concatenate([fields(weather / "train" / f"{y}.h5") for y in (2001, 2002)])
+    means, stds = (np.load(weather / "stats" / f"global_{n}.npy") for n in ("means", "stds"))
+    by_field = values.astype(np.float64).transpose(1, 0, 2, 3).reshape(20, -1)
+    assert means.ravel() == pytest.approx(by_field.mean(1), rel=1e-5, abs=1e-5)
+    assert stds.ravel() == pytest.approx(by_field.std(1), rel=1e-3)
+
+
+def test_a_field_changes_within_six_hours_but_is_not_lost(scaled):
+    wind = scaled[:, FIELDS.index("v850")]
+    after = [np.corrcoef(wind[:-n].ravel(), wind[n:].ravel())[0, 1] for n in (1, 4, 40)]
+    assert 0.8 < after[0] < 0.99
+    assert after[0] > after[1] > after[2]
+    assert abs(after[2]) < 0.5
+
+
+def test_energy_falls_with_the_wavenumber_as_in_a_flow_and_not_as_in_noise(scaled):
+    energy = sum(
+        (np.abs(np.fft.rfft(scaled[:, FIELDS.index(name)], axis=-1)) ** 2).mean((0, 1))
+        for name in ("u850", "v850")
+    )
+    large, middle, small = energy[1:4].sum(), energy[4:8].sum(), energy[8:12].sum()
+    assert large > 3 * middle > 30 * small  # noise: 3, 4 and 4 parts
+
+
+def test_wind_blows_along_the_lines_of_equal_height(scaled, weather):
+    """Geostrophic balance: what no set of independent fields would have."""
+    values = fields(weather / "valid" / "2003.h5")
+    height, wind = values[:, FIELDS.index("z850")], values[:, FIELDS.index("v850")]
+    eastward = np.roll(height, -1, -1) - np.roll(height, 1, -1)
+    assert np.corrcoef(eastward.ravel(), wind.ravel())[0, 1] > 0.98
+
+
+def test_no_wind_blows_through_the_walls(weather):
+    wind = fields(weather / "valid" / "2003.h5")[:, FIELDS.index("v850")]
+    assert np.abs(wind[:, [0, -1]]).mean() < 0.5 * np.abs(wind[:, 6:10]).mean()
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    """Not yet weather, but files as any other."""
+    monkeypatch.setattr(make_weather, "SPIN_UP_TIMES", 4)
+
+
+def test_the_same_seed_makes_the_same_and_another_one_does_not(hasty, tmp_path):
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        main(["--out", str(tmp_path / name), "--seed", str(seed), *SHORT])
+    a, b, c = (fields(tmp_path / name / "train" / "2001.h5") for name in "abc")
+    assert np.array_equal(a, b)
+    assert not np.allclose(a, c)
+
+
+def test_after_a_break_it_goes_on_to_the_same_files(hasty, tmp_path, capsys):
+    flags = ["--out", str(tmp_path), *SHORT]
+    main(flags)
+    valid = tmp_path / "valid" / "2002.h5"
+    before, kept = fields(valid), (tmp_path / "train" / "2001.h5").stat().st_mtime_ns
+    valid.rename(tmp_path / "valid" / "2002.h5.unfinished")
+    main(flags)
+    assert np.array_equal(fields(valid), before)
+    assert (tmp_path / "train" / "2001.h5").stat().st_mtime_ns == kept
+    main(flags)
+    assert "weather is ready" in capsys.readouterr().out
+
+
+def test_other_flags_do_not_mix_into_a_folder(hasty, tmp_path):
+    main(["--out", str(tmp_path), *SHORT])
+    with pytest.raises(DataError, match=r"made with other flags .*--seed 1"):
+        main(["--out", str(tmp_path), *SHORT, "--seed", "2"])
+    with pytest.raises(DataError, match="is not of these years"):
+        main(["--out", str(tmp_path), *SHORT, "--train-years", "2", "--times", "3"])
+
+
+def test_a_damaged_year_is_told_in_a_sentence(hasty, tmp_path):
+    main(["--out", str(tmp_path), *SHORT])
+    (tmp_path / "train" / "2001.h5").write_bytes(b"\x89HDF")
+    with pytest.raises(DataError, match=r"2001\.h5 is damaged; remove it"):
+        main(["--out", str(tmp_path), *SHORT])
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--height", "0"], "--height 0: give a whole number"),
+        (["--height", "33"], "even numbers"),
+        (["--width", "many"], "--width many"),
+        (["--times", "1"], "--times 1"),
+        (["--hight", "32"], "nearest to --hight: --height"),
+    ],
+)
+def test_flags_that_make_no_sense_are_refused_in_words(flags, told, tmp_path):
+    with pytest.raises(ArgumentsError, match=told):
+        main(["--out", str(tmp_path / "none"), *flags])
+    assert not (tmp_path / "none").exists()
