@@ -24,6 +24,8 @@ from process.own_program import MOST_BYTES, inside, limited_output, run_file
 from process.pace import keep_pace
 from process.telling import node_name
 
+USAGE = "usage: run_own.py FILE [ARGUMENT …of the file's own]"
+
 
 def printed_too_much(descriptor: int) -> None:
     rank = environment_of_rank()[0]
@@ -45,8 +47,11 @@ def prepare() -> None:
 
 def main() -> int:
     if len(sys.argv) < 2:
-        print("run_own.py: error: give the file to run", file=sys.stderr)
+        print(f"{USAGE}\nrun_own.py: error: give the file to run", file=sys.stderr)
         return 2
+    if sys.argv[1] in ("-h", "--help"):
+        print(f"{USAGE}\n\n{__doc__}")
+        return 0
     file = Path(sys.argv[1]).resolve()
     del sys.argv[0]
     sys.path.insert(0, str(file.parent))

@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves i
 from flags.parser import FlagParser
 from flags.ranges import OneOf
 from process.device import environment_of_rank
-from process.errors import ArgumentsError
 from process.failing import run_and_exit
 from process.meeting import open_store
 from process.own_program import limited_output, run_file
@@ -119,10 +118,10 @@ def innermost_line(error: BaseException, file: Path) -> int | None:
 
 
 def main() -> int:
-    if len(sys.argv) < 2:
-        raise ArgumentsError(["give the file to try"])
-    trial = Trial(Path(sys.argv.pop(1)).resolve())
-    asked = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(None)
+    parser = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS})
+    parser.add_argument("file", type=Path, help="what the learner wrote")
+    asked = parser.parse_all(None)
+    trial = Trial(asked.file.resolve())
     exercise = EXERCISES[asked.exercise]
     torch.set_num_threads(1)
     with limited_output(trial.printed_too_much, MOST_BYTES):

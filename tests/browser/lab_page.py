@@ -60,6 +60,17 @@ class LabPage:
         self.page.keyboard.press("Control+A")
         self.page.keyboard.insert_text(text)
 
+    def answer(self, repository: Path, gap: str) -> str:
+        """What the lesson's solution has in place of the gap."""
+        cells = json.loads((repository / "solutions" / self.file.name).read_text())["cells"]
+        return "".join(next(cell["source"] for cell in cells if cell["id"] == gap))
+
+    def guess(self, repository: Path) -> None:
+        """As the solution does: a lesson stops at each guess that is still to come."""
+        for name in self.place:
+            if name.endswith("-guess"):
+                self.type_into(name, self.answer(repository, name))
+
     def run_all(self) -> None:
         self._begin("Run All Cells")
 

@@ -123,13 +123,14 @@ def log_in(hub, browser):
         context.close()
 
 
-def test_each_user_runs_the_first_lesson_and_sees_only_their_own(hub, log_in):
+def test_each_user_runs_the_first_lesson_and_sees_only_their_own(hub, log_in, repository):
     pages = {}
     for user in USERS:
         page = log_in(user)
         lesson = HOMES / user / "course" / "notebooks" / "00_the_lab.ipynb"
         notebook = LabPage(page, lesson)
         notebook.wait_until_open()  # the hub brings its users to the first lesson
+        notebook.guess(repository)
         notebook.run_all()
         pages[user] = notebook
     for user, notebook in pages.items():

@@ -22,6 +22,8 @@ from course_lib.box.supervisor.context import JobContext
 from course_lib.box.supervisor.variables import OF_DEVICES, encoded, without
 
 JOB_IS_OVER = "Job/step already completing or completed"
+LAST_WORDS_S = 2.0
+"""For an srun, once its step has ended with the job; one that is stopped says nothing."""
 
 
 def cancelled_text(why: str = "") -> str:
@@ -52,6 +54,7 @@ class RunningStep:
         self.final = ""
         self.announced = False
         self.launched = False
+        self.over = False
         self.usage = Usage()
         record = context.writes.begin_step(self._record())
         if record is None:
@@ -217,8 +220,25 @@ class RunningStep:
             self.final = self.final or "FAILED"
         self.context.finish_step(self.name, self._state(), self.worst_status, self.usage)
         self._tell({"done": True, "lost": self.left})
-        self._close()
-        self.on_end(self)
+        if self.context.outcome.decided and self.connection.fileno() >= 0:
+            # the end of the script kills its srun, which has yet to say how the tasks ended
+            self.context.loop.forget(self.connection)
+            self.context.loop.on_input(self.connection, self._hear_last)
+            self.context.loop.after(LAST_WORDS_S, self._over)
+        else:
+            self._over()
+
+    def _hear_last(self) -> None:
+        try:
+            messages.close_all(messages.receive(self.connection)[1])
+        except messages.Gone:
+            self._over()
+
+    def _over(self) -> None:
+        if not self.over:
+            self.over = True
+            self._close()
+            self.on_end(self)
 
     def _state(self) -> str:
         status, outcome = self.worst_status, self.context.outcome

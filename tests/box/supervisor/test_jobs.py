@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sqlite3
@@ -176,3 +177,27 @@ def test_a_requeued_job_runs_again_and_appends_to_its_log_if_asked(any_box):
     any_box.run("scontrol", "requeue", job)
     assert any_box.wait(job) == "COMPLETED"
     assert re.findall(r"run \d", any_box.output(job)) == ["run 0", "run 1"]
+
+
+def test_an_srun_whose_words_go_slowly_still_says_how_its_tasks_ended(any_box):
+    """The end of the cancelled script kills what it left; its srun comes first."""
+    pipe = any_box.work / "errors"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(reading, b"." * 4096)
+    job = any_box.submit(f"srun sleep 100 2> {pipe}")
+    any_box.until("a step", lambda: f"{job}.0" in any_box.run("squeue", "-hs", "-o", "%i").stdout)
+    any_box.run("scancel", job)
+    time.sleep(0.7)  # by then the step is over, and srun waits for somebody who reads
+    told = bytearray()
+
+    def has_told() -> bool:
+        with contextlib.suppress(BlockingIOError):
+            told.extend(os.read(reading, 1 << 16))
+        return b"srun: error: node1: task 0: Terminated\n" in told
+
+    any_box.until("the task's end", has_told)
+    os.close(reading)
+    assert any_box.wait(job) == "CANCELLED"

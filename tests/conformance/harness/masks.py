@@ -49,13 +49,13 @@ def mask(text: str, paths: dict[str, str]) -> str:
     for path in sorted(paths, key=len, reverse=True):
         text = text.replace(path, paths[path])
     text = PRIVATE_TMP.sub("/tmp", text)
+    text = STEPD.sub("slurmstepd", text)
+    text = WAITS.sub("", text)  # before ids are counted: its line may be the only one with an id
+    text = FLAT_NOTE.sub("", text)
     for number, job_id in enumerate(sorted(set(JOB_ID.findall(text))), start=1):
         text = mask_id(text, job_id, f"J{number}")
     text = MOMENT.sub("YYYY-MM-DDThh:mm:ss", text)
     text = LONG_HEADER.sub("Www Mmm dd hh:mm:ss YYYY", text)
-    text = STEPD.sub("slurmstepd", text)
-    text = WAITS.sub("", text)
-    text = FLAT_NOTE.sub("", text)
     text = OWN_SIGNAL.sub(r"\g<1>00000000", text)
     text = SCRIPT.sub("<script>", text)
     text = OWN_VALUE.sub(r"\1=<own>", text)
