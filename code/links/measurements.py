@@ -15,7 +15,7 @@ import torch.distributed as dist
 from links.collectives import ALGORITHMS, GROUPS, library
 
 STEP = 4  # each size is four times the one before
-LATENCY_TURNS = 40  # the smallest message so many times as often: its time is a few wake-ups
+LATENCY_TURNS = 120  # the smallest message so many times as often: its time is a few wake-ups
 MOST_PAIRS = 120  # beyond, only pairs with a neighbour in the ring: 120 is all pairs of 16 ranks
 WORD_BYTES = 4
 Row = dict[str, Any]

@@ -40,6 +40,7 @@ while [ ! -e go ]; do sleep 0.1; done
 X
 appears up
 salloc -N2 echo there >outs 2>errs &
+appears errs
 patience 10 grep -q queued errs
 squeue -h -t pending -o '%i %j %r'
 touch go
@@ -54,6 +55,7 @@ while [ ! -e go ]; do sleep 0.1; done
 X
 appears up
 salloc -N2 echo there >outs 2>errs &
+appears errs
 patience 10 grep -q queued errs
 sleep 1
 scancel -t pending --me
