@@ -83,7 +83,7 @@ def open_lesson(browser, repository, tmp_path, monkeypatch, box_home):
 
 
 @pytest.mark.parametrize(
-    ("lesson", "least_looks"), [("00_the_lab", 0), ("07b_pipelines_and_both", 5)]
+    ("lesson", "least_looks"), [("00_the_lab", 0), ("10_gradient_accumulation", 5)]
 )
 def test_a_learner_works_through_a_lesson(open_lesson, lesson, least_looks):
     work_through(open_lesson(lesson), least_looks)
