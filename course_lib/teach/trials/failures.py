@@ -14,6 +14,16 @@ SHOWN_CALLS = 6
 MESSAGES = ("send", "isend", "recv", "irecv")
 TOLD_BY_TORCH = (
     (
+        r"returned an invalid gradient",
+        "What backward returns has the shape of what came into forward: where forward gathers, "
+        "backward scatters, and the other way round.",
+    ),
+    (
+        r"does not require grad",
+        "Nothing leads back from the result: was it detached, made under torch.no_grad(), or is "
+        "the weight no torch.nn.Parameter?",
+    ),
+    (
         r"leaf [Vv]ariable that requires grad",
         "It changes a parameter in place while autograd watches. Change parameters inside "
         "`with torch.no_grad():`, and gradients through `parameter.grad`.",
