@@ -39,14 +39,18 @@ lab = Lab()
 
 # %% id="groups-guess"
 ### BEGIN SOLUTION
-### GAP guess_partner = ...  # a number from 1 to 7
-guess_partner = 1
+### GAP guess_partner = ...  # "rank 1" to "rank 7", in place of the dots
+guess_partner = "rank 1"
 ### END SOLUTION
 
 # %% id="groups-see"
-partner = predict("13: the tensor partner of rank 0 in cp-tp-dp", guess_partner)
+partner = predict(
+    "13: the tensor partner of rank 0 in cp-tp-dp",
+    guess_partner,
+    choices=[f"rank {rank}" for rank in range(1, 8)],
+)
 eight = plan.Layout(context=2, tensor=2, data=2, order="cp-tp-dp-pp")
-partner.compare(plan.groups(eight, "tp")[0][1])
+partner.compare(f"rank {plan.groups(eight, 'tp')[0][1]}")
 show.ranks({name: plan.groups(eight, name) for name in ("cp", "tp", "dp")}, devices_per_node=4)
 
 # %% [markdown] id="groups-explain"
@@ -628,8 +632,8 @@ stages.set_index("stage")
 
 # %% id="order-claim" tags=["claim"]
 claim("1F1B hangs with plain sends", bool(stuck))
-claim("with isend its gradients are the serial ones", stages.iloc[:, 2].astype(float).max(),
-      most=1e-10)  # fmt: skip
+off_by = stages["gradient off by"].astype(float).max()
+claim("with isend its gradients are the serial ones: off by", off_by, most=1e-10)
 claim("the first stage keeps p − r = 4 micro-batches", int(stages.iloc[0, 1]), least=4, most=4)
 
 # %% [markdown] id="order-explain"
@@ -675,8 +679,7 @@ show.pipeline([mine(4, stage, 8) for stage in range(4)], title="your 1F1B")
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Write a whole attention layer from your two, and hold it against a serial one: four heads on
-# > four ranks, `scaled_dot_product_attention` in the middle. Then read `code/parallel/context_parallel.py`: which pieces of a
-# > sequence does a rank take, and why an early one *and* a late one?
+# > four ranks, `scaled_dot_product_attention` in the middle.
 
 # %% [markdown] id="home"
 # ## To take home
