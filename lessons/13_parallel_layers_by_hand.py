@@ -202,8 +202,8 @@ claim("and the gradient of x is not: it is off by", off["the gradient of x"], le
 # ![Two ranks, each with some columns of A and some rows of B. Before them stands CopyIn: nothing forward, all-reduce backward. Behind them SumOut: all-reduce forward, nothing backward.](../images/layer_pairs.svg)
 #
 # > **Exercise 13.2** — Write `CopyIn` and the slices. Four ranks try it: slices, forward, backward. Two things are easily
-# > overlooked: a slice is a *view* that keeps the whole weight in memory, unless it is cloned; and backward may not
-# > change the gradient that it gets.
+# > overlooked: a slice is a *view* that keeps the whole weight in memory, unless it is cloned; and backward should
+# > change a copy of the gradient that it gets, since others may need it as it is.
 
 # %% id="column-own" tags=["exercise"]
 # %%writefile {lab.work}/my_column.py
