@@ -216,6 +216,7 @@ WRONG_COLUMNS = {
     "a view": ([("[rank].clone())\n        self.bias", "[rank])\n        self.bias")], ".clone()"),
     "a bias that is whole": ([("bias.chunk(size)[rank]", "bias")], "One number for each output"),
     "no bias": ([("self.weight, self.bias)", "self.weight)")], "the bias is missing"),
+    "no CopyIn": ([("CopyIn.apply(x)", "x")], "the all-reduce in backward is missing"),
     "gathered": ([(APPLIED, GATHERED)], "gathered where nobody needs them"),
     "summed forward": (
         [("return x.view_as(x)", "return dist.all_reduce(y := x.clone()) or y / "
@@ -254,6 +255,7 @@ WRONG_ROWS = {
     "the wrong dimension": ([("chunk(size, 1)", "chunk(size, 0)")], "cut along the outputs"),
     "rank 0 only": ([("dist.all_reduce(total)", "dist.reduce(total, 0)")], "only rank 0 has"),
     "a bias that is cut": ([("Parameter(bias)", "Parameter(bias.chunk(size)[rank])")], "it is cut"),
+    "cut again": ([("SumOut.apply(x @", "SumOut.apply(x.chunk(2, -1)[0] @")], "a slice already"),
     "cut outputs": (
         [("self.weight.T) + self.bias", "self.weight.T).chunk(4, -1)[0]")], "has shape",
     ),

@@ -49,6 +49,11 @@ TOLD_BY_TORCH = (
         "its result has to be written back.",
     ),
     (
+        r"mat1 and mat2|inconsistent tensor size",
+        "A product of shapes that do not fit. Print both on each rank: is what comes in a slice "
+        "already, or still whole? And which dimension of the weight is cut?",
+    ),
+    (
         r"size of tensor|shape|sizes? mismatch|must match",
         "Two tensors have different shapes. Print their shapes on each rank: pieces differ by one "
         "number where the ranks do not divide the tensor.",
