@@ -29,10 +29,13 @@ from process.own_program import limited_output, run_file
 from trials import ddp, ring
 from trials.calls import Calls
 from trials.group import TrialRanks
+from trials.layers import column, context, row, stages, tokens
 from trials.notes import Notes
 from trials.watching import Watch
 
 EXERCISES = {"ring": ring, "ddp": ddp, "buckets": ddp}
+EXERCISES |= {"column": column, "row": row, "tokens": tokens}
+EXERCISES |= {"schedule": stages, "context": context}
 FLAGS = [("--exercise", OneOf(tuple(EXERCISES)), "ring", "what the file is to define")]
 MOST_BYTES = 1 << 18
 MEET = timedelta(seconds=60)

@@ -8,6 +8,8 @@ import example_tables as example
 import pandas as pd
 import pytest
 
+from course_lib import show
+from course_lib.plan.schedules.steps import orders
 from course_lib.plan.schedules.timing import bubble
 from course_lib.show.memories.over_time import _without_inner_messages
 from course_lib.show.pipelines.measured import measured
@@ -55,6 +57,12 @@ def test_a_measured_pipeline_tells_chunks_and_the_halves_of_backward_apart():
         ["input", 2.0, 0.0],
         ["weight", 2.0, 0.0],
     ]
+
+
+def test_steps_may_be_given_as_pairs_from_generators():
+    made = orders("1f1b", 3, 4)
+    pairs = [((step.phase, step.micro_batch) for step in steps) for steps in made]
+    assert show.pipeline(pairs).alt == show.pipeline(made).alt
 
 
 def test_a_trace_without_micro_batches_says_what_to_switch_on():

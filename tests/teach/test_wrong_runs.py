@@ -10,6 +10,7 @@ import pytest
 
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt, links, shell
+from course_lib.plan.schedules.steps import orders
 from course_lib.teach import check
 from course_lib.teach.checks.lesson04 import COLLEAGUE
 
@@ -36,6 +37,10 @@ CHECKS = [
     (check.ex09_inputs, 1, RUN),
     (check.ex10_fits, RUN),
     (check.ex10_needless, 1, RUN),
+    (check.ex13_column, RUN),
+    (check.ex13_row, RUN),
+    (check.ex13_tokens, RUN),
+    (check.ex13_schedule, lambda p, r, m: orders("1f1b", p, m)[r], RUN),
     (check.ex14_sharded, 1, RUN, RUN),
     (check.ex15_week, RUN),
     (check.ex15_other, RUN, RUN, RUN),

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
 from course_lib.mistakes.errors import ArgumentError
-from course_lib.plan.schedules.steps import orders
+from course_lib.plan.schedules.steps import Step, orders
 from course_lib.plan.schedules.timing import COLUMNS, bubble, timed
 from course_lib.show import tables
 from course_lib.show.picture import Picture
@@ -30,9 +30,10 @@ def schedule(
 
 
 def pipeline(source: Any, title: str = "", unit: str = "forward passes") -> Picture:
-    """One row a stage. `source`: a table of `COLUMNS`, or each stage's steps, yet to be timed."""
+    """One row a stage. `source`: a table of `COLUMNS`, or each stage's steps, yet to be timed, also
+    as pairs: ("forward", 0)."""
     if not isinstance(source, pd.DataFrame):
-        source = timed(source)
+        source = timed([[_step(one) for one in steps] for steps in source])
     tables.require(source, ["start", "end", "stage", "micro_batch", "phase"], "pipeline")
     table = source.reindex(columns=COLUMNS).fillna({"chunk": 0})
     if table.empty:
@@ -59,6 +60,13 @@ def pipeline(source: Any, title: str = "", unit: str = "forward passes") -> Pict
             f"{table['micro_batch'].nunique()} micro-batches, {tables.quantity(end, unit)} long; "
             f"{share:.1f} % of the stages' time is bubble."
         )
+
+
+def _step(given: Any) -> Step:
+    if isinstance(given, Step):
+        return given
+    phase, micro_batch = given
+    return Step(phase, int(micro_batch))
 
 
 def pipeline_measured(source: Any, step: int | None = None) -> Picture:

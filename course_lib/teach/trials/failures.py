@@ -14,6 +14,16 @@ SHOWN_CALLS = 6
 MESSAGES = ("send", "isend", "recv", "irecv")
 TOLD_BY_TORCH = (
     (
+        r"returned an invalid gradient",
+        "What backward returns has the shape of what came into forward: where forward gathers, "
+        "backward scatters, and the other way round.",
+    ),
+    (
+        r"does not require grad",
+        "Nothing leads back from the result: was it detached, made under torch.no_grad(), or is "
+        "the weight no torch.nn.Parameter?",
+    ),
+    (
         r"leaf [Vv]ariable that requires grad",
         "It changes a parameter in place while autograd watches. Change parameters inside "
         "`with torch.no_grad():`, and gradients through `parameter.grad`.",
@@ -37,6 +47,11 @@ TOLD_BY_TORCH = (
         r"must be contiguous|view size is not compatible",
         "The numbers of this tensor do not lie in one row. Those of a copy by .contiguous() do; "
         "its result has to be written back.",
+    ),
+    (
+        r"mat1 and mat2|inconsistent tensor size",
+        "A product of shapes that do not fit. Print both on each rank: is what comes in a slice "
+        "already, or still whole? And which dimension of the weight is cut?",
     ),
     (
         r"size of tensor|shape|sizes? mismatch|must match",

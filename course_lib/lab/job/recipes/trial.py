@@ -14,7 +14,10 @@ from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
 
 PROGRAM = "try_own.py"
-EXERCISES = ("ring", "ddp", "buckets")
+EXERCISES = (
+    "ring", "ddp", "buckets",
+    "column", "row", "tokens", "schedule", "context",
+)  # fmt: skip
 
 
 @explained("trial.recipe", takes_gaps=True)

@@ -1,0 +1,1 @@
+"""Layers and pipelines that a learner cut over ranks, beside the serial ones."""

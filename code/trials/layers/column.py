@@ -1,0 +1,86 @@
+"""`ColumnParallel(weight, bias)`: every rank has some of the outputs of a linear layer.
+
+own = ColumnParallel(weight, bias)     whole ones; the rank keeps its slices
+y = own(x)                             x is whole on every rank, y this rank's slice
+y.backward(dy)                         the gradient of x is whole again
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from trials.group import TrialRanks
+from trials.layers.parts import (
+    LayerPart,
+    draw,
+    first_wrong,
+    gradient,
+    gradients,
+    kept_bytes,
+    slice_of,
+    times,
+)
+
+NAME = "ColumnParallel"
+INPUTS, OUTPUTS, ROWS = 24, 12, (2, 5)
+
+
+def attempt(made: Any, size: int, seed: int, group: TrialRanks) -> None:
+    """The slices, then forward, then backward."""
+    rank, calls = dist.get_rank(), group.calls
+    x, weight, bias, dy = draw(seed, (*ROWS, INPUTS), (OUTPUTS, INPUTS), (OUTPUTS,),
+                               (*ROWS, OUTPUTS))  # fmt: skip
+    calls.begin(size, "the slices")
+    own = made(weight.clone(), bias.clone())
+    group.kept.append(own)
+    if not group.agrees(slices(own, weight, bias, size, rank)):
+        return
+    calls.begin(size, "forward")
+    calls.phase = "forward"
+    mine = x.clone().requires_grad_()
+    y = own(mine)
+    if not group.agrees(forward(y, x, weight, bias, size, rank)):
+        return
+    calls.begin(size, "backward")
+    calls.phase = "backward"
+    y.backward(dy.chunk(size, -1)[rank].clone())
+    calls.phase = ""
+    group.agrees(backward(own, mine, (x, weight, bias, dy), size, rank))
+
+
+def slices(own: Any, weight: Tensor, bias: Tensor, size: int, rank: int) -> dict[str, Any]:
+    parts = bias.chunk(size)
+    mistakes = {"whole": bias, "another rank's": parts[0]}
+    found = first_wrong(
+        *slice_of(own, weight, 0, size, rank),
+        LayerPart("the bias", getattr(own, "bias", None), parts[rank], mistakes),
+    )
+    return found | ({"kept": kept_bytes(own)} if found["ok"] else {})
+
+
+def forward(y: Any, x: Tensor, weight: Tensor, bias: Tensor, size: int, rank: int) -> Any:
+    whole = nn.functional.linear(x, weight, bias)
+    mine = whole.chunk(size, -1)[rank]
+    mistakes = {
+        "gathered": whole,
+        "transposed": mine.transpose(-1, -2),
+        "no bias": mine - bias.chunk(size)[rank],
+        **times(mine, size),
+    }
+    return first_wrong(LayerPart("y", y, mine, mistakes))
+
+
+def backward(own: Any, x: Tensor, given: tuple[Tensor, ...], size: int, rank: int) -> Any:
+    dx, dweight, dbias = gradients(nn.functional.linear, given[:3], given[3])
+    alone = given[3].chunk(size, -1)[rank] @ given[1].chunk(size)[rank]
+    parts = [LayerPart("the gradient of x", x.grad, dx, {"own": alone, **times(dx, size)})]
+    for name, whole in {"weight": dweight, "bias": dbias}.items():
+        slices_of_all = whole.chunk(size)
+        mine = slices_of_all[rank]
+        mistakes = {"added up": torch.stack(slices_of_all).sum(0), **times(mine, size)}
+        parts.append(LayerPart(f"the gradient of the {name}", gradient(own, name), mine, mistakes))
+    return first_wrong(*parts)

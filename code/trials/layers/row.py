@@ -1,0 +1,96 @@
+"""`RowParallel(weight, bias)`: every rank has some of the inputs of a linear layer.
+
+own = RowParallel(weight, bias)        whole ones; the rank keeps its slice of the weight
+y = own(x)                             x is this rank's slice, y is whole on every rank
+y.backward(dy)                         the gradient of x is this rank's slice
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from trials.group import TrialRanks
+from trials.layers.parts import (
+    LayerPart,
+    draw,
+    first_wrong,
+    gradient,
+    gradients,
+    kept_bytes,
+    slice_of,
+    times,
+)
+
+NAME = "RowParallel"
+INPUTS, OUTPUTS, ROWS = 24, 12, (2, 5)
+
+
+def attempt(made: Any, size: int, seed: int, group: TrialRanks) -> None:
+    """The slices, then forward, then backward."""
+    rank, calls = dist.get_rank(), group.calls
+    x, weight, bias, dy = draw(seed, (*ROWS, INPUTS), (OUTPUTS, INPUTS), (OUTPUTS,),
+                               (*ROWS, OUTPUTS))  # fmt: skip
+    calls.begin(size, "the slices")
+    own = made(weight.clone(), bias.clone())
+    group.kept.append(own)
+    if not group.agrees(slices(own, weight, bias, size, rank)):
+        return
+    calls.begin(size, "forward")
+    calls.phase = "forward"
+    mine = x.chunk(size, -1)[rank].clone().requires_grad_()
+    y = own(mine)
+    if not group.agrees(forward(y, x, weight, bias, size, rank)):
+        return
+    calls.begin(size, "backward")
+    calls.phase = "backward"
+    y.backward(dy.clone())
+    calls.phase = ""
+    group.agrees(backward(own, mine, (x, weight, bias, dy), size, rank))
+
+
+def slices(own: Any, weight: Tensor, bias: Tensor, size: int, rank: int) -> dict[str, Any]:
+    """Rank 0 alone may hold the bias."""
+    parts = slice_of(own, weight, 1, size, rank)
+    held = getattr(own, "bias", None)
+    if rank == 0 or held is not None:
+        mistakes = {"cut": bias.chunk(size)[rank], "divided": bias / size}
+        parts.append(LayerPart("the bias", held, bias, mistakes))
+    found = first_wrong(*parts)
+    return found | ({"kept": kept_bytes(own)} if found["ok"] else {})
+
+
+def forward(y: Any, x: Tensor, weight: Tensor, bias: Tensor, size: int, rank: int) -> Any:
+    product = x @ weight.T
+    partial = x.chunk(size, -1)[rank] @ weight.chunk(size, 1)[rank].T
+    mistakes = {
+        "no bias": product,
+        "partial": partial + bias,
+        "partial, no bias": partial,
+        "bias everywhere": product + size * bias,
+        "mean": product / size + bias,
+        "times": size * product + bias,
+        "cut": (product + bias).chunk(size, -1)[rank],
+        "transposed": (product + bias).transpose(-1, -2),
+    }
+    return first_wrong(LayerPart("y", y, product + bias, mistakes))
+
+
+def backward(own: Any, x: Tensor, given: tuple[Tensor, ...], size: int, rank: int) -> Any:
+    dx, dweight, dbias = gradients(nn.functional.linear, given[:3], given[3])
+    parts = []
+    for name, found, whole, dimension in (
+        ("x", x.grad, dx, -1),
+        ("the weight", gradient(own, "weight"), dweight, 1),
+    ):
+        of_all = whole.chunk(size, dimension)
+        mine = of_all[rank]
+        mistakes = {"added up": torch.stack(of_all).sum(0), **times(mine, size)}
+        parts.append(LayerPart(f"the gradient of {name}", found, mine, mistakes))
+    if getattr(own, "bias", None) is not None:
+        held = gradient(own, "bias")
+        parts.append(LayerPart("the gradient of the bias", held, dbias, times(dbias, size)))
+    return first_wrong(*parts)

@@ -1,0 +1,70 @@
+"""`one_f_one_b(stages, stage, micro_batches)`: the order of a stage, carried out on real ranks.
+
+Each rank is a stage of one layer. Sends go on at once, receives wait: what the order asks for too
+early never comes, and the watch ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from trials.group import TrialRanks
+from trials.layers.parts import LayerPart, draw, first_wrong, gradients
+
+NAME = "one_f_one_b"
+ROWS, WIDTH = 3, 4
+MICRO_BATCHES = (1, 6)
+
+
+def attempt(function: Any, size: int, seed: int, group: TrialRanks) -> None:
+    """Fewer micro-batches than stages, and more."""
+    stage = dist.get_rank()
+    for count in MICRO_BATCHES:
+        group.calls.begin(size, f"{count} micro-batch{'es' * (count > 1)}")
+        inputs, dy, *weights = draw(
+            seed + count, (count, ROWS, WIDTH), (count, ROWS, WIDTH), *[(WIDTH, WIDTH)] * size
+        )
+        wanted = gradients(whole, (inputs, *weights), dy)[1 + stage]
+        mine = weights[stage].clone().requires_grad_()
+        left = carry_out(function(size, stage, count), mine, inputs, dy)
+        parts = [LayerPart("the gradient of the weight", mine.grad, wanted)]
+        if not group.agrees(first_wrong(*parts) | {"left": left}):
+            return
+
+
+def whole(x: Tensor, *weights: Tensor) -> Tensor:
+    for weight in weights:
+        x = torch.tanh(x @ weight)
+    return x
+
+
+def carry_out(steps: Iterable[tuple[str, int]], weight: Tensor, inputs: Tensor, dy: Tensor) -> int:
+    """How many micro-batches are still held at the end."""
+    stage, stages = dist.get_rank(), dist.get_world_size()
+    held: dict[int, tuple[Tensor, Tensor]] = {}
+    sent = []
+    for phase, number in steps:
+        m, forward = int(number), phase == "forward"
+        come = (inputs if forward else dy)[m].clone()
+        source, target = (stage - 1, stage + 1) if forward else (stage + 1, stage - 1)
+        if 0 <= source < stages:
+            dist.recv(come, source)
+        if forward:
+            held[m] = come.requires_grad_(), torch.tanh(come @ weight)
+            result = held[m][1].detach()
+        else:
+            x, y = held.pop(m)
+            y.backward(come)
+            assert x.grad is not None
+            result = x.grad
+        if 0 <= target < stages:
+            sent.append((dist.isend(result, target), result))
+    for work, _ in sent:
+        assert work is not None
+        work.wait()
+    return len(held)

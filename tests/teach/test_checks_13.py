@@ -1,0 +1,461 @@
+"""Lesson 13: parallel layers of learners on four real ranks, orders of ranks and of steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from course_lib.lab.job.recipes import trial
+from course_lib.plan import Layout
+from course_lib.plan import groups as planned
+from course_lib.plan.schedules.steps import one_f_one_b
+from course_lib.teach.checks import lesson13
+from course_lib.teach.orders import ranks
+
+from .finished_runs import hint_of
+from .own_trials import on_four_ranks
+
+CHECKS = {
+    "column": lesson13.ex13_column, "row": lesson13.ex13_row, "tokens": lesson13.ex13_tokens,
+}  # fmt: skip
+
+COLUMN = """
+import torch
+import torch.distributed as dist
+
+
+class CopyIn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        total = grad.clone()
+        dist.all_reduce(total)
+        return total
+
+
+class ColumnParallel(torch.nn.Module):
+    def __init__(self, weight, bias):
+        super().__init__()
+        rank, size = dist.get_rank(), dist.get_world_size()
+        self.weight = torch.nn.Parameter(weight.chunk(size, 0)[rank].clone())
+        self.bias = torch.nn.Parameter(bias.chunk(size)[rank].clone())
+
+    def forward(self, x):
+        return torch.nn.functional.linear(CopyIn.apply(x), self.weight, self.bias)
+"""
+
+ROW = """
+import torch
+import torch.distributed as dist
+
+
+class SumOut(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        total = x.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class RowParallel(torch.nn.Module):
+    def __init__(self, weight, bias):
+        super().__init__()
+        rank, size = dist.get_rank(), dist.get_world_size()
+        self.weight = torch.nn.Parameter(weight.chunk(size, 1)[rank].clone())
+        self.bias = torch.nn.Parameter(bias)
+
+    def forward(self, x):
+        return SumOut.apply(x @ self.weight.T) + self.bias
+"""
+
+TOKENS = """
+import torch
+import torch.distributed as dist
+
+
+def gather(x):
+    whole = x.new_empty(len(x) * dist.get_world_size(), *x.shape[1:])
+    dist.all_gather_into_tensor(whole, x.contiguous())
+    return whole
+
+
+def scatter(x):
+    mine = x.new_empty(len(x) // dist.get_world_size(), *x.shape[1:])
+    dist.reduce_scatter_tensor(mine, x.contiguous())
+    return mine
+
+
+class GatherTokens(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return gather(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return scatter(grad)
+
+
+class ScatterTokens(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return scatter(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return gather(grad)
+
+
+def split_mlp(x, a, b):
+    whole = GatherTokens.apply(x)
+    return ScatterTokens.apply(torch.nn.functional.gelu(whole @ a.T) @ b.T)
+"""
+SCHEDULE = """
+def one_f_one_b(stages, stage, micro_batches):
+    ahead = min(stages - stage - 1, micro_batches)
+    for m in range(micro_batches + ahead):
+        if m < micro_batches:
+            yield "forward", m
+        if m >= ahead:
+            yield "backward", m - ahead
+"""
+RIGHT = {"column": COLUMN, "row": ROW, "tokens": TOKENS, "schedule": SCHEDULE}
+
+
+@pytest.fixture
+def tried(finished):
+    """The run that this text leaves behind as a trial of an exercise."""
+
+    def make(exercise, *pairs):
+        text = RIGHT[exercise]
+        for old, new in pairs:
+            assert old in text, old
+            text = text.replace(old, new)
+        run = finished(trial.recipe("own", "work/own.py", exercise), "", exit_code=None)
+        on_four_ranks(run.folder, text, exercise)
+        (run.folder / "exit_code").write_text("0\n")
+        return finished.lab.open(run.folder)
+
+    return make
+
+
+APPLIED = "return torch.nn.functional.linear(CopyIn.apply(x), self.weight, self.bias)"
+HOOKED = """x = x.view_as(x)
+        x.register_hook(lambda grad: dist.all_reduce(total := grad.clone()) or total)
+        return x @ self.weight.T + self.bias"""
+SUMMED = "return SumOut.apply(x @ self.weight.T) + self.bias"
+ON_RANK_0 = """y = x @ self.weight.T
+        return SumOut.apply(y if self.bias is None else y + self.bias)"""
+OTHER_FORMS = {
+    "the right column": ("column", []),
+    "a hook in the place of a function": ("column", [(APPLIED, HOOKED)]),
+    "a slice by its indices": (
+        "column",
+        [("weight.chunk(size, 0)[rank]",
+          "weight[rank * len(weight) // size : (rank + 1) * len(weight) // size]")],
+    ),
+    "the right row": ("row", []),
+    "summed in place, unseen by autograd": (
+        "row", [(SUMMED, "y = x @ self.weight.T\n        dist.all_reduce(y)\n"
+                 "        return y + self.bias")],
+    ),
+    "the bias on rank 0 alone": (
+        "row",
+        [("torch.nn.Parameter(bias)", "None if rank else torch.nn.Parameter(bias)"),
+         (SUMMED, ON_RANK_0)],
+    ),
+    "the right tokens": ("tokens", []),
+    "lists of tensors": (
+        "tokens",
+        [("dist.all_gather_into_tensor(whole, x.contiguous())",
+          "dist.all_gather(list(whole.chunk(dist.get_world_size())), x.contiguous())"),
+         ("dist.reduce_scatter_tensor(mine, x.contiguous())",
+          "dist.reduce_scatter(mine, list(x.contiguous().chunk(dist.get_world_size())))")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHER_FORMS)
+def test_right_ones_pass_in_every_form(tried, capsys, name):
+    exercise, pairs = OTHER_FORMS[name]
+    CHECKS[exercise](tried(exercise, *pairs))
+    assert "equal to the serial result on 1, 2, 3 and 4 ranks" in capsys.readouterr().out
+
+
+REDUCES = "        total = grad.clone()\n        dist.all_reduce(total)\n        return total\n"
+GATHERED = """y = torch.nn.functional.linear(CopyIn.apply(x), self.weight, self.bias)
+        parts = [torch.empty_like(y) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, y.detach())
+        parts[dist.get_rank()] = y
+        return torch.cat(parts, -1)"""
+WRONG_COLUMNS = {
+    "no all-reduce in backward": (
+        [(REDUCES, "        return grad\n")], "the all-reduce in backward is missing",
+    ),
+    "summed twice": (
+        [(REDUCES, REDUCES.replace("return", "dist.all_reduce(total)\n        return"))],
+        "the gradient was summed twice",
+    ),
+    "a mean": ([("return total\n", "return total / dist.get_world_size()\n")], "not averaged"),
+    "rank 0 only": (
+        [("dist.all_reduce(total)", "dist.reduce(total, 0)")], "Every rank needs it",
+    ),
+    "the wrong dimension": ([("chunk(size, 0)", "chunk(size, 1)")], "cut along the inputs"),
+    "transposed": ([("weight.chunk(size, 0)[rank]", "weight.chunk(size, 0)[rank].T")],
+                   "it is transposed"),
+    "not cut": ([("weight.chunk(size, 0)[rank]", "weight")], "every rank holds the whole"),
+    "the first slice": ([("weight.chunk(size, 0)[rank]", "weight.chunk(size, 0)[0]")],
+                        "Where does `rank` enter"),
+    "every so many": ([("weight.chunk(size, 0)[rank]", "weight[rank::size]")], "takes neighbours"),
+    "a view": ([("[rank].clone())\n        self.bias", "[rank])\n        self.bias")], ".clone()"),
+    "a bias that is whole": ([("bias.chunk(size)[rank]", "bias")], "One number for each output"),
+    "no bias": ([("self.weight, self.bias)", "self.weight)")], "the bias is missing"),
+    "no CopyIn": ([("CopyIn.apply(x)", "x")], "the all-reduce in backward is missing"),
+    "gathered": ([(APPLIED, GATHERED)], "gathered where nobody needs them"),
+    "summed forward": (
+        [("return x.view_as(x)", "return dist.all_reduce(y := x.clone()) or y / "
+          "dist.get_world_size()")], "In forward it calls all_reduce; nothing has to travel",
+    ),
+    "no parameter": ([("torch.nn.Parameter(weight", "(weight")], "no torch.nn.Parameter"),
+    "detached": ([("CopyIn.apply(x), self", "CopyIn.apply(x).detach(), self")], "it is None"),
+    "weights under no_grad": (
+        [(APPLIED, f"with torch.no_grad():\n            {APPLIED}")], "Nothing leads back",
+    ),
+}  # fmt: skip
+WRONG_ROWS = {
+    "no all-reduce in forward": (
+        [("SumOut.apply(x @ self.weight.T)", "x @ self.weight.T")],
+        "the all-reduce in forward is missing",
+    ),
+    "bias on every rank": (
+        [("SumOut.apply(x @ self.weight.T) + self.bias",
+          "SumOut.apply(x @ self.weight.T + self.bias)")],
+        "the bias is in it 2 times",
+    ),
+    "bias divided": (
+        [("torch.nn.Parameter(bias)", "torch.nn.Parameter(bias / size)"),
+         ("SumOut.apply(x @ self.weight.T) + self.bias",
+          "SumOut.apply(x @ self.weight.T + self.bias)")],
+        "moves it 2 times as far",
+    ),
+    "summed in backward too": (
+        [("        return grad\n", REDUCES)], "a sum in backward that is not needed",
+    ),
+    "torch's function": (
+        [("SumOut.apply(", "torch.distributed.nn.functional.all_reduce("),
+         ("import torch\n", "import torch\nimport torch.distributed.nn.functional\n")],
+        "a sum in backward that is not needed",
+    ),
+    "the wrong dimension": ([("chunk(size, 1)", "chunk(size, 0)")], "cut along the outputs"),
+    "rank 0 only": ([("dist.all_reduce(total)", "dist.reduce(total, 0)")], "only rank 0 has"),
+    "a bias that is cut": ([("Parameter(bias)", "Parameter(bias.chunk(size)[rank])")], "it is cut"),
+    "cut again": ([("SumOut.apply(x @", "SumOut.apply(x.chunk(2, -1)[0] @")], "a slice already"),
+    "cut outputs": (
+        [("self.weight.T) + self.bias", "self.weight.T).chunk(4, -1)[0]")], "has shape",
+    ),
+    "no bias": ([("T) + self.bias", "T)")], "the bias is missing"),
+    "backward returns nothing": ([("return grad\n", "return None\n")], "what does backward return"),
+}  # fmt: skip
+WRONG_TOKENS = {
+    "not summed": (
+        [("dist.reduce_scatter_tensor(mine, x.contiguous())",
+          "mine.copy_(x.chunk(dist.get_world_size())[dist.get_rank()])")],
+        "the partial sums have to be added",
+    ),
+    "cut in backward": (
+        [("return scatter(grad)",
+          "return grad.chunk(dist.get_world_size())[dist.get_rank()]")],
+        "a reduce-scatter, not a cut",
+    ),
+    "all-reduce forward": (
+        [("return scatter(x)",
+          "return dist.all_reduce(x := x.clone()) or x.chunk(dist.get_world_size())"
+          "[dist.get_rank()]")],
+        "An all-gather and a reduce-scatter are half of it each",
+    ),
+    "all tokens": (
+        [("return ScatterTokens.apply(torch.nn.functional.gelu(whole @ a.T) @ b.T)",
+          "y = torch.nn.functional.gelu(whole @ a.T) @ b.T\n    dist.all_reduce(y)\n    return y")],
+        "all tokens are here",
+    ),
+    "backward of scatter returns its own": ([("return gather(grad)", "return grad")],
+                                            "where forward gathers"),
+}  # fmt: skip
+WRONG = {
+    f"{exercise}: {name}": (exercise, *told)
+    for exercise, some in (
+        ("column", WRONG_COLUMNS), ("row", WRONG_ROWS), ("tokens", WRONG_TOKENS),
+    )
+    for name, told in some.items()
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_layer_is_told_its_mistake(tried, name):
+    exercise, pairs, words = WRONG[name]
+    assert words.lower() in hint_of(CHECKS[exercise], tried(exercise, *pairs)).lower()
+
+
+def by_strides(order, sizes, axis):
+    """Another way than the check's."""
+    step = 1
+    for name in order.split("-"):
+        if name == axis:
+            break
+        step *= sizes[name]
+    world = np.prod(list(sizes.values()))
+    starts = [rank for rank in range(world) if rank // step % sizes[axis] == 0]
+    return [[start + step * n for n in range(sizes[axis])] for start in starts]
+
+
+def test_orders_are_those_of_the_text_and_of_the_planner(workspace, capsys):
+    sizes = {"tp": 4, "cp": 1, "dp": 2}
+    assert ranks.groups("tp-cp-dp", sizes, "tp") == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert ranks.groups("tp-cp-dp", sizes, "dp") == [[0, 4], [1, 5], [2, 6], [3, 7]]
+    layout = Layout(tensor=2, context=3, data=4, order="cp-tp-dp-pp")
+    wanted = planned(layout, "tp")
+    assert sorted(ranks.groups("cp-tp-dp", {"tp": 2, "cp": 3, "dp": 4}, "tp")) == wanted
+    lesson13.ex13_groups(by_strides)
+    lesson13.ex13_groups(lambda *case: np.array(ranks.groups(*case))[::-1])
+    lesson13.ex13_groups(lambda *case: [tuple(map(float, g)) for g in ranks.groups(*case)])
+    assert "✓ right for" in capsys.readouterr().out
+
+
+def reversed_order(order, sizes, axis):
+    return ranks.groups("-".join(order.split("-")[::-1]), sizes, axis)
+
+
+def neighbours(order, sizes, axis):
+    world, size = int(np.prod(list(sizes.values()))), sizes[axis]
+    return [list(range(start, start + size)) for start in range(0, world, size)]
+
+
+def same_place(order, sizes, axis):
+    return np.array(ranks.groups(order, sizes, axis)).T.tolist()
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (..., "Replace the ..."),
+        (3, "the function itself"),
+        (lambda order, sizes, axis: ..., "fill in the gap"),
+        (lambda order, sizes, axis: None, "fill in the gap"),
+        (lambda order: [], "TypeError"),
+        (lambda order, sizes, axis: 1 / 0, "ZeroDivisionError"),
+        (lambda order, sizes, axis: [["a"]], "It gave"),
+        (lambda order, sizes, axis: [], "in exactly one group"),
+        (reversed_order, "wrong end"),
+        (neighbours, "These are the tp groups|Neighbours are together"),
+        (same_place, "These are the dp groups|the same place"),
+        (lambda order, sizes, axis: ranks.groups("tp-cp-dp", sizes, axis)
+         if "pp" not in sizes else [], "does not enter"),
+        (lambda order, sizes, axis: ranks.groups(order, sizes, axis)[1:], "exactly one group"),
+    ],
+)  # fmt: skip
+def test_a_wrong_order_of_ranks_is_told_its_mistake(workspace, function, words):
+    hint = hint_of(lesson13.ex13_groups, function)
+    assert any(some in hint for some in words.split("|")), hint
+
+
+def schedule(warm_up):
+    """1F1B with another warm-up."""
+
+    def steps(stages, stage, micro_batches):
+        ahead = min(warm_up(stages, stage), micro_batches)
+        for m in range(ahead):
+            yield "forward", m
+        for m in range(micro_batches - ahead):
+            yield "forward", m + ahead
+            yield "backward", m
+        for m in range(micro_batches - ahead, micro_batches):
+            yield "backward", m
+
+    return steps
+
+
+def gpipe(stages, stage, micro_batches):
+    yield from (("forward", m) for m in range(micro_batches))
+    yield from (("backward", m) for m in range(micro_batches))
+
+
+def last_in_first_out(stages, stage, micro_batches):
+    held = []
+    for phase, m in schedule(lambda p, r: p - r - 1)(stages, stage, micro_batches):
+        if phase == "forward":
+            held.append(m)
+        yield phase, m if phase == "forward" else held.pop()
+
+
+def without_the_end(stages, stage, micro_batches):
+    steps = list(schedule(lambda p, r: p - r - 1)(stages, stage, micro_batches))
+    return steps[: 2 * micro_batches - (stages - stage - 1)]
+
+
+def beyond_the_last(stages, stage, micro_batches):
+    ahead = stages - stage - 1
+    yield from (("forward", m) for m in range(ahead))
+    for m in range(micro_batches):
+        if m + ahead < micro_batches:
+            yield "forward", m + ahead
+        yield "backward", m
+
+
+def without_end(stages, stage, micro_batches):
+    while True:
+        yield "forward", 0
+
+
+def test_right_schedules_pass_in_every_form(tried, capsys):
+    run, right = tried("schedule"), schedule(lambda p, r: p - r - 1)
+    lesson13.ex13_schedule(right, run)
+    lesson13.ex13_schedule(lambda p, r, m: one_f_one_b(p, r, m, 1), run)
+    lesson13.ex13_schedule(lambda *case: [[phase, np.int64(m)] for phase, m in right(*case)], run)
+    said = capsys.readouterr().out
+    assert "8 × 16 pipelines" in said
+    assert "equal to the serial result on 1, 2, 3 and 4 ranks" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("if m >= ahead:", "if m > ahead:"), ('yield "forward", m\n', 'yield "backward", m\n')],
+)
+def test_the_order_that_ranks_carried_out_is_the_one_that_is_checked(tried, old, new):
+    """The notebook may still hold the function as it was before the file was changed."""
+    hint = hint_of(lesson13.ex13_schedule, schedule(lambda p, r: p - r - 1),
+                   tried("schedule", (old, new)))  # fmt: skip
+    assert "✗ equal to the serial result" in hint or "✗ no error" in hint
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (..., "Replace the ..."),
+        (7, "the function itself"),
+        (lambda p, r, m: None, "fill in the gap"),
+        (lambda p, r, m: ..., "fill in the gap"),
+        (lambda p: [], "TypeError"),
+        (lambda p, r, m: [("F", 0)] * 2 * m, 'a step is ("forward", 0)'),
+        (lambda p, r, m: 1 / 0, "ZeroDivisionError"),
+        (gpipe, "that is GPipe"),
+        (schedule(lambda p, r: p - r), "one too long"),
+        (schedule(lambda p, r: max(0, p - r - 2)), "too short"),
+        (schedule(lambda p, r: 0), "No stage has a warm-up"),
+        (schedule(lambda p, r: r), "grows towards the last stage"),
+        (schedule(lambda p, r: p - 1), "as long on every stage"),
+        (last_in_first_out, "comes back first"),
+        (without_the_end, "The last ones are missing"),
+        (beyond_the_last, "never full"),
+        (without_end, "gives more than 24 steps"),
+        (lambda p, r, m: [("backward", n) for n in range(m)] + [("forward", n) for n in range(m)],
+         "stands before its forward"),
+    ],
+)  # fmt: skip
+def test_a_wrong_schedule_is_told_its_mistake(workspace, function, words):
+    assert words in hint_of(lesson13.ex13_schedule, function, ...)

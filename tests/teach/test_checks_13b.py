@@ -1,0 +1,148 @@
+"""Lesson 13b: a sequence cut over four real ranks, and who has which of its positions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from course_lib.lab.job.recipes import trial
+from course_lib.teach.checks import lesson13b
+
+from .finished_runs import hint_of
+from .own_trials import on_four_ranks
+
+CONTEXT = """
+import torch
+import torch.distributed as dist
+
+
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        whole = x.new_empty(len(x) * dist.get_world_size(), *x.shape[1:])
+        dist.all_gather_into_tensor(whole, x.contiguous())
+        return whole
+
+    @staticmethod
+    def backward(ctx, grad):
+        mine = grad.new_empty(len(grad) // dist.get_world_size(), *grad.shape[1:])
+        dist.reduce_scatter_tensor(mine, grad.contiguous())
+        return mine
+
+
+class ContextAttention(torch.nn.Module):
+    def __init__(self, wq, wk, wv):
+        super().__init__()
+        self.wq, self.wk, self.wv = (torch.nn.Parameter(weight) for weight in (wq, wk, wv))
+
+    def forward(self, x, positions):
+        queries = x @ self.wq
+        keys, values = Gather.apply(x @ self.wk), Gather.apply(x @ self.wv)
+        hidden = Gather.apply(positions)[None, :] > positions[:, None]
+        scores = queries @ keys.T / queries.shape[1] ** 0.5
+        return scores.masked_fill(hidden, float("-inf")).softmax(-1) @ values
+
+    def finish(self):
+        for parameter in self.parameters():
+            dist.all_reduce(parameter.grad)
+"""
+
+
+@pytest.fixture
+def tried(finished):
+    """The run that this text leaves behind as a trial."""
+
+    def make(*pairs):
+        text = CONTEXT
+        for old, new in pairs:
+            assert old in text, old
+            text = text.replace(old, new)
+        run = finished(trial.recipe("own", "work/own.py", "context"), "", exit_code=None)
+        on_four_ranks(run.folder, text, "context")
+        (run.folder / "exit_code").write_text("0\n")
+        return finished.lab.open(run.folder)
+
+    return make
+
+
+BOTH = "keys, values = Gather.apply(x @ self.wk), Gather.apply(x @ self.wv)"
+TOGETHER = "keys, values = Gather.apply(torch.cat([x @ self.wk, x @ self.wv], 1)).chunk(2, 1)"
+HIDDEN = "Gather.apply(positions)[None, :]"
+
+
+@pytest.mark.parametrize("pairs", [[], [(BOTH, TOGETHER)]])
+def test_right_ones_pass(tried, capsys, pairs):
+    lesson13b.ex13b_context(tried(*pairs))
+    assert "equal to the serial result on 1, 2, 3 and 4 ranks" in capsys.readouterr().out
+
+
+SCATTERS = "        dist.reduce_scatter_tensor(mine, grad.contiguous())\n"
+SUMS = "            dist.all_reduce(parameter.grad)\n"
+WRONG = {
+    "not summed": ([(SUMS, "            pass\n")], "their gradients need one more sum"),
+    "a mean": ([(SUMS, SUMS + "            parameter.grad /= dist.get_world_size()\n")],
+               "gradients are added"),
+    "summed twice": ([(SUMS, SUMS + SUMS)], "summed over the ranks"),
+    "own keys": ([(BOTH, BOTH.replace("Gather.apply", "")), (HIDDEN, "positions[None, :]")],
+                 "those of its own rank alone"),
+    "no mask": ([('.masked_fill(hidden, float("-inf"))', "")], "positions look ahead"),
+    "in the order of ranks": ([(HIDDEN, "torch.arange(len(keys))[None, :]")],
+                              "the gathered keys lie rank by rank"),
+    "cut in backward": (
+        [(SCATTERS, "        mine = grad.chunk(dist.get_world_size())[dist.get_rank()].clone()\n")],
+        "backward of the all-gather is a reduce-scatter",
+    ),
+    "unknown to autograd": ([(BOTH, BOTH + "\n        keys, values = keys.detach(), "
+                              "values.detach()")], "by the queries alone"),
+    "backward as it came": ([("        return mine\n", "        return grad\n")],
+                            "where forward gathers"),
+    "queries travel too": (
+        [("queries = x @ self.wq", "queries = Gather.apply(x @ self.wq)\n        first = "
+          "dist.get_rank() * len(x)\n        queries = queries[first : first + len(x)]")],
+        "Queries stay where they are",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_attention_is_told_its_mistake(tried, name):
+    pairs, words = WRONG[name]
+    assert words in hint_of(lesson13b.ex13b_context, tried(*pairs))
+
+
+def early_and_late(length, rank, size):
+    piece = length // (2 * size)
+    starts = rank * piece, (2 * size - 1 - rank) * piece
+    return [start + place for start in starts for place in range(piece)]
+
+
+def test_right_pieces_pass_in_every_form(workspace, capsys):
+    lesson13b.ex13b_pieces(early_and_late)
+    lesson13b.ex13b_pieces(lambda *case: np.array(early_and_late(*case))[::-1])
+    lesson13b.ex13b_pieces(lambda length, rank, size: early_and_late(length, size - 1 - rank, size))
+    assert "✓ all ranks look back" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (..., "Replace the ..."),
+        ("pieces", "the function itself"),
+        (lambda length, rank, size: ..., "fill in the gap"),
+        (lambda length, rank, size: None, "fill in the gap"),
+        (lambda length, rank, size: 1 / 0, "ZeroDivisionError"),
+        (lambda length: [], "TypeError"),
+        (lambda length, rank, size: ["a"], "whole numbers"),
+        (lambda length, rank, size: [0], "Position 0 is on two ranks"),
+        (lambda length, rank, size: [rank], "Nobody has position 4"),
+        (lambda length, rank, size: [length + rank], "There is no position 64"),
+        (lambda length, rank, size: list(range(length)) if rank == 0 else [], "equally many"),
+        (lambda length, rank, size: range(rank * length // size, (rank + 1) * length // size),
+         "The pieces follow each other"),
+        (lambda length, rank, size: range(rank, length, size), "Dealt out like cards"),
+        (lambda length, rank, size: [*range(rank * 8, rank * 8 + 8), *range(
+            length // 2 + rank * 8, length // 2 + rank * 8 + 8)], "has to get a late one for it"),
+    ],
+)  # fmt: skip
+def test_wrong_pieces_are_told_their_mistake(workspace, function, words):
+    assert words in hint_of(lesson13b.ex13b_pieces, function)
