@@ -26,13 +26,13 @@ from process.device import environment_of_rank
 from process.failing import run_and_exit
 from process.meeting import open_store
 from process.own_program import limited_output, run_file
-from trials import ddp, ring
+from trials import ddp, fsdp, ring, zero1
 from trials.calls import Calls
 from trials.group import TrialRanks
 from trials.notes import Notes
 from trials.watching import Watch
 
-EXERCISES = {"ring": ring, "ddp": ddp, "buckets": ddp}
+EXERCISES = {"ring": ring, "ddp": ddp, "buckets": ddp, "zero1": zero1, "fsdp": fsdp}
 FLAGS = [("--exercise", OneOf(tuple(EXERCISES)), "ring", "what the file is to define")]
 MOST_BYTES = 1 << 18
 MEET = timedelta(seconds=60)

@@ -17,9 +17,9 @@ from torch.distributed import distributed_c10d
 from trials.notes import Notes
 
 COLLECTIVES = (
-    "all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor", "gather",
-    "scatter", "reduce_scatter", "reduce_scatter_tensor", "all_to_all", "all_to_all_single",
-    "barrier",
+    "all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor",
+    "all_gather_single", "gather", "scatter", "reduce_scatter", "reduce_scatter_tensor",
+    "reduce_scatter_single", "all_to_all", "all_to_all_single", "barrier",
 )  # fmt: skip
 MESSAGES = {"send": "dst", "recv": "src", "isend": "dst", "irecv": "src"}
 MOST = 400

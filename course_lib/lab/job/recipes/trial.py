@@ -14,7 +14,7 @@ from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
 
 PROGRAM = "try_own.py"
-EXERCISES = ("ring", "ddp", "buckets")
+EXERCISES = ("ring", "ddp", "buckets", "zero1", "fsdp")
 
 
 @explained("trial.recipe", takes_gaps=True)
