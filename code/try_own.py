@@ -26,14 +26,14 @@ from process.device import environment_of_rank
 from process.failing import run_and_exit
 from process.meeting import open_store
 from process.own_program import limited_output, run_file
-from trials import ddp, ring
+from trials import ddp, fsdp, ring, zero1
 from trials.calls import Calls
 from trials.group import TrialRanks
 from trials.layers import column, context, row, stages, tokens
 from trials.notes import Notes
 from trials.watching import Watch
 
-EXERCISES = {"ring": ring, "ddp": ddp, "buckets": ddp}
+EXERCISES = {"ring": ring, "ddp": ddp, "buckets": ddp, "zero1": zero1, "fsdp": fsdp}
 EXERCISES |= {"column": column, "row": row, "tokens": tokens}
 EXERCISES |= {"schedule": stages, "context": context}
 FLAGS = [("--exercise", OneOf(tuple(EXERCISES)), "ring", "what the file is to define")]

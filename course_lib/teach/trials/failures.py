@@ -12,7 +12,12 @@ from course_lib.teach.trials.verdict import Event, Trial, listed, place, ranks, 
 GONE = re.compile(r"[Cc]onnection (closed|reset|refused)|[Bb]roken pipe|Socket closed|[Ff]ailed to")
 SHOWN_CALLS = 6
 MESSAGES = ("send", "isend", "recv", "irecv")
+EQUAL_PIECES = (
+    "reduce_scatter and all_gather take equal pieces, one for each rank. Fill the row up with "
+    "zeros until the number of ranks divides it, and leave them out again when it is whole."
+)
 TOLD_BY_TORCH = (
+    (r"[Ee]llipsis", "A gap is still open: put your own code in place of the dots."),
     (
         r"returned an invalid gradient",
         "What backward returns has the shape of what came into forward: where forward gathers, "
@@ -47,6 +52,10 @@ TOLD_BY_TORCH = (
         r"must be contiguous|view size is not compatible",
         "The numbers of this tensor do not lie in one row. Those of a copy by .contiguous() do; "
         "its result has to be written back.",
+    ),
+    (
+        r"world.?size times|times (the )?world.?size|same size as|divisible by|equal.{0,20}sizes",
+        EQUAL_PIECES,
     ),
     (
         r"mat1 and mat2|inconsistent tensor size",
@@ -150,13 +159,22 @@ def _both_orders(first: Sequence[str], rank: int, other: Sequence[str]) -> str:
     pairs = zip(first, other, strict=False)
     differs = next((n for n, pair in enumerate(pairs) if pair[0] != pair[1]), None)
     start = max(0, (min(len(first), len(other)) if differs is None else differs) - 1)
-    return (
-        f"From call {start + 1} on:\n"
-        f"rank 0: {shown(first, start)}\n"
-        f"rank {rank}: {shown(other, start)}\n"
+    why = (
         "A collective is a meeting of all ranks. The first call of one meets the first call of the "
         "others, whatever it is for; where they differ, ranks wait for ever or mix numbers up."
     )
+    if differs is not None and _differ_in_size(first[differs], other[differs]):
+        why = EQUAL_PIECES
+    return (
+        f"From call {start + 1} on:\nrank 0: {shown(first, start)}\n"
+        f"rank {rank}: {shown(other, start)}\n{why}"
+    )
+
+
+def _differ_in_size(one: str, other: str) -> bool:
+    """Two calls that take one piece from each rank."""
+    name = one.partition("(")[0]
+    return name == other.partition("(")[0] and ("gather" in name or "scatter" in name)
 
 
 def called(call: Event) -> str:

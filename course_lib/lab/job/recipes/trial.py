@@ -15,7 +15,7 @@ from course_lib.mistakes.arguments import explained
 
 PROGRAM = "try_own.py"
 EXERCISES = (
-    "ring", "ddp", "buckets",
+    "ring", "ddp", "buckets", "zero1", "fsdp",
     "column", "row", "tokens", "schedule", "context",
 )  # fmt: skip
 

@@ -1,0 +1,116 @@
+"""Lesson 11, sharded data parallelism."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.slips import Quantity
+from course_lib.teach.trials import verdict
+from course_lib.teach.trials.failures import came_through
+from course_lib.teach.trials.sharding import why_fsdp, why_zero1
+from course_lib.teach.trials.verdict import Trial
+
+FLOPS_PER_S, LINK_BYTES_PER_S, BYTES, FLOPS = 400e12, 50e9, 2, 2
+"""Of exercise 11.3; the last two for each parameter, the last also for each token."""
+
+
+def ex11_zero1(run: Any) -> None:
+    """Optimizer state of a shard: reduce-scatter, step, all-gather."""
+    with Checklist("11.1") as check:
+        trial = verdict.trial_of(check, run, "zero1")
+        came_through(check, trial, run)
+        verdict.is_equal(check, trial, why_zero1)
+        _state_is_cut(check, trial)
+        _is_scattered(check, trial)
+
+
+def _state_is_cut(check: Checklist, trial: Trial) -> None:
+    first = trial.cases[0][1].split(",")[0]  # the case that every number of ranks divides
+    size = max(event["size"] for _, event in trial.all("result"))
+    found = [e for _, e in trial.all("result") if e["size"] == size and e["case"].startswith(first)]
+    numbers, most = found[0]["numbers"], max(event["state"] for event in found)
+    check.unless(
+        most == 0,
+        "the optimizer is the one of make_optimizer",
+        hint="None was made. Call make_optimizer([…]) with the tensors that it is to update.",
+    )
+    check.that(
+        most <= 1.4 * numbers / size,
+        f"each rank keeps state for {most} of {numbers} numbers, on {size} ranks",
+        hint=f"On {size} ranks one keeps state for {most} of {numbers} numbers; its shard has "
+        f"{-(-numbers // size)}. The state is as large as what make_optimizer is given"
+        + (": all parameters. Give it the shard." if most >= numbers else "."),
+    )
+
+
+def _is_scattered(check: Checklist, trial: Trial) -> None:
+    """An all-reduce leaves the whole sum on every rank, which needs a shard of it."""
+    called = {call["call"] for _, call in trial.all("call")}
+    reduced = max(event.get("reduced", 0) for _, event in trial.all("result"))
+    scattered = any(name.startswith("reduce") for name in called)
+    check.that(
+        scattered and not reduced,
+        "each rank was handed its own part of the gradients",
+        hint=f"An all_reduce of {reduced} numbers leaves whole gradients on every rank, where a "
+        "shard would do, and sends twice as much as reduce_scatter."
+        if reduced
+        else f"It calls {', '.join(sorted(called)) or 'nothing'}; reduce_scatter adds up and deals "
+        "out at once, and needs no room for what belongs to others.",
+    )
+
+
+def ex11_fsdp(run: Any) -> None:
+    """Parameters too: gathered before use, freed after it."""
+    with Checklist("11.2") as check:
+        trial = verdict.trial_of(check, run, "fsdp")
+        came_through(check, trial, run)
+        verdict.is_equal(check, trial, why_fsdp)
+        _is_scattered(check, trial)
+        _is_freed(check, trial)
+
+
+def _is_freed(check: Checklist, trial: Trial) -> None:
+    size = max(event["size"] for _, event in trial.all("result"))
+    found = [event["held"] for _, event in trial.all("result")
+             if event["size"] == size and "held" in event]  # fmt: skip
+    check.that(
+        not any(held["forward"] for held in found),
+        "layer 1 was freed before layer 2 computed",
+        hint="While layer 2 computed, layer 1 was still whole. With a hundred layers all would "
+        "be, and nothing would be saved: free after self.layer(x).",
+    )
+    check.that(
+        not any(held["backward"] or held["after"] for held in found),
+        "and each was freed again in the backward pass",
+        hint="A layer was still whole when its backward pass was over. It was gathered once more "
+        "for that: free it as soon as its gradients have gone.",
+    )
+    check.that(
+        not any(held["gradients"] for held in found),
+        "no rank kept whole gradients",
+        hint="The layer's parameters still have whole gradients: p.grad = None gives their room "
+        "back, once the shard has its own.",
+    )
+
+
+def ex11_tokens(answer: object) -> None:
+    """From how many tokens a device computes as long as a layer takes to come."""
+    right = FLOPS_PER_S * BYTES / (LINK_BYTES_PER_S * FLOPS)
+    own = (
+        (right * 2, "Count again: 2 bytes for each parameter, and 2 FLOPs for each token."),
+        (right / 2, "Count again: 2 bytes for each parameter, and 2 FLOPs for each token."),
+        (right / 3, "6 FLOPs are forward and backward together; the gather goes beside forward."),
+        (right * 8, "50 GB/s are bytes, not bits."),
+        (right / 8, "50 GB/s are bytes, not bits."),
+        (1 / right, "That is the other way round: tokens, not its inverse."),
+    )
+    with Checklist("11.3") as check:
+        given = check.number(answer, "tokens_needed")
+        check.amount(
+            given,
+            Quantity(right=right, unit="tokens", own=own),
+            "the gather takes as long as the forward pass of that many tokens",
+            hint="Seconds to gather P parameters: 2 P / 50e9. Seconds to compute T tokens with "
+            "them: 2 P T / 400e12. P falls out.",
+        )
