@@ -63,7 +63,7 @@ def _scale(axes: Axes, log: str) -> None:
             axes.set(**{f"{letter}scale": "log"})
             plain_ticks(axis)
         else:
-            axis.set_major_locator(MaxNLocator(8))
+            axis.set_major_locator(MaxNLocator(8, integer=letter == "x"))
 
 
 def _words(column: str) -> str:
