@@ -36,6 +36,7 @@ CHECKS = [
     (check.ex09_inputs, 1, RUN),
     (check.ex10_fits, RUN),
     (check.ex10_needless, 1, RUN),
+    (check.ex12_sixteen, RUN, RUN),
     (check.ex14_sharded, 1, RUN, RUN),
     (check.ex15_week, RUN),
     (check.ex15_other, RUN, RUN, RUN),
