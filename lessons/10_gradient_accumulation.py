@@ -398,7 +398,7 @@ else:
 # %% [markdown] id="link-price"
 # It is not free: fewer steps are made with the same samples. Whether a step with four times the batch brings you as
 # far as four steps is a question of learning, not of links, and for every model there is a batch size from which on
-# it does not. Published for comparison: a benchmark of a GPT with 13 billion parameters on 8 nodes with 4 A100 each
+# it does not (lesson 12). Published for comparison: a benchmark of a GPT with 13 billion parameters on 8 nodes with 4 A100 each
 # takes 256 micro-batches per step; there they also fill a pipeline (lesson 07b).
 
 # %% [markdown] id="sync-idea"

@@ -12,6 +12,7 @@ from course_lib.late_names import late_names
 _LATE = {  # no module is named like a function: importing it would take the name
     "runs.curves": "loss throughput loss_scale scaling",
     "runs.bars": "step_time operators",
+    "runs.two_columns": "lines",
     "predictions.guesses": "predicted guess guesses",
     "predictions.layout_points": "layouts",
     "networks.measured_links": "link_heat link_curve",

@@ -93,6 +93,14 @@ FIGURES = {
     "loss of two by time": lambda: show.loss(
         {"a": example.iterations(), "b": example.iterations(40)}, by="time", log=True
     ),
+    "two columns": lambda: show.lines(
+        {"line": example.iterations(), "points": example.iterations(9)},
+        x="iteration",
+        y="lm_loss",
+        log="xy",
+        points=["points"],
+        level=4,
+    ),
     "throughput": lambda: show.throughput({"dp4": example.iterations()}),
     "time per iteration": lambda: show.throughput({"dp4": example.iterations()}, unit="ms"),
     "loss scale": lambda: show.loss_scale({"fp16": example.iterations(skipped=8)}),

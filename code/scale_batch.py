@@ -1,0 +1,218 @@
+"""One small model and any batch size: what a larger batch buys, and what its gradients tell.
+
+    python code/scale_batch.py --text my.txt --batch-size 256 --lr-scaling sqrt
+    torchrun --nproc-per-node 4 code/scale_batch.py --text my.txt --batch-size 256
+
+It is the model of train_letters.py, which guesses the next letter. Whatever the batch, a run sees
+--samples of them, so a batch four times as large makes a quarter of the steps. The learning rate
+stays where the warm-up has brought it: so any moment of a run can be compared with any of another.
+
+Every gradient is the mean over some samples, and samples are drawn at random; so it is the true
+gradient and some noise. With --micro-batch-size the program says how long gradients are, squared:
+those of the micro-batches (`small`), and their mean over the batch (`large`). The noise makes small
+ones longer, and from how much follows how large the noise is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+from accumulate_ddp import tell, tell_world
+from flags.parser import FlagParser
+from flags.ranges import COUNT, NUMBER, ON, SIZE, OneOf, Real, Text, Whole
+from process.device import environment_of_rank, start
+from process.errors import ArgumentsError, DivergedError
+from process.failing import run_and_exit
+from train_letters import BEFORE, model_of, samples, text_of
+
+SCALING = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
+"""The power of "how many times as large is the batch" by which the rate grows."""
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "sgd": torch.optim.SGD,
+}
+JUDGED_BY = 2048
+"""Samples of the text's last tenth, from which nothing is learned."""
+
+
+def rate_of(args: argparse.Namespace, seen: int) -> float:
+    """For the step after `seen` samples. The warm-up counts samples too: it is the same part of
+    the training for every batch."""
+    larger = args.batch_size / args.lr_batch_size
+    highest = float(args.lr * larger ** SCALING[args.lr_scaling])
+    return highest * min((seen + args.batch_size) / max(args.warmup_samples, 1), 1.0)
+
+
+def parts_of(text: Tensor, args: argparse.Namespace) -> tuple[Tensor, Tensor]:
+    """What is learned from, and what is judged by."""
+    cut = len(text) * 9 // 10
+    learned = text[: args.train_letters or cut]
+    if args.train_letters > cut or min(len(learned), len(text) - cut) <= BEFORE:
+        raise ArgumentsError(
+            [f"--train-letters {args.train_letters}: this text has {len(text)} letters, and the "
+             f"last tenth is not learned; give {BEFORE + 1} to {cut}"]
+        )  # fmt: skip
+    return learned, text[cut:]
+
+
+def gradient_of(model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean loss of these samples, and its gradient: all parameters' in one row."""
+    loss = nn.functional.cross_entropy(model(x), y)
+    pieces = torch.autograd.grad(loss, list(model.parameters()))
+    return loss.detach(), torch.cat([piece.flatten() for piece in pieces])
+
+
+def step(model: nn.Module, x: Tensor, y: Tensor, micro: int) -> Tensor:
+    """Leaves the batch's gradient in the parameters, the mean over all micro-batches of all ranks;
+    gives the loss, and the squared length of a micro-batch's gradient and of that mean."""
+    found = [gradient_of(model, *part) for part in zip(x.split(micro), y.split(micro), strict=True)]
+    loss = torch.stack([loss for loss, _ in found]).mean()
+    # The length of each, and the mean of that; not the length of their mean, which comes next.
+    small = torch.stack([gradient.square().sum() for _, gradient in found]).mean()
+    gradient = torch.stack([gradient for _, gradient in found]).mean(0)
+    told = torch.stack([loss, small])
+    if dist.get_world_size() > 1:  # as DDP does while backward runs
+        for tensor in (gradient, told):
+            dist.all_reduce(tensor)
+            tensor.div_(dist.get_world_size())
+    first = 0
+    for parameter in model.parameters():
+        parameter.grad = gradient[first : first + parameter.numel()].view_as(parameter)
+        first += parameter.numel()
+    return torch.cat([told, gradient.square().sum()[None]])
+
+
+def batches(text: Tensor, args: argparse.Namespace) -> Iterator[tuple[Tensor, Tensor]]:
+    """This rank's share of each batch. All ranks draw the same batch, so what is learned does not
+    depend on how many there are."""
+    generator = torch.Generator().manual_seed(args.seed)
+    share = args.batch_size // dist.get_world_size()
+    mine = slice(dist.get_rank() * share, (dist.get_rank() + 1) * share)
+    for _ in range(args.samples // args.batch_size):
+        x, y = samples(text, args.batch_size, generator)
+        yield x[mine], y[mine]
+
+
+def first_model(args: argparse.Namespace) -> nn.Module:
+    """Each rank draws first weights of its own; then all take those of rank 0, as DDP does."""
+    torch.manual_seed(args.seed + dist.get_rank())
+    model = model_of(args.width)
+    if not args.no_broadcast:
+        for parameter in model.parameters():
+            dist.broadcast(parameter.data, src=0)
+    return model
+
+
+def difference_of_copies(model: nn.Module) -> float:
+    high = nn.utils.parameters_to_vector(model.parameters()).detach()
+    low = high.clone()
+    dist.all_reduce(high, dist.ReduceOp.MAX)
+    dist.all_reduce(low, dist.ReduceOp.MIN)
+    return float((high - low).max())
+
+
+def train(args: argparse.Namespace) -> None:
+    # Nothing here is about time, so a rank without GPU need not keep a device's pace.
+    device, size = start(args), dist.get_world_size()
+    learned, judged = (part.to(device) for part in parts_of(text_of(args.text), args))
+    model = first_model(args).to(device)
+    optimizer = OPTIMIZERS[args.optimizer](model.parameters(), lr=args.lr, fused=True)
+    tell_world(argparse.Namespace(micro_batches=args.batch_size // args.micro // size), model)
+    validation = samples(judged, JUDGED_BY, torch.Generator().manual_seed(0))
+    steps = args.samples // args.batch_size
+    sums, since, began = torch.zeros(3, device=device), 0, time.perf_counter()
+    for number, (x, y) in enumerate(batches(learned, args), start=1):
+        for group in optimizer.param_groups:
+            group["lr"] = rate_of(args, (number - 1) * args.batch_size)
+        sums += step(model, x, y, args.micro)
+        optimizer.step()
+        since += 1
+        if number * args.lines // steps == (number - 1) * args.lines // steps:
+            continue
+        elapsed_ms = 1e3 * (time.perf_counter() - began) / since
+        with torch.no_grad():
+            loss = nn.functional.cross_entropy(model(validation[0]), validation[1]).item()
+        report(args, number, elapsed_ms, sums / since, loss, difference_of_copies(model))
+        if not math.isfinite(loss):
+            raise DivergedError(
+                f"iteration {number}: the loss is {loss}. Lower --lr, or warm up longer "
+                "(--warmup-samples)"
+            )
+        sums, since, began = torch.zeros(3, device=device), 0, time.perf_counter()
+
+
+def report(
+    args: argparse.Namespace, number: int, elapsed_ms: float, means: Tensor, loss: float,
+    apart: float,
+) -> None:  # fmt: skip
+    seen, (learned, small, large) = number * args.batch_size, means.tolist()
+    told = {
+        "iteration": f"{number:8d}/{args.samples // args.batch_size:8d}",
+        "consumed samples:": f"{seen:12d}",
+        "elapsed time per iteration (ms):": f"{elapsed_ms:.2f}",
+        "learning rate:": f"{rate_of(args, seen - args.batch_size):.6E}",
+        "global batch size:": f"{args.batch_size:5d}",
+        "lm loss:": f"{learned:.6E}",
+        "validation loss:": f"{loss:.6E}",
+        "small gradient squared:": f"{small:.6E}",
+        "large gradient squared:": f"{large:.6E}",
+        "copies differ by:": f"{apart:.3E}",
+    }
+    tell(" " + " | ".join(f"{name} {value}" for name, value in told.items()) + " |")
+
+
+FLAGS = [
+    ("--text", Text(), None, "file to learn from; else it is fetched"),
+    ("--train-letters", NUMBER, 0, "so many of its first letters alone (0: all but a tenth)"),
+    ("--batch-size", SIZE, 16, "samples of a step, over all ranks"),
+    ("--micro-batch-size", NUMBER, 0, "samples of a backward pass (0: a rank's share at once)"),
+    ("--samples", COUNT, 65536, "of the whole training"),
+    ("--optimizer", OneOf(tuple(OPTIMIZERS)), "adam", "sgd: plain, without momentum"),
+    ("--lr", Real(above=0, most=100), 1e-3, "learning rate for a batch of ..."),
+    ("--lr-batch-size", SIZE, 16, "... so many samples"),
+    ("--lr-scaling", OneOf(tuple(SCALING)), "none", "how it grows with the batch"),
+    ("--warmup-samples", NUMBER, 0, "until the rate is reached"),
+    ("--no-broadcast", ON, False, "every rank begins with weights of its own"),
+    ("--width", SIZE, 64, "of the layers"),
+    ("--seed", Whole(0, 2**31), 1, "of weights and samples"),
+    ("--lines", COUNT, 32, "how often it is judged"),
+    ("--distributed-backend", OneOf(("nccl", "gloo")), "nccl", "gloo where there is no GPU"),
+    ("--distributed-timeout-minutes", Whole(1, 100_000), 10, "for a lost rank"),
+]
+
+
+def check_sizes(args: argparse.Namespace, size: int) -> None:
+    """Gradients can be averaged if they are means over equally many samples."""
+    args.micro = args.micro_batch_size or math.ceil(args.batch_size / size)
+    if args.batch_size % (size * args.micro):
+        raise ArgumentsError(
+            [f"--batch-size {args.batch_size} is no multiple of {size} ranks × micro-batch "
+             f"{args.micro}"]
+        )  # fmt: skip
+    if args.samples < args.batch_size:
+        raise ArgumentsError(
+            [f"--samples {args.samples} is less than one --batch-size {args.batch_size}"]
+        )
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv)
+    _, size, _ = environment_of_rank()
+    check_sizes(args, size)
+    train(args)
+    return 0
+
+
+if __name__ == "__main__":
+    run_and_exit(main)

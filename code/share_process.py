@@ -1,0 +1,100 @@
+"""Two workers: threads of one process, or a process for each?
+
+    torchrun --nproc-per-node 2 code/share_process.py
+
+A worker trains a small model of its own and sends nothing to anybody. Python lets one thread of a
+process run at a time, and what a worker asks of PyTorch it asks in Python. So threads take turns in
+asking; if what is asked for is short, as in this model, asking is most of the work. It is the same
+where workers have GPUs: Python starts every kernel. Therefore all is done by processors here.
+
+Each round measures one worker, two threads of rank 0, and two ranks, so that a machine that is
+busy for a while is so for all three.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+from accumulate_ddp import tell
+from flags.parser import FlagParser
+from flags.ranges import COUNT, SIZE, Real
+from process.device import start
+from process.errors import ArgumentsError
+from process.failing import run_and_exit
+from train_letters import BEFORE, LETTERS, model_of
+
+
+def steps_in(seconds: float, width: int, batch_size: int) -> int:
+    """How many steps a worker makes. Not paced like a device: that sleeps, and while one thread
+    sleeps another may ask."""
+    torch.set_num_threads(1)
+    model = model_of(width)
+    optimizer = torch.optim.Adam(model.parameters())
+    x, y = torch.randint(LETTERS, (batch_size, BEFORE)), torch.randint(LETTERS, (batch_size,))
+    ends, done = time.perf_counter() + seconds, 0
+    while time.perf_counter() < ends:
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        done += 1
+    return done
+
+
+def measure(args: argparse.Namespace) -> dict[str, float]:
+    """Steps per second of all workers together, in one round; what rank 0 knows."""
+    speeds = {}
+    for name, ranks, threads in (("one worker", 1, 1), ("threads", 1, 2), ("processes", 2, 1)):
+        dist.barrier()
+        steps = torch.zeros((), dtype=torch.int64)
+        if dist.get_rank() < ranks:
+            with ThreadPoolExecutor(threads) as pool:
+                asked = [(args.seconds, args.width, args.batch_size)] * threads
+                steps += sum(pool.map(lambda one: steps_in(*one), asked))
+        dist.all_reduce(steps)
+        speeds[name] = steps.item() / args.seconds
+    return speeds
+
+
+def share(args: argparse.Namespace) -> None:
+    start(args)
+    if dist.get_world_size() != 2:
+        raise ArgumentsError(["two ranks are compared with two threads: start two"])
+    measure(argparse.Namespace(**{**vars(args), "seconds": 0.1}))  # the first steps are slow
+    cores = len(os.sched_getaffinity(0))
+    tell(f"cores: {cores}")
+    for number in range(1, args.rounds + 1):
+        speeds = measure(args)
+        told = {"elapsed time per iteration (ms)": 1e3 / speeds["one worker"], **speeds}
+        parts = "".join(f" | {name}: {value:.2f}" for name, value in told.items())
+        tell(f" iteration {number:8d}/{args.rounds:8d}{parts} |")
+
+
+FLAGS = [
+    ("--rounds", COUNT, 20, "of three measurements each"),
+    ("--seconds", Real(above=0, most=3600), 0.15, "that a measurement lasts"),
+    ("--width", SIZE, 16, "of the layers: how long a kernel is"),
+    ("--batch-size", SIZE, 4, "samples of a step"),
+]
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv)
+    args.distributed_backend, args.distributed_timeout_minutes = "gloo", 10
+    share(args)
+    return 0
+
+
+if __name__ == "__main__":
+    run_and_exit(main)
