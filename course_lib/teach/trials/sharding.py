@@ -26,7 +26,10 @@ def why_zero1(trial: Trial, rank: int, event: Event) -> str:
     called = {call["call"] for calls in trial.at(size, event["case"], "call") for call in calls}
     if not any("gather" in name or name == "broadcast" for name in called):
         return "they are no result of the step, and no all-gather was called."
-    return "the parameters are none of what the mean, the sum or a rank's own gradients lead to."
+    return (
+        "the parameters are none of what the mean, the sum or a rank's own gradients lead to. Does "
+        "rank r keep, update and hand on piece r of the row?"
+    )
 
 
 def _in_places(event: Event) -> str:
@@ -65,8 +68,8 @@ EVERYWHERE = {
     "added up": "the gradient of the step before is still in it: `shard.grad = …`, not +=.",
     "new state": "this step began with empty state, as if it were the first. Make the optimizer "
     "once, in __init__, and keep it.",
-    "old": "the parameters have not changed. The step has changed the shard; the gathered row has "
-    "to be copied back into the parameters.",
+    "old": "the parameters have not changed. Did the optimizer make its step? It changes the shard "
+    "alone; the gathered row has to be copied back into the parameters.",
 }
 
 
