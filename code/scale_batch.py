@@ -104,10 +104,10 @@ def batches(text: Tensor, args: argparse.Namespace) -> Iterator[tuple[Tensor, Te
         yield x[mine], y[mine]
 
 
-def first_model(args: argparse.Namespace) -> nn.Module:
+def first_model(args: argparse.Namespace, device: torch.device) -> nn.Module:
     """Each rank draws first weights of its own; then all take those of rank 0, as DDP does."""
     torch.manual_seed(args.seed + dist.get_rank())
-    model = model_of(args.width)
+    model = model_of(args.width).to(device)
     if not args.no_broadcast:
         for parameter in model.parameters():
             dist.broadcast(parameter.data, src=0)
@@ -126,7 +126,7 @@ def train(args: argparse.Namespace) -> None:
     # Nothing here is about time, so a rank without GPU need not keep a device's pace.
     device, size = start(args), dist.get_world_size()
     learned, judged = (part.to(device) for part in parts_of(text_of(args.text), args))
-    model = first_model(args).to(device)
+    model = first_model(args, device)
     optimizer = OPTIMIZERS[args.optimizer](model.parameters(), lr=args.lr, fused=True)
     tell_world(argparse.Namespace(micro_batches=args.batch_size // args.micro // size), model)
     validation = samples(judged, JUDGED_BY, torch.Generator().manual_seed(0))

@@ -32,6 +32,8 @@ LIKELY = {
     0.5: "That is |G|²",
     4: "in batches of a rank",
     128**0.5: "Take no root",
+    -832: "do not square them again",
+    34.2: "as the equations want them",
     1280: "the power of ten",
 }
 

@@ -32,10 +32,17 @@ def ex12_noise(answer: object) -> None:
         )
 
 
+def _parts(small: float, large: float) -> tuple[float, float]:
+    """tr(Σ) and |G|² that follow from these squared lengths."""
+    noise = (small - large) / (1 / SMALL_BATCH - 1 / LARGE_BATCH)
+    return noise, large - noise / LARGE_BATCH
+
+
 def _critical() -> Quantity:
     apart = SMALL_SQUARED - LARGE_SQUARED
-    noise = apart / (1 / SMALL_BATCH - 1 / LARGE_BATCH)
-    true = LARGE_SQUARED - noise / LARGE_BATCH
+    noise, true = _parts(SMALL_SQUARED, LARGE_SQUARED)
+    of_squares, squares = _parts(SMALL_SQUARED**2, LARGE_SQUARED**2)
+    of_roots, roots = _parts(sqrt(SMALL_SQUARED), sqrt(LARGE_SQUARED))
     own: tuple[Slip, ...] = (
         (noise / LARGE_SQUARED,
          "You divided by the squared length of the large gradient. There is noise in that too: it "
@@ -53,6 +60,8 @@ def _critical() -> Quantity:
          "|G|² is right. But you took all of the small gradient for noise."),
         (noise, "That is tr(Σ), the noise of a single sample. How many times |G|² is it?"),
         (true, "That is |G|². How many times as large is the noise of a single sample?"),
+        (of_squares / squares, "2.50 and 0.75 are squares already: do not square them again."),
+        (of_roots / roots, "2.50 and 0.75 are squares, as the equations want them: take no root."),
         (noise / true / SMALL_BATCH,
          "That is counted in batches of a rank. How many samples are that?"),
         (noise / true / LARGE_BATCH, "That is counted in batches of 256. How many samples?"),
