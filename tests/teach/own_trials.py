@@ -17,9 +17,10 @@ LONGEST_S = 60
 
 
 def rank_of(rank: int, port: int, folder: str, file: str, exercise: str) -> None:
-    """What a launcher does for one rank; `try_own.py` ends the process itself."""
+    """What launchers of two nodes do for one rank; `try_own.py` ends the process itself."""
     os.environ |= {
-        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(RANKS),
+        "RANK": str(rank), "LOCAL_RANK": str(rank % 2), "WORLD_SIZE": str(RANKS),
+        "LOCAL_WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "COURSE_RUN_DIR": folder,
         "OMP_NUM_THREADS": "1",
     }  # fmt: skip

@@ -1,0 +1,64 @@
+"""Lesson 02b, the fifteen edits."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.trials import batch_script, verdict
+from course_lib.teach.trials.edits import EDITS, Seen
+from course_lib.teach.trials.failures import came_through
+
+
+def ex02b_program(run: Any) -> None:
+    """Twelve edits of a training program, by what its ranks did."""
+    with Checklist("02b.1") as check:
+        seen = Seen(verdict.trial_of(check, run, "edits"))
+        guilty = _guilty(seen)
+        if seen.error and guilty is None:
+            came_through(check, seen.trial, run)
+        for number, edit in EDITS.items():
+            said = edit.judge(seen)
+            if number == guilty:
+                check.unless(not said, _line(number), hint=seen.error)
+            elif said is None and guilty is not None and guilty > number:
+                continue
+            if said is None:
+                came_through(check, seen.trial, run)
+                check.refuse(_line(number), "Nothing was seen of it. " + run.tail())
+            check.that(not said, _line(number), hint=f"Edit {number}: {said}")
+        came_through(check, seen.trial, run)
+
+
+def _line(number: int) -> str:
+    return f"{number:2} {EDITS[number].does}"
+
+
+def _guilty(seen: Seen) -> int | None:
+    """The edit whose absence led to the error that ended the program."""
+    for number, edit in EDITS.items():
+        if seen.error and re.search(edit.causes, seen.error):
+            return number
+    return None
+
+
+def ex02b_script(run: Any) -> None:
+    """Three edits of the batch script, by its lines and by what came of them."""
+    with Checklist("02b.2") as check:
+        check.ended(run, "the job")
+        check.unless(
+            not run.recipe.script,
+            "the job is a batch script of your own",
+            hint=f'{run.name!r} is no script. Submit shell.script("…", script).',
+        )
+        for number, edit in batch_script.EDITS.items():
+            said = edit.judge(run)
+            check.that(not said, f"{number} {edit.does}", hint=f"Edit {number}: {said}")
+        check.succeeded(run, "the job")
+        times = batch_script.times_told(run.text)
+        check.that(
+            times == 1,
+            "one model was trained: each epoch is told once",
+            hint=f"Epoch 1 is told {times} times in its log.\n{run.tail()}",
+        )
