@@ -44,13 +44,13 @@ def _guilty(seen: Seen) -> int | None:
 
 
 def ex02b_script(run: Any) -> None:
-    """Three edits of the batch script, by its lines and by what came of them."""
+    """Three edits of the job, by its lines and by what came of them."""
     with Checklist("02b.2") as check:
         check.ended(run, "the job")
         check.unless(
-            not run.recipe.script,
-            "the job is a batch script of your own",
-            hint=f'{run.name!r} is no script. Submit shell.script("…", script).',
+            not batch_script.text_of(run),
+            "the job runs commands of your own",
+            hint=f'{run.name!r} has none. Submit shell.recipe("…", commands, …).',
         )
         for number, edit in batch_script.EDITS.items():
             said = edit.judge(run)

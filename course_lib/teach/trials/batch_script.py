@@ -25,6 +25,11 @@ class Edit:
     judge: Callable[[Any], str]
 
 
+def text_of(run: Any) -> str:
+    """The commands of a job, or the whole script."""
+    return str(run.recipe.commands or run.recipe.script)
+
+
 def commands_of(script: str) -> str:
     """Without comments, each command on one line."""
     lines = (line for line in script.splitlines() if not line.lstrip().startswith("#"))
@@ -39,17 +44,22 @@ def option(script: str, name: str) -> str:
 
 
 def devices(run: Any) -> str:
-    recipe, script = run.recipe, run.recipe.script
+    recipe, script = run.recipe, text_of(run)
+    processes = option(script, "nproc-per-node") or "no number of"
     if recipe.nodes != NODES:
-        return f"the job asks for {recipe.nodes} node{'s' * (recipe.nodes != 1)} (--nodes)."
+        return f"the job asks for {recipe.nodes} node{'s' * (recipe.nodes != 1)} (nodes=…)."
     if recipe.gpus_per_node == 0:
         return "the job asks for no device: PyTorch would quietly compute on the processor."
-    processes, launchers = option(script, "nproc-per-node"), option(script, "nnodes")
     if recipe.gpus_per_node != DEVICES:
         return (
             f"the job asks for {recipe.gpus_per_node} on each node. torchrun starts {processes} "
-            f"processes there, and each is to have a device."
+            "processes there, and each is to have a device."
         )
+    return _processes(script)
+
+
+def _processes(script: str) -> str:
+    processes, launchers = option(script, "nproc-per-node"), option(script, "nnodes")
     if not _is(processes, DEVICES):
         return (
             f"--nproc-per-node is {processes or 'not given, which is 1'}: {DEVICES} devices are "
@@ -59,11 +69,7 @@ def devices(run: Any) -> str:
         told = launchers or "not given, which is 1"
         return f"--nnodes is {told}: the launchers of two nodes do not wait for each other."
     tasks = directives(script).get("ntasks-per-node", "1")
-    if tasks != "1":
-        return (
-            f"srun starts {tasks} launchers on each node, and each of them {processes} processes."
-        )
-    return ""
+    return "" if tasks == "1" else f"srun starts {tasks} launchers on each node; one is enough."
 
 
 def _is(given: str, wanted: int) -> bool:
@@ -71,7 +77,7 @@ def _is(given: str, wanted: int) -> bool:
 
 
 def meeting_point(run: Any) -> str:
-    script = commands_of(run.recipe.script)
+    script = commands_of(text_of(run))
     if re.search(r"MASTER_ADDR=[\"']?(localhost|127\.|::1)", script):
         return (
             "the address is the node itself, whichever it is: each launcher waits at its own door "
@@ -98,29 +104,33 @@ def meeting_point(run: Any) -> str:
 
 
 def launchers(run: Any) -> str:
-    script = run.recipe.script
+    script = text_of(run)
     if not re.search(r"^\s*(exec\s+)?srun\b", commands_of(script), re.MULTILINE):
         return "nothing starts with srun: the first node alone has a launcher, and waits."
-    if option(script, "rdzv-backend") != "c10d":
+    backend, end = option(script, "rdzv-backend"), option(script, "rdzv-endpoint")
+    if backend != "c10d":
         return (
-            f"--rdzv-backend is {option(script, 'rdzv-backend') or 'not given'}. With c10d the "
-            "launchers count themselves at the meeting point; without it each needs --node-rank."
+            f"--rdzv-backend is {backend or 'not given'}. With c10d the launchers count themselves "
+            "at the meeting point; without it each needs a --node-rank of its own."
         )
     if "JOB_ID" not in option(script, "rdzv-id"):
         return (
             "--rdzv-id is to tell this job's launchers from another's at the same place: its "
             "number, $SLURM_JOB_ID."
         )
-    end = option(script, "rdzv-endpoint")
     if "MASTER_ADDR" not in end or "MASTER_PORT" not in end:
         return f"--rdzv-endpoint is {end or 'not given'}: it is where they meet, address:port."
-    host = re.search(r"is_host=(.*)", option(script, "rdzv-conf"))
+    return _host(option(script, "rdzv-conf"))
+
+
+def _host(conf: str) -> str:
+    host = re.search(r"is_host=(\w+|.*)", conf)
     if not host:
         return (
             "--rdzv-conf does not say is_host. Each launcher then compares the address with its "
             "own names; where the fast network has other ones, none finds itself, and all wait."
         )
-    if host[1] in ("0", "false", "False"):
+    if host[1].lower() in ("0", "false", "no"):
         return "is_host is 0 on all nodes: nobody opens the meeting point, and all wait for it."
     return ""
 
