@@ -27,9 +27,11 @@ from summary.device import device_of
 from summary.model import Summariser, loss_of
 from summary.pairs import read_pairs
 
+Loader = DataLoader[tuple[torch.Tensor, torch.Tensor]]
+
 
 def train(
-    model: nn.Module, loader: DataLoader, optimizer: torch.optim.Optimizer, device: torch.device
+    model: nn.Module, loader: Loader, optimizer: torch.optim.Optimizer, device: torch.device
 ) -> float:
     """One epoch; the mean loss."""
     model.train()
@@ -44,7 +46,7 @@ def train(
 
 
 @torch.no_grad()
-def test(model: nn.Module, loader: DataLoader, device: torch.device) -> float:
+def test(model: nn.Module, loader: Loader, device: torch.device) -> float:
     """The mean loss, and nothing learned."""
     model.eval()
     total = 0.0

@@ -14,6 +14,7 @@
 # | Before | lesson 02 |
 
 # %% id="begin"
+import json
 import re
 
 import pandas as pd
@@ -282,6 +283,19 @@ dist.destroy_process_group()
 # %% id="program-run" tags=["exercise"]
 edited = lab.submit(trial.recipe("summary-edits", "work/summary_ddp.py", "edits"))
 edited.watch()
+
+# %% id="program-see" tags=["exercise"]
+files = sorted(edited.paths.verdict.glob("rank*.jsonl"))
+did = [[json.loads(line) for line in file.open()] for file in files]  # what each rank did
+took = [
+    next((step["order"] for step in steps if step.get("part") == "train" and "order" in step), [])
+    for steps in did
+]
+first = [[number for number in range(32) if number in numbers] for numbers in took]
+if sorted(sum(first, [])) == list(range(32)):
+    show.ranks({"training samples 0 to 31 in epoch 1": first})
+else:
+    print("So many of the training samples 0 to 31 each rank took:", *map(len, first))
 
 # %% id="program-check" tags=["check"]
 check.ex02b_program(edited)

@@ -40,8 +40,8 @@ class Watched:
     def __init__(self, notes: Notes, calls: Calls, moved: Callable[[], object]) -> None:
         """`moved` is told that this rank is still at work."""
         self.notes, self.calls, self.moved = notes, calls, moved
-        self.parts: dict[int, str] = {}
-        """By the batch sampler of a loader: the part of the data that it reads."""
+        self.read: dict[int, Any] = {}
+        """By the batch sampler of a loader: the data that it reads."""
         self.epoch: dict[str, Any] | None = None
         self.forwards = 0
         self.optimizer: Optimizer | None = None
@@ -97,8 +97,8 @@ class Watched:
 
     def _loader(self, _: None, loader: Any, *__: Any, **___: Any) -> None:
         sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
-        part = self.parts[id(loader.batch_sampler)] = part_of(loader.dataset)
-        kind = type(sampler).__name__
+        self.read[id(loader.batch_sampler)] = loader.dataset
+        part, kind = part_of(loader.dataset), type(sampler).__name__
         self.write("loader", part=part, batch=loader.batch_size, sampler=kind)
 
     def _loss(self, loss: torch.Tensor, *_: Any, **__: Any) -> None:
@@ -113,12 +113,12 @@ class Watched:
         def batches(sampler: BatchSampler) -> Iterator[list[int]]:
             self.finish()
             self.forwards = 0
-            mine: dict[str, Any] = {"part": self.parts.get(id(sampler), ""), "order": []}
-            mine["losses"] = []
+            data = self.read.get(id(sampler))
+            mine: dict[str, Any] = {"part": part_of(data), "order": [], "losses": []}
             self.epoch = mine
             for batch in original(sampler):
                 self.moved()
-                mine["order"] += batch
+                mine["order"] += numbers_in_whole(data, batch)
                 yield batch
 
         return batches
@@ -146,6 +146,13 @@ def part_of(data: Any) -> str:
     while not hasattr(data, "split") and hasattr(data, "dataset"):  # a Subset
         data = data.dataset
     return str(getattr(data, "split", ""))
+
+
+def numbers_in_whole(data: Any, numbers: list[int]) -> list[int]:
+    """Who deals by hand may do it with a Subset for each rank."""
+    while hasattr(data, "indices"):
+        data, numbers = data.dataset, [int(data.indices[number]) for number in numbers]
+    return numbers
 
 
 def norm(optimizer: Optimizer) -> float:

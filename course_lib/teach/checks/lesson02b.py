@@ -9,6 +9,7 @@ from course_lib.teach.checklist import Checklist
 from course_lib.teach.trials import batch_script, verdict
 from course_lib.teach.trials.edits import EDITS, Seen
 from course_lib.teach.trials.failures import came_through
+from course_lib.teach.trials.one_rank import waits_alone
 
 
 def ex02b_program(run: Any) -> None:
@@ -17,7 +18,7 @@ def ex02b_program(run: Any) -> None:
         seen = Seen(verdict.trial_of(check, run, "edits"))
         guilty = _guilty(seen)
         if seen.error and guilty is None:
-            came_through(check, seen.trial, run)
+            _ended_badly(check, seen, run)
         for number, edit in EDITS.items():
             said = edit.judge(seen)
             if number == guilty:
@@ -25,10 +26,16 @@ def ex02b_program(run: Any) -> None:
             elif said is None and guilty is not None and guilty > number:
                 continue
             if said is None:
-                came_through(check, seen.trial, run)
+                _ended_badly(check, seen, run)
                 check.refuse(_line(number), "Nothing was seen of it. " + run.tail())
             check.that(not said, _line(number), hint=f"Edit {number}: {said}")
         came_through(check, seen.trial, run)
+
+
+def _ended_badly(check: Checklist, seen: Seen, run: Any) -> None:
+    alone = waits_alone(seen)
+    check.unless(bool(alone), "all ranks come to the same meetings", hint=alone)
+    came_through(check, seen.trial, run)
 
 
 def _line(number: int) -> str:

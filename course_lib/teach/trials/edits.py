@@ -139,10 +139,7 @@ def not_dealt(seen: Seen, part: str, orders: Sequence[list[int]]) -> str:
     """Together the ranks see each sample once. (Padding repeats fewer than there are ranks.)"""
     sets = [set(order) for order in orders]
     if len(set.union(*sets)) == max(map(len, sets)):
-        made = any(seen.of("sampler", part))
-        unused = (
-            " A DistributedSampler was made for it, but its loader has another." if made else ""
-        )
+        unused = UNUSED if any(seen.of("sampler", part)) else ""
         again = " in the same order" if len(set(map(tuple, orders))) == 1 else ""
         return (
             f"every rank goes through the same {len(sets[0])} samples{again}.{unused} "

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from course_lib.teach.trials.failures import called
 from course_lib.teach.trials.printed import has_losses
 from course_lib.teach.trials.verdict import Event, listed
 
@@ -14,7 +15,24 @@ if TYPE_CHECKING:
 
 KEYS = r"Missing key\(s\) in state_dict|Unexpected key\(s\)"
 NO_FILE = r"No such file|PytorchStreamReader|EOFError|Ran out of input"
+MIXED_UP = r"gloo|preamble"
+"""A call of one rank has met another call of the others."""
 ERRORS = f"{KEYS}|{NO_FILE}"
+
+
+def waits_alone(seen: Seen) -> str:
+    """A collective that some ranks call and others never do."""
+    calls = seen.of("call")
+    counts = [len(made) for made in calls]
+    halted = seen.trial.all("stuck") or re.search(MIXED_UP, seen.error)
+    if not halted or max(counts) == min(counts):
+        return ""
+    ahead = [rank for rank, count in enumerate(counts) if count == max(counts)]
+    return (
+        f"{ranks_of(ahead)} called {called(calls[ahead[0]][-1])}, number {max(counts)}, and others "
+        f"only {min(counts)}. A collective is a meeting of all ranks: behind `if rank == 0:` it "
+        "waits for ever. Let all ranks call it, and one print what came of it."
+    )
 
 
 def prints(seen: Seen) -> str | None:
@@ -43,7 +61,8 @@ def saves(seen: Seen) -> str | None:
             "chance: the last one's model, or pieces of several."
         )
     if not who:
-        return "no rank has saved the model." if seen.ended else None
+        nothing = seen.ended or re.search(NO_FILE, seen.error)
+        return "no rank has saved the model." if nothing else None
     if who != [0]:
         return f"{ranks_of(who)} saved; it is to be rank 0."
     saved = seen.of("saved")[0][-1]

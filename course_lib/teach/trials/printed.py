@@ -64,8 +64,8 @@ def _why(value: float, means: Sequence[float], rank: int) -> str:
         return ""
     if _near(value, own):
         return (
-            f"that is the mean over rank {rank}'s own samples; over all ranks it is {mean:.4f}. Of "
-            f"{size} samples, {size - 1} were not asked."
+            f"that is the mean over rank {rank}'s own samples; over all ranks it is {mean:.4f}. "
+            f"{size - 1} of {size} samples have no say in it."
         )
     if _near(value, size * mean):
         return f"that is the sum over {size} ranks: all_reduce adds up. The mean is {mean:.4f}."
