@@ -1,4 +1,4 @@
-"""Functions and what they say that they do: the same data everywhere, and a model that learns it."""
+"""Functions and what they say that they do: the same data everywhere, and a model that learns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import torch
+
 from summary.model import Summariser
 from summary.pairs import SIZES, SOURCE_WORDS, SUMMARY_WORDS, VOCABULARY, functions_of, read_pairs
 
