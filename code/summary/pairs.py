@@ -44,9 +44,8 @@ class Pairs(Dataset[tuple[Tensor, Tensor]]):
 
 def read_pairs() -> dict[str, Pairs]:
     """The same on every rank: files in the order of their names, then shuffled by a fixed seed."""
-    found = first_pairs(sum(SIZES.values()))
-    random.Random(0).shuffle(found)
-    rows = [(words(source), words(summary)) for source, summary in found]
+    rows = first_pairs(sum(SIZES.values()))
+    random.Random(0).shuffle(rows)
     common = Counter(word for row in rows[: SIZES["train"]] for part in row for word in part)
     number = {word: START + n for n, (word, _) in enumerate(common.most_common(VOCABULARY - 3), 1)}
     table, begin = {}, 0
@@ -68,12 +67,14 @@ def numbers(row: list[str], number: dict[str, int], length: int) -> list[int]:
     return known + [END] * (length - len(known))
 
 
-def first_pairs(count: int) -> list[tuple[str, str]]:
-    found: dict[tuple[str, str], None] = {}
+def first_pairs(count: int) -> list[tuple[list[str], list[str]]]:
+    """Of functions that begin alike only the first, so that no part of the data has another's."""
+    found: dict[tuple[str, ...], list[str]] = {}
     for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
-        found |= dict.fromkeys(functions_of(path))
+        for source, summary in functions_of(path):
+            found.setdefault(tuple(words(source)[:SOURCE_WORDS]), words(summary))
         if len(found) >= count:
-            return list(found)[:count]
+            return [(list(source), summary) for source, summary in found.items()][:count]
     raise RuntimeError(f"only {len(found)} functions with a docstring beside {ast.__file__}")
 
 
