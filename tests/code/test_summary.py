@@ -26,7 +26,7 @@ def test_every_rank_reads_the_same_samples():
 
 def test_no_sample_of_one_part_is_in_another():
     rows = [tuple(row.tolist()) for part in read_pairs().values() for row in part.sources]
-    assert len(set(rows)) > 0.98 * len(rows), "few differ in unknown words alone"
+    assert len(set(rows)) > 0.97 * len(rows), "few differ in unknown words alone"
 
 
 def test_the_answer_does_not_stand_in_the_question(tmp_path):
