@@ -113,6 +113,7 @@ class Trial:
         except SyntaxError as error:
             self.failed("cannot load", error)
         except BaseException as error:
+            watched.finish()
             if not isinstance(error, SystemExit) or error.code:
                 self.failed("error", error)
         watched.finish()

@@ -17,7 +17,7 @@ def ex02b_program(run: Any) -> None:
     with Checklist("02b.1") as check:
         seen = Seen(verdict.trial_of(check, run, "edits"))
         guilty = _guilty(seen)
-        if seen.error and guilty is None:
+        if seen.trial.all("cannot load", "printed") or (seen.error and guilty is None):
             _ended_badly(check, seen, run)
         for number, edit in EDITS.items():
             said = edit.judge(seen)

@@ -68,7 +68,8 @@ class Edit:
 
 def group(seen: Seen) -> str | None:
     found = seen.first("group")
-    if found is None and seen.error and not re.search(NO_GROUP, seen.error):
+    began = any(seen.of("epoch"))
+    if found is None and not began and seen.error and not re.search(NO_GROUP, seen.error):
         return None
     if found is None:
         return (
