@@ -62,7 +62,9 @@ WRONG = {
     "2 by the rank": ([('int(os.environ["LOCAL_RANK"])', "rank")], "counted on each anew"),
     "3 left out": ([(DDP, ""), ("model.module.", "model.")], "Edit 3: the model is not in"),
     "3 left out alone": ([(DDP, "")], "Edit 3: the model is not in"),
-    "3 the model within": ([("train(model, train_", "train(model.module, train_")], "the model within"),
+    "3 the model within": (
+        [("train(model, train_", "train(model.module, train_")], "the model within",
+    ),
     "4 left out": (
         [("sampler=train_sampler", "shuffle=True"), (SET_EPOCH, ""),
          ('train_sampler = DistributedSampler(data["train"])\n', "")],
