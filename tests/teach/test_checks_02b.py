@@ -184,6 +184,7 @@ WRONG_JOBS = {
     "14 a fixed port": (
         {}, [("$((10000 + SLURM_JOB_ID % 20000))", "29500")], LOG, "the port is always the same",
     ),
+    "14 no suffix": ({}, [("$SUFFIX", "")], LOG, "$SUFFIX is left out"),
     "14 a name": ({}, [], LOG.replace("10.77.0.1", "node1i"), "node1i is a name"),
     "14 nothing": ({}, [], LOG.replace("10.77.0.1", ""), "are to be set before"),
     "15 no srun": ({}, [("srun bash", "bash")], LOG, "the first node alone has a launcher"),
@@ -201,7 +202,7 @@ WRONG_JOBS = {
 
 
 def job(finished, *pairs, log=LOG, **asked):
-    given = {"nodes": 2, "gpus_per_node": 2} | asked
+    given = {"nodes": 2, "gpus_per_node": 2, "environment": {"SUFFIX": "i"}} | asked
     return finished(shell.recipe("own", swapped(COMMANDS, *pairs), **given), log)
 
 

@@ -89,6 +89,15 @@ def meeting_point(run: Any) -> str:
             "want it at once, and the second fails, or joins the first. Derive it from the job's "
             "number."
         )
+    if "SUFFIX" in run.recipe.environment and "SUFFIX" not in script:
+        return (
+            "$SUFFIX is left out. Where a node's name on the fast network has one (node1i), what is "
+            "found is its address on a slow one. (On the box there is none, and nothing shows.)"
+        )
+    return _place_said(run)
+
+
+def _place_said(run: Any) -> str:
     said = MEETING.search(run.text)
     if not said:
         return "the script did not come to its line `meeting at …`:\n" + run.tail()
