@@ -91,8 +91,8 @@ def meeting_point(run: Any) -> str:
         )
     if "SUFFIX" in run.recipe.environment and "SUFFIX" not in script:
         return (
-            "$SUFFIX is left out. Where a node's name on the fast network has one (node1i), what is "
-            "found is its address on a slow one. (On the box there is none, and nothing shows.)"
+            "$SUFFIX is left out. Where a node's name on the fast network has one (node1i), what "
+            "is found is an address on a slow one. (On the box there is none, and nothing shows.)"
         )
     return _place_said(run)
 

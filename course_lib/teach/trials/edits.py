@@ -182,9 +182,11 @@ def loaders(seen: Seen) -> str | None:
     if EXCLUSIVE in seen.error:
         return "A loader takes a sampler or shuffle=True: with a sampler, that one shuffles."
     found = seen.first("loader", "train")
-    if found is None:
+    read = seen.first("epoch", "train")
+    if found is None or read is None:
         return None
-    batch = found[0]["batch"]
+    steps = len(read[0]["losses"])
+    batch = found[0]["batch"] or round(len(read[0]["order"]) / max(steps, 1))
     if batch * seen.size == BATCH:
         return ""
     if batch == BATCH:

@@ -12,14 +12,14 @@ from course_lib.teach.trials.verdict import Event
 if TYPE_CHECKING:
     from course_lib.teach.trials.edits import Seen
 
-NUMBER = r"\D{0,20}?(-?\d+(?:\.\d+)?(?:e-?\d+)?)"
+LOSS = r"(?<![a-z])%s[ _-]?loss\D{0,10}?(-?\d+(?:\.\d+)?(?:e-?\d+)?)"
 NEAR = 2e-4
 """Printed with four digits, and summed in float32."""
 
 
 def losses(lines: Sequence[Event], part: str) -> list[float]:
     """What stands behind the name of the part, line by line."""
-    found = (re.search(rf"\b{part}\b{NUMBER}", event["text"], re.IGNORECASE) for event in lines)
+    found = (re.search(LOSS % part, event["text"], re.IGNORECASE) for event in lines)
     return [float(match[1]) for match in found if match]
 
 
