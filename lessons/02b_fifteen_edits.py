@@ -392,14 +392,10 @@ own_job.watch()
 
 # %% id="job-see"
 met = re.search(r"^meeting at (\S*):\d+", getattr(own_job, "text", ""), re.MULTILINE)
-where = met[1] if met else ""
-place.compare(
-    "127.0.0.1"
-    if where.startswith("127.")
-    else "another address"
-    if re.fullmatch(r"[\d.]+|[\da-f:]+", where)
-    else "a name"
-)
+if met:
+    number = re.fullmatch(r"[\d.]+|[\da-f:]+", met[1])
+    loopback = met[1].startswith("127.")
+    place.compare("127.0.0.1" if loopback else "another address" if number else "a name")
 print(met[0] if met else "the commands have not run yet")
 
 # %% id="job-check" tags=["check"]
