@@ -100,7 +100,7 @@ def meeting_point(run: Any) -> str:
 def _place_said(run: Any) -> str:
     said = MEETING.search(run.text)
     if not said:
-        return "the script did not come to its line `meeting at …`:\n" + run.tail()
+        return f"the script did not come to its line `meeting at …`:\n{run.tail()}"
     if not said[1] or not said[2]:
         return f"it says {said[0]!r}: MASTER_ADDR and MASTER_PORT are to be set before."
     if not re.fullmatch(r"[\d.]+|[\da-fA-F:]+", said[1]):
