@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 KEYS = r"Missing key\(s\) in state_dict|Unexpected key\(s\)"
 NO_FILE = r"No such file|PytorchStreamReader|EOFError|Ran out of input"
 MIXED_UP = r"gloo|preamble"
-"""A call of one rank has met another call of the others."""
+"""A call of one rank has met another call of the others. (Gloo may also end the process.)"""
 ERRORS = f"{KEYS}|{NO_FILE}"
 
 
@@ -24,14 +24,15 @@ def waits_alone(seen: Seen) -> str:
     """A collective that some ranks call and others never do."""
     calls = seen.of("call")
     counts = [len(made) for made in calls]
-    halted = seen.trial.all("stuck") or re.search(MIXED_UP, seen.error)
-    if not halted or max(counts) == min(counts):
+    other_error = seen.error and not re.search(MIXED_UP, seen.error)
+    if seen.ended or other_error or max(counts) == min(counts):
         return ""
     ahead = [rank for rank, count in enumerate(counts) if count == max(counts)]
     return (
         f"{ranks_of(ahead)} called {called(calls[ahead[0]][-1])}, number {max(counts)}, and others "
         f"only {min(counts)}. A collective is a meeting of all ranks: behind `if rank == 0:` it "
-        "waits for ever. Let all ranks call it, and one print what came of it."
+        "waits for ever, or meets another call of the others, and the program breaks. Let all "
+        "ranks call it, and one print what came of it."
     )
 
 
