@@ -292,10 +292,9 @@ took = [
     for steps in did
 ]
 first = [[number for number in range(32) if number in numbers] for numbers in took]
-if sum(map(len, first)) == len(set().union(*first)) == 32:
-    show.ranks({"training samples 0 to 31 in epoch 1": first})
-else:
-    print("So many of the training samples 0 to 31 each rank took:", *map(len, first))
+are_dealt = sum(map(len, first)) == len(set().union(*first)) == 32
+print("of the training samples 0 to 31 each rank took so many in epoch 1:", *map(len, first))
+show.ranks({"training samples 0 to 31": first}) if are_dealt else None
 
 # %% id="program-check" tags=["check"]
 check.ex02b_program(edited)

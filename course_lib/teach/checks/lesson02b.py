@@ -62,7 +62,7 @@ def ex02b_script(run: Any) -> None:
         for number, edit in batch_script.EDITS.items():
             said = edit.judge(run)
             check.that(not said, f"{number} {edit.does}", hint=f"Edit {number}: {said}")
-        check.succeeded(run, "the job")
+        check.that(run.ok, "the job ended well", hint=run.error)
         times = batch_script.times_told(run.text)
         check.that(
             times == 1,
