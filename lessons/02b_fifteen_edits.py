@@ -104,7 +104,6 @@ for epoch in (1, 2, 3):
     if epoch == 3:
         sampler.set_epoch(epoch)
     print(f"rank {dist.get_rank()}, epoch {epoch}: {list(sampler)}", flush=True)
-dist.destroy_process_group()
 
 # %% id="deal-run"
 again = predict("02b: samples of rank 0 at the same place in epoch 2", guess_again)
