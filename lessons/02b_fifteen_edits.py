@@ -28,8 +28,8 @@ LINE = re.compile(r"epoch (\d+): train loss ([\d.]+), validation loss ([\d.]+)")
 def epochs(run):
     """The lines about epochs in a log, as a table."""
     found = LINE.findall(getattr(run, "text", ""))
-    table = pd.DataFrame(found, columns=["iteration", "lm_loss", "validation"])
-    kinds = {"iteration": int, "lm_loss": float, "validation": float}
+    table = pd.DataFrame(found, columns=["epoch", "train_loss", "validation_loss"])
+    kinds = {"epoch": int, "train_loss": float, "validation_loss": float}
     return table.astype(kinds).drop_duplicates()
 
 
@@ -65,7 +65,8 @@ four.watch()
 last = [line[0] for line in re.finditer(r"epoch 3: .*", four.text)]
 lines.compare(len(set(last)))
 print("\n".join(last))
-show.loss({"one device": epochs(one), "four devices": epochs(four)})
+curves = {"one device": epochs(one), "four devices": epochs(four)}
+show.lines(curves, x="epoch", y="train_loss")
 
 # %% id="alone-claim" tags=["claim"]
 claim("four copies with one seed print one line four times", len(set(last)), least=1, most=1)
@@ -431,9 +432,9 @@ for run in by_nodes.values():
 
 # %% id="nodes-see"
 curves = {f"{nodes} × 2 devices": epochs(run) for nodes, run in by_nodes.items()}
-small, large = (table["lm_loss"].iloc[-1] for table in curves.values())
+small, large = (table["train_loss"].iloc[-1] for table in curves.values())
 apart.compare(abs(large - small))
-show.loss(curves, {"one device": epochs(one)})
+show.lines(curves, {"one device": epochs(one)}, x="epoch", y="train_loss")
 
 # %% id="nodes-claim" tags=["claim"]
 claim("two ranks and four print the same loss", abs(large - small), most=0.001)
