@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.lab.job.recipes import shell, trial
+from course_lib.lab.job.recipes import shell
 from course_lib.teach.build import answered, with_gaps
 from course_lib.teach.checks import lesson02b
 from course_lib.teach.source import read_lesson
 
 from .finished_runs import hint_of
-from .own_trials import on_four_ranks
+from .own_trials import swapped
 
 LESSON = Path(__file__).resolve().parents[2] / "lessons" / "02b_fifteen_edits.py"
 CELLS = {cell.id: cell.text for cell in read_lesson(LESSON).cells}
@@ -28,23 +28,9 @@ ALONE = program_of(with_gaps(CELLS["program-file"], ""))
 
 
 @pytest.fixture
-def tried(finished):
+def tried(tried):
     """The run that this program leaves behind as a trial."""
-
-    def make(text):
-        run = finished(trial.recipe("own", "work/own.py", "edits"), "", exit_code=None)
-        on_four_ranks(run.folder, text, "edits")
-        (run.folder / "exit_code").write_text("0\n")
-        return finished.lab.open(run.folder)
-
-    return make
-
-
-def swapped(text, *pairs):
-    for old, new in pairs:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
+    return lambda text: tried(text, "edits")
 
 
 ON_0 = "        if rank == 0:\n            torch.save("

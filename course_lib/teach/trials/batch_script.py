@@ -20,7 +20,7 @@ EPOCH_1 = re.compile(r"^.*\bepoch 1\b.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Edit:
+class ScriptEdit:
     does: str
     judge: Callable[[Any], str]
 
@@ -149,7 +149,9 @@ def times_told(text: str) -> int:
 
 
 EDITS = {
-    13: Edit("two devices on each of two nodes, and a process for each", devices),
-    14: Edit("one meeting point: the first node's address, a port of the job's own", meeting_point),
-    15: Edit("a launcher on each node, which meet there", launchers),
+    13: ScriptEdit("two devices on each of two nodes, and a process for each", devices),
+    14: ScriptEdit(
+        "one meeting point: the first node's address, a port of the job's own", meeting_point
+    ),
+    15: ScriptEdit("a launcher on each node, which meet there", launchers),
 }
