@@ -8,10 +8,15 @@ import runpy
 import socket
 import sys
 import time
+from collections.abc import Callable
 from multiprocessing.connection import wait
 from pathlib import Path
 
-CODE = Path(__file__).resolve().parents[2] / "code"
+from course_lib.teach.build import answered
+from course_lib.teach.source import read_lesson
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CODE = REPOSITORY / "code"
 RANKS = 4
 LONGEST_S = 60
 
@@ -29,6 +34,16 @@ def rank_of(rank: int, port: int, folder: str, file: str, exercise: str) -> None
     os.dup2(log, 2)
     sys.argv = [str(CODE / "try_own.py"), file, "--exercise", exercise]
     runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+def cell_of(lesson: str, cell: str) -> str:
+    cells = read_lesson(REPOSITORY / "lessons" / f"{lesson}.py").cells
+    return next(one.text for one in cells if one.id == cell)
+
+
+def program_of(lesson: str, cell: str, write: Callable[[str, str], str] = answered) -> str:
+    """The file that a cell writes: the solution's, or with `with_gaps` the learner's."""
+    return write(cell_of(lesson, cell), "").partition("\n")[2] + "\n"
 
 
 def swapped(text: str, *pairs: tuple[str, str]) -> str:

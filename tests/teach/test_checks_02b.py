@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from course_lib.lab.job.recipes import shell
 from course_lib.teach.build import answered, with_gaps
 from course_lib.teach.checks import lesson02b
-from course_lib.teach.source import read_lesson
 
 from .finished_runs import hint_of
-from .own_trials import swapped
+from .own_trials import cell_of, program_of, swapped
 
-LESSON = Path(__file__).resolve().parents[2] / "lessons" / "02b_fifteen_edits.py"
-CELLS = {cell.id: cell.text for cell in read_lesson(LESSON).cells}
-
-
-def program_of(text):
-    """A cell that writes a file, without its first line."""
-    return text.partition("\n")[2]
-
-
-RIGHT = program_of(answered(CELLS["program-file"], ""))
-ALONE = program_of(with_gaps(CELLS["program-file"], ""))
+LESSON = "02b_fifteen_edits"
+RIGHT = program_of(LESSON, "program-file")
+ALONE = program_of(LESSON, "program-file", with_gaps)
 
 
 @pytest.fixture
@@ -155,7 +144,7 @@ def commands_of(text):
     return known["commands"]
 
 
-COMMANDS = commands_of(CELLS["job-commands"])
+COMMANDS = commands_of(cell_of(LESSON, "job-commands"))
 LOG = "meeting at 10.77.0.1:10042\nepoch 1: train loss 5.1, validation loss 4.2\n"
 WRONG_JOBS = {
     "13 one node": ({"nodes": 1}, [], LOG, "the job asks for 1 node "),

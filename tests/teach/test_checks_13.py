@@ -12,119 +12,18 @@ from course_lib.teach.checks import lesson13
 from course_lib.teach.orders import ranks
 
 from .finished_runs import hint_of
-from .own_trials import swapped
+from .own_trials import program_of, swapped
 
 CHECKS = {
     "column": lesson13.ex13_column, "row": lesson13.ex13_row, "tokens": lesson13.ex13_tokens,
 }  # fmt: skip
 
-COLUMN = """
-import torch
-import torch.distributed as dist
-
-
-class CopyIn(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx, grad):
-        total = grad.clone()
-        dist.all_reduce(total)
-        return total
-
-
-class ColumnParallel(torch.nn.Module):
-    def __init__(self, weight, bias):
-        super().__init__()
-        rank, size = dist.get_rank(), dist.get_world_size()
-        self.weight = torch.nn.Parameter(weight.chunk(size, 0)[rank].clone())
-        self.bias = torch.nn.Parameter(bias.chunk(size)[rank].clone())
-
-    def forward(self, x):
-        return torch.nn.functional.linear(CopyIn.apply(x), self.weight, self.bias)
-"""
-
-ROW = """
-import torch
-import torch.distributed as dist
-
-
-class SumOut(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        total = x.clone()
-        dist.all_reduce(total)
-        return total
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad
-
-
-class RowParallel(torch.nn.Module):
-    def __init__(self, weight, bias):
-        super().__init__()
-        rank, size = dist.get_rank(), dist.get_world_size()
-        self.weight = torch.nn.Parameter(weight.chunk(size, 1)[rank].clone())
-        self.bias = torch.nn.Parameter(bias)
-
-    def forward(self, x):
-        return SumOut.apply(x @ self.weight.T) + self.bias
-"""
-
-TOKENS = """
-import torch
-import torch.distributed as dist
-
-
-def gather(x):
-    whole = x.new_empty(len(x) * dist.get_world_size(), *x.shape[1:])
-    dist.all_gather_into_tensor(whole, x.contiguous())
-    return whole
-
-
-def scatter(x):
-    mine = x.new_empty(len(x) // dist.get_world_size(), *x.shape[1:])
-    dist.reduce_scatter_tensor(mine, x.contiguous())
-    return mine
-
-
-class GatherTokens(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return gather(x)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return scatter(grad)
-
-
-class ScatterTokens(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return scatter(x)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return gather(grad)
-
-
-def split_mlp(x, a, b):
-    whole = GatherTokens.apply(x)
-    return ScatterTokens.apply(torch.nn.functional.gelu(whole @ a.T) @ b.T)
-"""
-SCHEDULE = """
-def one_f_one_b(stages, stage, micro_batches):
-    ahead = min(stages - stage - 1, micro_batches)
-    for m in range(micro_batches + ahead):
-        if m < micro_batches:
-            yield "forward", m
-        if m >= ahead:
-            yield "backward", m - ahead
-"""
-RIGHT = {"column": COLUMN, "row": ROW, "tokens": TOKENS, "schedule": SCHEDULE}
+CELLS = {
+    "column": "column-own", "row": "row-own", "tokens": "tokens-own", "schedule": "order-own",
+}  # fmt: skip
+RIGHT = {
+    exercise: program_of("13_parallel_layers_by_hand", cell) for exercise, cell in CELLS.items()
+}
 
 
 @pytest.fixture
@@ -155,7 +54,7 @@ OTHER_FORMS = {
     ),
     "the bias on rank 0 alone": (
         "row",
-        [("torch.nn.Parameter(bias)", "None if rank else torch.nn.Parameter(bias)"),
+        [("torch.nn.Parameter(bias.clone())", "None if rank else torch.nn.Parameter(bias.clone())"),
          (SUMMED, ON_RANK_0)],
     ),
     "the right tokens": ("tokens", []),
@@ -227,7 +126,7 @@ WRONG_ROWS = {
         "the bias is in it 2 times",
     ),
     "bias divided": (
-        [("torch.nn.Parameter(bias)", "torch.nn.Parameter(bias / size)"),
+        [("torch.nn.Parameter(bias.clone())", "torch.nn.Parameter(bias / size)"),
          ("SumOut.apply(x @ self.weight.T) + self.bias",
           "SumOut.apply(x @ self.weight.T + self.bias)")],
         "moves it 2 times as far",
@@ -242,7 +141,7 @@ WRONG_ROWS = {
     ),
     "the wrong dimension": ([("chunk(size, 1)", "chunk(size, 0)")], "cut along the outputs"),
     "rank 0 only": ([("dist.all_reduce(total)", "dist.reduce(total, 0)")], "only rank 0 has"),
-    "a bias that is cut": ([("Parameter(bias)", "Parameter(bias.chunk(size)[rank])")], "it is cut"),
+    "a bias that is cut": ([("bias.clone()", "bias.chunk(size)[rank]")], "it is cut"),
     "cut again": ([("SumOut.apply(x @", "SumOut.apply(x.chunk(2, -1)[0] @")], "a slice already"),
     "cut outputs": (
         [("self.weight.T) + self.bias", "self.weight.T).chunk(4, -1)[0]")], "has shape",
@@ -412,7 +311,10 @@ def test_right_schedules_pass_in_every_form(tried, capsys):
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("if m >= ahead:", "if m > ahead:"), ('yield "forward", m\n', 'yield "backward", m\n')],
+    [
+        ("if turn >= ahead:", "if turn > ahead:"),
+        ('yield "forward", turn\n', 'yield "backward", turn\n'),
+    ],
 )
 def test_the_order_that_ranks_carried_out_is_the_one_that_is_checked(tried, old, new):
     """The notebook may still hold the function as it was before the file was changed."""

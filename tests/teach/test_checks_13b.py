@@ -8,43 +8,9 @@ import pytest
 from course_lib.teach.checks import lesson13b
 
 from .finished_runs import hint_of
-from .own_trials import swapped
+from .own_trials import program_of, swapped
 
-CONTEXT = """
-import torch
-import torch.distributed as dist
-
-
-class Gather(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        whole = x.new_empty(len(x) * dist.get_world_size(), *x.shape[1:])
-        dist.all_gather_into_tensor(whole, x.contiguous())
-        return whole
-
-    @staticmethod
-    def backward(ctx, grad):
-        mine = grad.new_empty(len(grad) // dist.get_world_size(), *grad.shape[1:])
-        dist.reduce_scatter_tensor(mine, grad.contiguous())
-        return mine
-
-
-class ContextAttention(torch.nn.Module):
-    def __init__(self, wq, wk, wv):
-        super().__init__()
-        self.wq, self.wk, self.wv = (torch.nn.Parameter(weight) for weight in (wq, wk, wv))
-
-    def forward(self, x, positions):
-        queries = x @ self.wq
-        keys, values = Gather.apply(x @ self.wk), Gather.apply(x @ self.wv)
-        hidden = Gather.apply(positions)[None, :] > positions[:, None]
-        scores = queries @ keys.T / queries.shape[1] ** 0.5
-        return scores.masked_fill(hidden, float("-inf")).softmax(-1) @ values
-
-    def finish(self):
-        for parameter in self.parameters():
-            dist.all_reduce(parameter.grad)
-"""
+CONTEXT = program_of("13b_long_sequences_by_hand", "context-own")
 
 
 @pytest.fixture
