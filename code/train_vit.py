@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -36,6 +37,7 @@ from process.profile_ranges import named
 from training.learning_rate import learning_rate
 from weather.configuration import parse
 from weather.epoch_report import EpochReport, Judged
+from weather.recorded_step import CudaRecorder, RecordedStep, Recorder, check_possible
 from weather.samples import Batches, ForecastPairs, GlobalBatches, Sample, make_batches
 from weather.scores import relative_l2, row_weights, wind_rmse
 from weather.vit import WeatherModel
@@ -60,6 +62,7 @@ class Learning:
     steps_of_epoch: int
     pairs: ForecastPairs  # to judge by
     steps: int = 0
+    recorded: RecordedStep | None = None
 
     def halves(self) -> AbstractContextManager[object]:
         kind = AMP[self.args.amp_mode]
@@ -77,6 +80,8 @@ class NoMemoryTrace:
 
 def build(args: argparse.Namespace, device: torch.device) -> Learning:
     rank, ranks = dist.get_rank(), dist.get_world_size()
+    if args.cuda_graphs:
+        check_possible(args, device, ranks)
     torch.set_float32_matmul_precision("high" if args.tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = args.tf32
     data, valid = ForecastPairs(args, "train"), ForecastPairs(args, "valid")
@@ -96,15 +101,19 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
         devices = [device.index] if device.type == "cuda" else None
         model = DistributedDataParallel(plain, devices, bucket_cap_mb=args.ddp_bucket_mb)
     schedule = schedule_of(args, args.epochs * len(batches))
+    rate = torch.tensor(schedule.lr, device=device) if args.cuda_graphs else schedule.lr
     optimizer = torch.optim.Adam(
-        model.parameters(), lr=schedule.lr, betas=(0.9, 0.95), fused=args.fused_optimizer
-    )
-    return Learning(
+        model.parameters(), rate, (0.9, 0.95), fused=args.fused_optimizer,
+        capturable=args.cuda_graphs,
+    )  # fmt: skip
+    learning = Learning(
         args, device, plain, model, optimizer,
         torch.amp.GradScaler(device.type, enabled=args.amp_mode == "fp16"), schedule,
         make_batches(data, batches, args, device), make_batches(valid, judged, args, device),
         len(batches), valid,
     )  # fmt: skip
+    learning.recorded = recorded_step(learning, CudaRecorder()) if args.cuda_graphs else None
+    return learning
 
 
 def schedule_of(args: argparse.Namespace, steps: int) -> argparse.Namespace:
@@ -124,10 +133,24 @@ def train_step(
     learning: Learning, batch: Sample, after_forward: Callable[[], None] | None = None
 ) -> Tensor:
     """The loss of this rank's share of the batch, before the step."""
-    now, later, corner = batch
     for group in learning.optimizer.param_groups:
-        group["lr"] = learning.rate()
-    learning.optimizer.zero_grad(set_to_none=True)
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(learning.rate())
+        else:
+            group["lr"] = learning.rate()
+    if learning.recorded is not None:
+        loss = learning.recorded(batch, after_forward)
+    else:
+        learning.optimizer.zero_grad(set_to_none=True)
+        loss = compute(learning, batch, after_forward)
+    learning.steps += 1
+    return loss
+
+
+def compute(
+    learning: Learning, batch: Sample, after_forward: Callable[[], None] | None = None
+) -> Tensor:
+    now, later, corner = batch
     with computing("forward"), learning.halves():
         loss = relative_l2(learning.model(now, corner), later).mean()
     if after_forward is not None:
@@ -137,8 +160,15 @@ def train_step(
     with computing("optimizer"):
         learning.scaler.step(learning.optimizer)
         learning.scaler.update()
-    learning.steps += 1
     return loss.detach()
+
+
+def recorded_step(learning: Learning, recorder: Recorder) -> RecordedStep:
+    return RecordedStep(
+        partial(compute, learning),
+        partial(learning.optimizer.zero_grad, set_to_none=True),
+        recorder,
+    )
 
 
 def train_epoch(learning: Learning, number: int, report: EpochReport, profiler: Profiler) -> None:

@@ -68,6 +68,7 @@ CONFIGURED: dict[str, list[Row]] = {
         ("--tf32", TRUTH, True, "products of floats with 10 bits, on GPUs that can"),
         ("--fused-optimizer", TRUTH, False, "one kernel for all parameters"),
         ("--torch-compile", TRUTH, False, "kernels made for this model"),
+        ("--cuda-graphs", TRUTH, False, "a step recorded once, then repeated (one GPU)"),
         ("--ddp-bucket-mb", Whole(1, 10_000), 25, "gradients that DDP sends at once"),
     ],
 }
