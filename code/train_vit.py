@@ -151,11 +151,13 @@ def compute(
     learning: Learning, batch: Sample, after_forward: Callable[[], None] | None = None
 ) -> Tensor:
     now, later, corner = batch
-    with computing("forward"), learning.halves():
+    # The first step of a model that is compiled compiles it, which is no device's work either.
+    part = communicating if learning.args.torch_compile and not learning.steps else computing
+    with part("forward"), learning.halves():
         loss = relative_l2(learning.model(now, corner), later).mean()
     if after_forward is not None:
         after_forward()
-    with computing("backward"):
+    with part("backward"):
         learning.scaler.scale(loss).backward()
     with computing("optimizer"):
         learning.scaler.step(learning.optimizer)

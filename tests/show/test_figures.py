@@ -101,6 +101,12 @@ FIGURES = {
         points=["points"],
         level=4,
     ),
+    "gains": lambda: show.gains(
+        pd.DataFrame(
+            {"here": [9.0, 20.0, None], "elsewhere": [8.8, None, 53.2]},
+            index=["as it was", "fewer gaps", "half the bits"],
+        )
+    ),
     "throughput": lambda: show.throughput({"dp4": example.iterations()}),
     "time per iteration": lambda: show.throughput({"dp4": example.iterations()}, unit="ms"),
     "loss scale": lambda: show.loss_scale({"fp16": example.iterations(skipped=8)}),
