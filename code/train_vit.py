@@ -103,7 +103,7 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
     schedule = schedule_of(args, args.epochs * len(batches))
     rate = torch.tensor(schedule.lr, device=device) if args.cuda_graphs else schedule.lr
     optimizer = torch.optim.Adam(
-        model.parameters(), rate, (0.9, 0.95), fused=args.fused_optimizer,
+        model.parameters(), rate, (0.9, 0.95), fused=args.fused_optimizer or None,
         capturable=args.cuda_graphs,
     )  # fmt: skip
     learning = Learning(

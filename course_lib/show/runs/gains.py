@@ -36,8 +36,8 @@ def gains(table: pd.DataFrame, unit: str = "samples/s") -> Picture:
             for place, (name, values) in enumerate(columns.items())
         ]
         axes.set_yticks(range(len(rows)), [shorten(name) for name in rows])
-        axes.invert_yaxis()
         axes.margins(x=0.2)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(left=0)
         axes.grid(axis="y", visible=False)
         legend_below(axes)
