@@ -55,12 +55,18 @@ def packed(weather, chunks):
     copy = weather.with_name(f"weather-{'x'.join(map(str, chunks))}")
     if copy.exists():
         return str(copy)
-    unfinished = shutil.copytree(weather, copy.with_suffix(".unfinished"), dirs_exist_ok=True)
-    for path in unfinished.glob("*/*.h5"):
-        with h5py.File(path, "r+") as file:
-            fields = file["fields"][:]
-            del file["fields"]
+    no_years = shutil.ignore_patterns("*.h5")
+    unfinished = shutil.copytree(
+        weather, copy.with_suffix(".unfinished"), ignore=no_years, dirs_exist_ok=True
+    )
+    for path in weather.glob("*/*.h5"):
+        with (
+            h5py.File(path) as year,
+            h5py.File(unfinished / path.relative_to(weather), "w") as file,
+        ):
+            fields = year["fields"][:]
             file.create_dataset("fields", data=fields, chunks=chunks, compression="gzip")
+            file["latitude"] = year["latitude"][:]
     return str(unfinished.rename(copy))
 
 

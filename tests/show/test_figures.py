@@ -258,6 +258,14 @@ def test_a_guess_is_optional_and_never_judged():
     assert alt == "Points on one axis: measured 5.00 s (median of 1)."
 
 
+def test_gains_are_told_as_times_and_what_was_not_measured_is_left_out():
+    alt = drawn("gains").alt
+    assert "here: as it was 1.00 times and fewer gaps 2.22 times" in alt
+    assert "elsewhere: as it was 1.00 times and half the bits 6.05 times" in alt
+    with pytest.raises(ValueError, match="a row for each change"):
+        show.gains(pd.DataFrame())
+
+
 def test_ranks_in_two_groups_are_refused():
     with pytest.raises(ValueError, match="rank 1 is in two groups groups"):
         show.ranks([[0, 1], [1, 2]])

@@ -72,7 +72,7 @@ def test_chunks_of_one_time_pass(finished, files, before, chunks, capsys):
         ((1, 1, 4, 4), "lies in 2560 chunks"),
         ((1, 1, 1, 64), "lies in 640 chunks"),
         ((1, 14, 32, 64), "do not divide"),
-        ((1, 11, 17, 33), "do not divide"),
+        ((1, 13, 20, 40), "do not divide"),
     ],
 )
 def test_chunks_that_do_not_fit_meet_their_hint(finished, files, before, chunks, words):
