@@ -147,8 +147,8 @@ add("as written", first, 8.8)
 # %% [markdown] id="workers-idea"
 # ## Read ahead
 #
-# The processor could read the next batch while the device computes. Threads of one Python would take turns
-# (lesson 12), so PyTorch's `DataLoader` starts processes: `num_workers=2` is two of them, each reading whole batches.
+# The processor could read the next batch while the device computes. Threads of one Python mostly take turns
+# (lesson 12), and HDF5 lets one of them in at a time. So PyTorch's `DataLoader` starts processes: `num_workers=2` is two of them, each reading whole batches.
 #
 # Reading a batch takes some time *R*, computing with it *C*; you have just seen both. Until now a step took *R* + *C*.
 #
@@ -225,8 +225,8 @@ claim("the law tells their speed", measured[2] / law(2), least=0.65, most=1.4, u
 # - `pin_memory=True`, with a GPU alone: batches lie where the operating system moves nothing, so that the GPU
 #   fetches them *while* it computes (`non_blocking=True`). From other memory a copy first has to be made.
 #
-# One can also leave the work to the GPU. NVIDIA's DALI reads in processes of its own and scales the fields on the device: **13.2**
-# published, here `--loader dali`, which needs a GPU.
+# There are loaders made for GPUs, too. NVIDIA's DALI reads in processes of its own, and its pipeline ends in the GPU's memory, where
+# it can also scale or crop: **13.2** published, here `--loader dali`, which needs a GPU.
 
 # %% [markdown] id="file-idea"
 # ## Why is reading slow?
@@ -295,7 +295,7 @@ check.ex01_chunks(fitted, first)
 # Now the device computes nearly all the time, and the rest of the lesson makes its work less. First: products of matrices with
 # fewer digits.
 #
-# **TF32** is `float32` outside, with 10 bits for the digits inside of a product (sums keep all). An A100 does 156
+# **TF32** is `float32` outside, with 10 bits for the digits inside of a product (which is added up in `float32`). An A100 does 156
 # TFLOP/s that way instead of 19.5. PyTorch wants to be asked: `torch.set_float32_matmul_precision("high")`.
 #
 # **`autocast`** goes further: each product gets copies of its inputs with 16 bits. All it takes is one `with`:
@@ -465,7 +465,8 @@ lab.code("weather/recorded_step.py", "RecordedStep.__call__", "CudaRecorder.reco
 # %% [markdown] id="graph-words"
 # Look for the four rules: the first steps run as usual, on another stream than the default one (**warm-up**: libraries choose
 # their kernels, Adam makes its state); inputs are **static**, and new batches are copied into them; **capture** computes
-# nothing; **replay** asks nothing of Python. So the recorded part may not look at a result, nor do anything that is no kernel.
+# nothing; **replay** asks nothing of Python. So the recorded part may not look at a result, nor do
+# anything but start kernels and copies on the device.
 #
 # > **Exercise 01.2** — Which of these must stay *outside* of the recorded step?
 
@@ -497,8 +498,13 @@ add("CUDA graph", graph if graph.ok else None)
 
 # %% [markdown] id="graph-explain"
 # **Explain.** Without a GPU the program refuses, and says why: there is nothing to record. With one, this small model gains a lot: it is
-# launch-bound from end to end. The large one of the published runs would hardly notice. For several devices, and for fp16 with
+# launch-bound from end to end. A large one, whose kernels are long, gains little. For several devices, and for fp16 with
 # its scaler, which must look at gradients, recording takes more care than this program takes.
+
+# %% id="all-claim" tags=["claim"]
+runs = [by_workers[2], plain, both, bf16, fused, *(run for run in (compiled, graph) if run.ok)]
+fastest = max(map(speed, runs))
+claim("all in all this device trains", fastest / speed(first), least=1.5, unit="times as fast")
 
 # %% [markdown] id="all-idea"
 # ## What each step gave
@@ -510,7 +516,7 @@ add("CUDA graph", graph if graph.ok else None)
 # - **Only on a GPU**: TF32, pinned memory, DALI, the fused attention of 16 bits, CUDA graphs; and that a start of
 #   a kernel costs more than the kernel.
 #
-# The orders differ, too. Here reading and files gave nearly all, there bf16 did. Nobody could have known before measuring.
+# The orders differ, too. Here reading gave most, there bf16 did. Nobody could have known before measuring.
 #
 # > **Exercise 01.3** — Back to the published numbers. In fp32: **8.8** samples per second without workers, **12.6** with
 # > enough of them. With bf16 and enough workers: **53.2**. How fast would bf16 have been **without workers**? And
