@@ -90,6 +90,9 @@ guess_waiting = 10
 waiting = predict("01: share of a step in which the device waits for data", guess_waiting, unit="%")
 first = lab.submit(training("as-written", archive, **RECORD))
 first.watch()
+
+# %% id="first-lines"
+# !grep -E "Memory|epoch 3|Avg val" {first.log_file} | grep -o "INFO.*"
 first.log.epochs[["epoch", "elapsed_s", "samples_per_second", "train_loss", "validation_loss"]]
 
 
