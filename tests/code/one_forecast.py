@@ -49,14 +49,15 @@ class Repeated:
         return replay, result
 
 
-def repeated_steps(argv: list[str], count: int) -> dict[str, Any]:
-    """Losses of some steps that are recorded after the first ones, and how often."""
+def repeated_steps(argv: list[str], count: int, recorded: bool) -> dict[str, Any]:
+    """Losses of some steps, recorded after the first ones or all computed, and how often."""
     from train_vit import build, recorded_step, train_step
     from weather.configuration import parse
 
     learning = build(parse(argv, 1), torch.device("cpu"))
     recorder = Repeated(lambda: learning.optimizer.zero_grad(set_to_none=True))
-    learning.recorded = recorded_step(learning, recorder)
+    if recorded:
+        learning.recorded = recorded_step(learning, recorder)
     batches = learning.train(1)
     losses = [train_step(learning, next(batches)) for _ in range(count)]
     return {"losses": [loss.item() for loss in losses], "recordings": recorder.recordings}

@@ -41,7 +41,7 @@ def files(tmp_path):
 
     def packed(chunks, compression="gzip"):
         folder = tmp_path / f"weather-{chunks}"
-        (folder / "train").mkdir(parents=True)
+        (folder / "train").mkdir(parents=True, exist_ok=True)
         with h5py.File(folder / "train" / "2001.h5", "w") as file:
             file.create_dataset("fields", SHAPE, "f4", chunks=chunks, compression=compression)
         return folder
@@ -137,11 +137,11 @@ def test_what_cannot_be_recorded_is_told_so(workspace, text):
     assert lesson01.OUTSIDE[text] in hint_of(lesson01.ex01_outside, less)
 
 
-@pytest.mark.parametrize("answer", [*nonsense(5), [...], [RIGHT[0], ...], [0, 4, 5, 6], ["graph"]])
-def test_what_is_no_choice_is_refused_with_a_sentence(workspace, answer):
-    said = told(lesson01.ex01_outside, answer)
-    assert said
-    assert len(said.splitlines()[-1].strip()) > 10
+def test_what_is_no_choice_is_refused_with_a_sentence(workspace):
+    for answer in (*nonsense(5), [...], [RIGHT[0], ...], [0, 4, 5, 6], ["graph"]):
+        said = told(lesson01.ex01_outside, answer)
+        assert said
+        assert len(said.splitlines()[-1].strip()) > 10
 
 
 WITHOUT = {
