@@ -43,7 +43,7 @@ RECORD = {"profile": True, "profile_step_start": 3, "profile_step_end": 7}
 # and the same fields six hours later. The model is a *vision transformer*, which cuts the map into patches and treats
 # them as a language model treats words. The weather is made by a small planet that the next cell computes.
 #
-# It also packs the files as archives like to: compressed, in pieces (*chunks*) of one field at 32 times. A year of
+# It also packs the files as archives like to: compressed, in pieces (*chunks*) of one field at 16 times. A year of
 # one place is quickly read from those.
 
 
@@ -74,7 +74,7 @@ weather = lab.work / "weather"
 made = lab.submit(
     program.recipe("weather", "make_weather.py", out=str(weather), train_years=1, times=96)
 ).require()
-archive = packed(weather, chunks=(32, 1, HEIGHT, WIDTH))
+archive = packed(weather, chunks=(16, 1, HEIGHT, WIDTH))
 
 # %% [markdown] id="first-idea"
 # The program is written as most begin: read a batch, train on it, read the next. **Predict.** Which share of a step does the
@@ -166,7 +166,7 @@ guess_workers = 3
 # %% id="workers-run"
 times_as_fast = predict("01: two workers against none", guess_workers, unit="times")
 by_workers = {0: first} | {
-    n: lab.submit(training(f"workers-{n}", archive, num_workers=n)).require() for n in (2, 4)
+    n: lab.submit(training(f"workers-{n}", archive, num_workers=n)).require() for n in (1, 2)
 }
 measured = {n: speed(run) for n, run in by_workers.items()}
 read_ms = parts["data"]
@@ -201,7 +201,7 @@ show.lines(
 
 # %% id="workers-see"
 times_as_fast.compare(measured[2] / measured[0])
-print(f"R = {read_ms:.0f} ms, C = {compute_ms:.0f} ms")
+print(f"of a batch: R = {read_ms:.0f} ms, C = {compute_ms:.0f} ms")
 enough = math.ceil(read_ms / compute_ms)
 print(f"by the law {enough} worker{'s' * (enough > 1)} would keep this device busy")
 add("workers (2 here, 4 there)", by_workers[2], 12.6)
@@ -235,11 +235,11 @@ claim("the law tells their speed", measured[2] / law(2), least=0.65, most=1.4, u
 # ## Why is reading slow?
 #
 # More hands are one answer. The better question is what they do. A sample needs two states, of 20 fields each at one time.
-# The files hold each field in chunks of 32 times, and nobody can unpack part of a chunk:
+# The files hold each field in chunks of 16 times, and nobody can unpack part of a chunk:
 #
 # ![Two files as grids of fields and times. In the left one a chunk is one field at many times, and to read one time every chunk is unpacked. In the right one a chunk is one time, and only that is unpacked.](../images/file_in_pieces.svg)
 #
-# So for each number that is used, 32 are unpacked. (HDF5 keeps what it unpacked for a while, but a shuffled order seldom asks
+# So for each number that is used, 16 are unpacked. (HDF5 keeps what it unpacked for a while, but a shuffled order seldom asks
 # for it again.) The files as they were made, neither compressed nor in chunks, are there too. They take more of the disk.
 #
 # **Predict.** With those and *no* worker, will training be `"slower"` than with the archive and two workers, `"about as fast"`
@@ -269,7 +269,7 @@ claim(
 )
 
 # %% [markdown] id="file-explain"
-# **Explain.** Two processes that unpack 32 times too much are two busy processes. It is cheaper not to do the work. On the machine
+# **Explain.** Two processes that unpack 16 times too much are two busy processes. It is cheaper not to do the work. On the machine
 # of a tutorial nobody notices, on a shared file system everybody does: there a thousand ranks ask for bytes
 # that they throw away.
 #
@@ -407,7 +407,7 @@ claim(
 )
 
 # %% [markdown] id="fused-explain"
-# **Explain.** Some ten for each tensor. (On a GPU PyTorch's Adam is not that plain: by itself it takes `foreach` kernels, each over
+# **Explain.** Nearly twenty for each tensor, if those are counted that an operator calls. (On a GPU PyTorch's Adam is not that plain: by itself it takes `foreach` kernels, each over
 # many tensors. There the fused one saves dozens of starts, not hundreds.) Starts are hidden as long as kernels are long: the program
 # runs ahead of the device. Where kernels are shorter than their start, the device waits for Python, and the step is **launch-bound**:
 #
@@ -559,6 +559,6 @@ check.ex01_balance(without_workers, workers_needed)
 # The runs that the exercises look at stay, and the files that they read.
 
 # %% id="clean"
-lab.clean(made, plain, both, bf16, fused, compiled, graph, by_workers[2], by_workers[4], yes=True)
+lab.clean(made, plain, both, bf16, fused, compiled, graph, by_workers[1], by_workers[2], yes=True)
 for folder in (weather, archive):
     shutil.rmtree(folder)
