@@ -339,7 +339,7 @@ claim("the noise grows as the model learns", end / first, least=5, unit="times")
 # the squared length of what it follows, which is |*G*|² + tr(Σ)/*B*. The best ε gains a share of what a step without
 # noise would:
 #
-# $$\frac{|G|^2}{|G|^2 + \operatorname{tr}\Sigma / B} = \frac{1}{1 + B_c / B}, \qquad\text{so}\qquad S = S_{min}\,\Big(1 + \frac{B_c}{B}\Big)$$
+# $$\frac{|G|^2}{|G|^2 + \operatorname{tr}\Sigma / B} = \frac{1}{1 + B_c / B}, \qquad\text{so}\qquad S = S_{min}\,\left(1 + \frac{B_c}{B}\right)$$
 #
 # steps lead to a loss, with *B*<sub>c</sub> = tr(Σ)/|*G*|², and the samples are *S B* = *S*<sub>min</sub> (*B* + *B*<sub>c</sub>). Far below the **critical batch**
 # *B*<sub>c</sub>, twice the batch halves the steps, and costs nothing. Far above it, twice the batch costs twice the samples, and

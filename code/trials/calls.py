@@ -43,6 +43,10 @@ class Calls:
         self.made.clear()
         self.names.clear()
 
+    def all_reduced(self) -> int:
+        """Numbers that went through an all-reduce."""
+        return sum(one.get("numbers", 0) for one in self.made if one["call"] == "all_reduce")
+
     def know(self, tensor: torch.Tensor, name: str) -> None:
         self.names[tensor.data_ptr()] = name
 

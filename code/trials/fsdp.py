@@ -114,7 +114,7 @@ def one_step(
         return found
     by_rank = [plain_step(layers, serial, x[r::size], y[r::size])[1] for r in range(size)]
     found = judged(own, by_rank)
-    return found | {"held": held(layers), "reduced": reduced(group)} if found["ok"] else found
+    return found | {"held": held(layers), "reduced": calls.all_reduced()} if found["ok"] else found
 
 
 def wrongly_gathered(layers: list[Watched]) -> dict[str, Any]:
@@ -140,12 +140,6 @@ def held(layers: list[Watched]) -> dict[str, Any]:
         "after": [layer.number + 1 for layer in layers if layer.is_whole()],
         "gradients": [layer.number + 1 for layer in layers if layer.keeps_gradients()],
     }
-
-
-def reduced(group: TrialRanks) -> int:
-    """Numbers that went through an all-reduce."""
-    calls = [made for made in group.calls.made if made["call"] == "all_reduce"]
-    return sum(made.get("numbers", 0) for made in calls)
 
 
 def descend(

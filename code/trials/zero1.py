@@ -185,9 +185,8 @@ def equal(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 def counted(group: TrialRanks, numbers: int) -> dict[str, Any]:
     """How many numbers have optimizer state on this rank, and what went through all_reduce."""
-    reduced = [made for made in group.calls.made if made["call"] == "all_reduce"]
     return {
         "numbers": numbers,
         "state": sum(optimizer.numbers for optimizer in CountedAdam.made),
-        "reduced": sum(made.get("numbers", 0) for made in reduced),
+        "reduced": group.calls.all_reduced(),
     }

@@ -30,6 +30,13 @@ def rank_of(rank: int, port: int, folder: str, file: str, exercise: str) -> None
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
+def swapped(text: str, *pairs: tuple[str, str]) -> str:
+    for old, new in pairs:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
 def on_four_ranks(folder: Path, text: str, exercise: str) -> None:
     """Leaves the verdict in the folder. As under a launcher, all ranks
     end when one has ended badly."""

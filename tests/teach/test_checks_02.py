@@ -7,12 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from course_lib.lab.job.recipes import trial
 from course_lib.teach.checks import lesson02
 
 from .answers_to_try import hold
 from .finished_runs import hint_of
-from .own_trials import on_four_ranks
+from .own_trials import swapped
 
 CHECKS = {
     "ring": lesson02.ex02_ring, "ddp": lesson02.ex02_ddp, "buckets": lesson02.ex02_buckets,
@@ -101,27 +100,6 @@ class DDP(torch.nn.Module):
                 p.grad.copy_(part.view_as(p))
         self.sent = []
 """
-
-
-@pytest.fixture
-def tried(finished):
-    """The run that this text leaves behind as a trial of an exercise."""
-
-    def make(text, exercise):
-        recipe = trial.recipe("own", "work/own.py", exercise)
-        run = finished(recipe, "", exit_code=None)
-        on_four_ranks(run.folder, text, exercise)
-        (run.folder / "exit_code").write_text("0\n")
-        return finished.lab.open(run.folder)
-
-    return make
-
-
-def swapped(text, *pairs):
-    for old, new in pairs:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
 
 
 @pytest.mark.parametrize(

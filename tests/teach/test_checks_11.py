@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab.job.recipes import trial
 from course_lib.teach.checks import lesson11
 
 from .answers_to_try import hold
 from .finished_runs import hint_of
-from .own_trials import on_four_ranks
+from .own_trials import swapped
 
 CHECKS = {"zero1": lesson11.ex11_zero1, "fsdp": lesson11.ex11_fsdp}
 
@@ -94,27 +93,6 @@ class FSDP(torch.nn.Module):
             p.grad = None
         self.free()
 """
-
-
-@pytest.fixture
-def tried(finished):
-    """The run that this text leaves behind as a trial of an exercise."""
-
-    def make(text, exercise):
-        recipe = trial.recipe("own", "work/own.py", exercise)
-        run = finished(recipe, "", exit_code=None)
-        on_four_ranks(run.folder, text, exercise)
-        (run.folder / "exit_code").write_text("0\n")
-        return finished.lab.open(run.folder)
-
-    return make
-
-
-def swapped(text, *pairs):
-    for old, new in pairs:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
 
 
 SCATTERS = "dist.reduce_scatter_single(own, gradients)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from course_lib.lab.job.recipes import trial
 from course_lib.plan import Layout
 from course_lib.plan import groups as planned
 from course_lib.plan.schedules.steps import one_f_one_b
@@ -13,7 +12,7 @@ from course_lib.teach.checks import lesson13
 from course_lib.teach.orders import ranks
 
 from .finished_runs import hint_of
-from .own_trials import on_four_ranks
+from .own_trials import swapped
 
 CHECKS = {
     "column": lesson13.ex13_column, "row": lesson13.ex13_row, "tokens": lesson13.ex13_tokens,
@@ -129,20 +128,9 @@ RIGHT = {"column": COLUMN, "row": ROW, "tokens": TOKENS, "schedule": SCHEDULE}
 
 
 @pytest.fixture
-def tried(finished):
-    """The run that this text leaves behind as a trial of an exercise."""
-
-    def make(exercise, *pairs):
-        text = RIGHT[exercise]
-        for old, new in pairs:
-            assert old in text, old
-            text = text.replace(old, new)
-        run = finished(trial.recipe("own", "work/own.py", exercise), "", exit_code=None)
-        on_four_ranks(run.folder, text, exercise)
-        (run.folder / "exit_code").write_text("0\n")
-        return finished.lab.open(run.folder)
-
-    return make
+def tried(tried):
+    """The right text of an exercise, with some words swapped, as a trial leaves it behind."""
+    return lambda exercise, *pairs: tried(swapped(RIGHT[exercise], *pairs), exercise)
 
 
 APPLIED = "return torch.nn.functional.linear(CopyIn.apply(x), self.weight, self.bias)"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from course_lib.lab.job.recipes import trial
 from course_lib.teach.checks import lesson13b
 
 from .finished_runs import hint_of
-from .own_trials import on_four_ranks
+from .own_trials import swapped
 
 CONTEXT = """
 import torch
@@ -49,20 +48,9 @@ class ContextAttention(torch.nn.Module):
 
 
 @pytest.fixture
-def tried(finished):
-    """The run that this text leaves behind as a trial."""
-
-    def make(*pairs):
-        text = CONTEXT
-        for old, new in pairs:
-            assert old in text, old
-            text = text.replace(old, new)
-        run = finished(trial.recipe("own", "work/own.py", "context"), "", exit_code=None)
-        on_four_ranks(run.folder, text, "context")
-        (run.folder / "exit_code").write_text("0\n")
-        return finished.lab.open(run.folder)
-
-    return make
+def tried(tried):
+    """The right text of an exercise, with some words swapped, as a trial leaves it behind."""
+    return lambda *pairs: tried(swapped(CONTEXT, *pairs), "context")
 
 
 BOTH = "keys, values = Gather.apply(x @ self.wk), Gather.apply(x @ self.wv)"

@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
-from trials.group import TrialRanks
+from trials.layers.linear import LinearTrial, last_dimension, whole
 from trials.layers.parts import (
     LayerPart,
-    draw,
     first_wrong,
     gradient,
     gradients,
@@ -26,30 +24,6 @@ from trials.layers.parts import (
 )
 
 NAME = "ColumnParallel"
-INPUTS, OUTPUTS, ROWS = 24, 12, (2, 5)
-
-
-def attempt(made: Any, size: int, seed: int, group: TrialRanks) -> None:
-    """The slices, then forward, then backward."""
-    rank, calls = dist.get_rank(), group.calls
-    x, weight, bias, dy = draw(seed, (*ROWS, INPUTS), (OUTPUTS, INPUTS), (OUTPUTS,),
-                               (*ROWS, OUTPUTS))  # fmt: skip
-    calls.begin(size, "the slices")
-    own = made(weight.clone(), bias.clone())
-    group.kept.append(own)
-    if not group.agrees(slices(own, weight, bias, size, rank)):
-        return
-    calls.begin(size, "forward")
-    calls.phase = "forward"
-    mine = x.clone().requires_grad_()
-    y = own(mine)
-    if not group.agrees(forward(y, x, weight, bias, size, rank)):
-        return
-    calls.begin(size, "backward")
-    calls.phase = "backward"
-    y.backward(dy.chunk(size, -1)[rank].clone())
-    calls.phase = ""
-    group.agrees(backward(own, mine, (x, weight, bias, dy), size, rank))
 
 
 def slices(own: Any, weight: Tensor, bias: Tensor, size: int, rank: int) -> dict[str, Any]:
@@ -63,10 +37,10 @@ def slices(own: Any, weight: Tensor, bias: Tensor, size: int, rank: int) -> dict
 
 
 def forward(y: Any, x: Tensor, weight: Tensor, bias: Tensor, size: int, rank: int) -> Any:
-    whole = nn.functional.linear(x, weight, bias)
-    mine = whole.chunk(size, -1)[rank]
+    outputs = nn.functional.linear(x, weight, bias)
+    mine = outputs.chunk(size, -1)[rank]
     mistakes = {
-        "gathered": whole,
+        "gathered": outputs,
         "transposed": mine.transpose(-1, -2),
         "no bias": mine - bias.chunk(size)[rank],
         **times(mine, size),
@@ -78,9 +52,12 @@ def backward(own: Any, x: Tensor, given: tuple[Tensor, ...], size: int, rank: in
     dx, dweight, dbias = gradients(nn.functional.linear, given[:3], given[3])
     alone = given[3].chunk(size, -1)[rank] @ given[1].chunk(size)[rank]
     parts = [LayerPart("the gradient of x", x.grad, dx, {"own": alone, **times(dx, size)})]
-    for name, whole in {"weight": dweight, "bias": dbias}.items():
-        slices_of_all = whole.chunk(size)
+    for name, of_all in {"weight": dweight, "bias": dbias}.items():
+        slices_of_all = of_all.chunk(size)
         mine = slices_of_all[rank]
         mistakes = {"added up": torch.stack(slices_of_all).sum(0), **times(mine, size)}
         parts.append(LayerPart(f"the gradient of the {name}", gradient(own, name), mine, mistakes))
     return first_wrong(*parts)
+
+
+attempt = LinearTrial(whole, last_dimension, slices, forward, backward).attempt

@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
-from trials.group import TrialRanks
+from trials.layers.linear import LinearTrial, last_dimension, whole
 from trials.layers.parts import (
     LayerPart,
-    draw,
     first_wrong,
     gradient,
     gradients,
@@ -26,30 +24,6 @@ from trials.layers.parts import (
 )
 
 NAME = "RowParallel"
-INPUTS, OUTPUTS, ROWS = 24, 12, (2, 5)
-
-
-def attempt(made: Any, size: int, seed: int, group: TrialRanks) -> None:
-    """The slices, then forward, then backward."""
-    rank, calls = dist.get_rank(), group.calls
-    x, weight, bias, dy = draw(seed, (*ROWS, INPUTS), (OUTPUTS, INPUTS), (OUTPUTS,),
-                               (*ROWS, OUTPUTS))  # fmt: skip
-    calls.begin(size, "the slices")
-    own = made(weight.clone(), bias.clone())
-    group.kept.append(own)
-    if not group.agrees(slices(own, weight, bias, size, rank)):
-        return
-    calls.begin(size, "forward")
-    calls.phase = "forward"
-    mine = x.chunk(size, -1)[rank].clone().requires_grad_()
-    y = own(mine)
-    if not group.agrees(forward(y, x, weight, bias, size, rank)):
-        return
-    calls.begin(size, "backward")
-    calls.phase = "backward"
-    y.backward(dy.clone())
-    calls.phase = ""
-    group.agrees(backward(own, mine, (x, weight, bias, dy), size, rank))
 
 
 def slices(own: Any, weight: Tensor, bias: Tensor, size: int, rank: int) -> dict[str, Any]:
@@ -82,11 +56,11 @@ def forward(y: Any, x: Tensor, weight: Tensor, bias: Tensor, size: int, rank: in
 def backward(own: Any, x: Tensor, given: tuple[Tensor, ...], size: int, rank: int) -> Any:
     dx, dweight, dbias = gradients(nn.functional.linear, given[:3], given[3])
     parts = []
-    for name, found, whole, dimension in (
+    for name, found, serial, dimension in (
         ("x", x.grad, dx, -1),
         ("the weight", gradient(own, "weight"), dweight, 1),
     ):
-        of_all = whole.chunk(size, dimension)
+        of_all = serial.chunk(size, dimension)
         mine = of_all[rank]
         mistakes = {"added up": torch.stack(of_all).sum(0), **times(mine, size)}
         parts.append(LayerPart(f"the gradient of {name}", found, mine, mistakes))
@@ -94,3 +68,6 @@ def backward(own: Any, x: Tensor, given: tuple[Tensor, ...], size: int, rank: in
         held = gradient(own, "bias")
         parts.append(LayerPart("the gradient of the bias", held, dbias, times(dbias, size)))
     return first_wrong(*parts)
+
+
+attempt = LinearTrial(last_dimension, whole, slices, forward, backward).attempt

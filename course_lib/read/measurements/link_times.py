@@ -110,8 +110,8 @@ class Links:
 
     @cached_property
     def roads(self) -> pd.DataFrame:
-        """Inside a node and between nodes: the least latency and the median bandwidth of the
-        pairs. What else runs on a machine only ever adds to a latency."""
+        """Inside a node and between nodes: the least time of the smallest message and the median
+        bandwidth of the pairs. What else runs on a machine only ever adds to a latency."""
         import pandas as pd
 
         node = dict(zip(self.ranks["rank"], self.ranks["node"], strict=True))
@@ -121,7 +121,8 @@ class Links:
         for road, chosen in (("inside a node", near), ("between the nodes", ~near)):
             if chosen.any():
                 found = pairs[chosen]
-                latency_ms = float(found["alpha_us"].min()) / 1e3
+                ends = zip(found["source"], found["destination"], strict=True)
+                latency_ms = min(self.latency_us.loc[pair] for pair in ends) / 1e3
                 rows.append((road, latency_ms, float(found["bandwidth_gb_s"].median())))
         return pd.DataFrame(rows, columns=["road", "latency_ms", "bandwidth_gb_s"])
 

@@ -54,11 +54,22 @@ def test_roads_worked_out_by_hand(write, tmp_path):
     assert links.latency_us.loc[2, 0] == 110
     assert links.bandwidth_gb_s.loc[0, 1] == pytest.approx(10e6 / 10_010 / 1e3)
     roads = links.roads.set_index("road")
-    assert roads.loc["inside a node"].tolist() == pytest.approx([0.01, 1.0])
-    assert roads.loc["between the nodes"].tolist() == pytest.approx([0.1, 0.1])
+    assert roads.loc["inside a node"].tolist() == pytest.approx([0.011, 1.0])
+    assert roads.loc["between the nodes"].tolist() == pytest.approx([0.11, 0.1])
     fits = links.fits[links.fits["kind"] == "point_to_point"]
     assert len(fits) == 6
     assert (fits["r2"] > 0.999999).all()
+
+
+def test_a_road_on_which_large_messages_were_held_up_still_has_its_latency(write, tmp_path):
+    held_up = report()
+    for one in held_up["samples"]:
+        if one["size_bytes"] == 10_000_000:
+            one["time_us"] *= 100
+    write("run/links.json", json.dumps(held_up))
+    links = read.links(tmp_path / "run")
+    assert links.fits["alpha_us"].min() == 0, "their line leads below nothing"
+    assert links.roads["latency_ms"].tolist() == pytest.approx([0.011, 0.11])
 
 
 def test_repeated_all_reduces(write):
