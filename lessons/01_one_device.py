@@ -24,11 +24,11 @@ import torch
 from course_lib import Lab, check, claim, predict, program, show
 
 lab = Lab()
-BATCH, STEPS, FIELDS, HEIGHT, WIDTH = 8, 8, 20, 32, 64
+BATCH, STEPS, FIELDS, HEIGHT, WIDTH = 4, 12, 20, 32, 64
 
 
 def training(name, data, **more):
-    """A small forecaster: three epochs of eight steps."""
+    """A small forecaster: three epochs of twelve steps."""
     sizes = {"train_samples": BATCH * STEPS, "valid_samples": BATCH, "embed_dim": 64, "depth": 2}
     more = {"global_batch_size": BATCH, "epochs": 3, "warmup_iters": 2} | sizes | more
     return program.recipe(name, "train_vit.py", data=data, **more)
@@ -43,8 +43,8 @@ RECORD = {"profile": True, "profile_step_start": 3, "profile_step_end": 7}
 # and the same fields six hours later. The model is a *vision transformer*, which cuts the map into patches and treats
 # them as a language model treats words. The weather is made by a small planet that the next cell computes.
 #
-# It also packs the files as archives like to: compressed, in pieces (*chunks*) of one field at 16 times. A year of
-# one place is quickly read from those.
+# The cell then packs a copy of the files as archives like to: compressed, in pieces (*chunks*) of one field at 16 times. The
+# history of one place is quickly read from those.
 
 
 # %% id="data"
@@ -70,9 +70,10 @@ def packed(weather, chunks):
     return str(unfinished.rename(copy))
 
 
-weather = lab.work / "weather"
+files = lab.work / "one-device"
+weather = files / "weather"
 made = lab.submit(
-    program.recipe("weather", "make_weather.py", out=str(weather), train_years=1, times=96)
+    program.recipe("weather", "make_weather.py", out=str(weather), train_years=1, times=50)
 ).require()
 archive = packed(weather, chunks=(16, 1, HEIGHT, WIDTH))
 
@@ -165,12 +166,11 @@ guess_workers = 3
 
 # %% id="workers-run"
 times_as_fast = predict("01: two workers against none", guess_workers, unit="times")
-by_workers = {0: first} | {
-    n: lab.submit(training(f"workers-{n}", archive, num_workers=n)).require() for n in (1, 2)
-}
+by_workers = {0: first, 2: lab.submit(training("workers-2", archive, num_workers=2)).require()}
 measured = {n: speed(run) for n, run in by_workers.items()}
-read_ms = parts["data"]
-compute_ms = max(1e3 * BATCH / speed(first) - read_ms, 1)
+usual_ms = 1e3 * BATCH / speed(first)  # a step of a later epoch, without the profiler
+read_ms = usual_ms * parts["data"] / whole
+compute_ms = usual_ms - read_ms
 
 
 def law(n):
@@ -209,7 +209,7 @@ add("DALI, on a GPU", published=13.2)
 
 # %% id="workers-claim" tags=["claim"]
 claim("two workers are faster than none", measured[2] / measured[0], least=1.3, unit="times")
-claim("the law tells their speed", measured[2] / law(2), least=0.65, most=1.4, unit="times")
+claim("the law tells their speed", measured[2] / law(2), least=0.5, most=1.5, unit="times")
 
 # %% [markdown] id="workers-explain"
 # **Explain.** Who guessed 2 thought of twice as many hands, who guessed 3 counted the main process as well. But *n* workers
@@ -264,7 +264,7 @@ add("files that fit", both)
 claim(
     "plain files beat packed ones, without workers",
     speed(plain) / speed(first),
-    least=1.3,
+    least=1.5,
     unit="times",
 )
 
@@ -414,7 +414,9 @@ claim(
 # ![Three pairs of bars over time. Kernel by kernel, the device runs short kernels with gaps, waiting for Python. Compiled, there are fewer and longer kernels. With a CUDA graph one start is followed by all kernels without a gap.](../images/kernel_starts.svg)
 #
 # `torch.compile` attacks the same from another side: it reads the Python of the model, and writes kernels that do several
-# operations at once (say bias, GELU and rounding). It does so when the model is first called.
+# operations at once (say bias, GELU and rounding). It does so when the model is first called. The program compiles
+# its layers rather than the whole model. They are alike, so the kernels of the first serve all, and a deep model
+# compiles as quickly as a flat one.
 #
 # **Predict.** After how many epochs of *this* length has compiling paid?
 
@@ -445,13 +447,12 @@ else:
 add("compiled", compiled if compiled.ok else None, 55.0)
 
 # %% id="compile-claim" tags=["claim"]
-claim(
-    "the first epoch of a compiled model is the slow one",
-    not compiled.ok or seconds.iloc[0] > 3 * seconds.iloc[1:].min(),
-)
+if compiled.ok:
+    slower = seconds.iloc[0] / seconds.iloc[1:].min()
+    claim("a first epoch with compiling, over a later one", slower, least=3, unit="times")
 
 # %% [markdown] id="compile-explain"
-# **Explain.** The bill comes first, the gain in small coins: eight steps an epoch pay back slowly, a training of days
+# **Explain.** The bill comes first, the gain in small coins: twelve steps an epoch pay back slowly, a training of days
 # at once. On the A100 it was a coin as well, from 53.3 to **55.0**: with large products most of a step is
 # inside libraries that are as fast as they get. Compiling pays where much small work lies between the products. A batch
 # of another shape compiles again; so keep shapes fixed.
@@ -507,7 +508,7 @@ add("CUDA graph", graph if graph.ok else None)
 # %% id="all-claim" tags=["claim"]
 runs = [by_workers[2], plain, both, bf16, fused, *(run for run in (compiled, graph) if run.ok)]
 fastest = max(map(speed, runs))
-claim("all in all this device trains", fastest / speed(first), least=1.5, unit="times as fast")
+claim("all in all this device trains", fastest / speed(first), least=1.8, unit="times as fast")
 
 # %% [markdown] id="all-idea"
 # ## What each step gave
@@ -556,9 +557,8 @@ check.ex01_balance(without_workers, workers_needed)
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The runs that the exercises look at stay, and the files that they read.
+# The runs of exercise 01.1 stay. The weather goes, with all its copies: as much disk as a lesson may ask for is what it gives back.
 
 # %% id="clean"
-lab.clean(made, plain, both, bf16, fused, compiled, graph, by_workers[1], by_workers[2], yes=True)
-for folder in (weather, archive):
-    shutil.rmtree(folder)
+lab.clean(made, plain, both, bf16, fused, compiled, graph, by_workers[2], yes=True)
+shutil.rmtree(files)

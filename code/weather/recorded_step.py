@@ -25,8 +25,8 @@ WARM_UP_STEPS = 3
 def check_possible(args: argparse.Namespace, device: torch.device, ranks: int) -> None:
     if device.type != "cuda":
         raise ArgumentsError(
-            [f"--cuda-graphs true needs a GPU that CUDA drives, and this rank has {device}: leave "
-             "it out"]
+            [f"--cuda-graphs true records what CUDA starts on a GPU, and the device of this rank "
+             f"is {device}: leave it out"]
         )  # fmt: skip
     found = []
     if ranks > 1:

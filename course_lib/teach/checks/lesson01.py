@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil, prod
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from course_lib.teach.answers import close, in_short
 from course_lib.teach.checklist import Checklist
+from course_lib.teach.checks.lesson01_files import Packing, packing_of
 from course_lib.teach.slips import EXACT, Quantity, Slip
 
 PROGRAM = "train_vit.py"
@@ -37,32 +36,12 @@ OUTSIDE = {
 }
 
 
-class Packing(NamedTuple):
-    shape: tuple[int, ...]
-    chunks: tuple[int, ...] | None
-    compression: str | None
-
-    @property
-    def chunks_of_a_state(self) -> int:
-        return prod(map(ceil, self._in_chunks()[1:]))
-
-    @property
-    def unpacked(self) -> float:
-        """Numbers that are unpacked for each that is asked for, where one state is read."""
-        chunks = self.chunks or self.shape
-        return self.chunks_of_a_state * prod(chunks) / prod(self.shape[1:])
-
-    def _in_chunks(self) -> list[float]:
-        chunks = self.chunks or self.shape
-        return [size / each for size, each in zip(self.shape, chunks, strict=True)]
-
-
 def ex01_chunks(run: Any, before: Any) -> None:
     """Compressed files of which no more is unpacked than is read."""
     with Checklist("01.1") as check:
         check.started(run, PROGRAM)
         check.started(before, PROGRAM, "the run with the archive")
-        packing = _packing(check, run)
+        packing = packing_of(check, run)
         check.that(
             packing.compression is not None,
             "its files are compressed",
@@ -76,27 +55,6 @@ def ex01_chunks(run: Any, before: Any) -> None:
             f"it is faster than {before.name}",
             hint=f"It made {fast:.3g} samples per second, the other {slow:.3g}. If something else "
             "kept the machine busy meanwhile, submit it with again=True.",
-        )
-
-
-def _packing(check: Checklist, run: Any) -> Packing:
-    import h5py
-
-    folder = Path(str(run.recipe.flags.get("--data", "")))
-    years = sorted(folder.glob("train/*.h5"))
-    check.unless(
-        not years,
-        "its files are there",
-        hint=f"There is no year in {folder}/train. Run the cell above once more; it packs them.",
-    )
-    try:
-        with h5py.File(years[0], "r") as file:
-            fields = file["fields"]
-            return Packing(fields.shape, fields.chunks, fields.compression)
-    except (OSError, KeyError, AttributeError) as error:
-        check.refuse(
-            "its files can be read",
-            f"{years[0]}: {error}. Remove its folder, and run the cell above once more.",
         )
 
 

@@ -27,7 +27,7 @@ def test_repeated_steps_lose_what_computed_ones_do(worlds, weather):
 @pytest.mark.parametrize(
     ("flags", "device", "ranks", "told"),
     [
-        ([], "cpu", 1, "needs a GPU that CUDA drives, and this rank has cpu"),
+        ([], "cpu", 1, "on a GPU, and the device of this rank is cpu"),
         ([], "cuda", 2, "is for one rank, and there are 2"),
         (["--amp-mode", "fp16"], "cuda", 1, "which no graph can; take bf16"),
         (["--torch-compile", "true"], "cuda", 1, "give one of the two"),
