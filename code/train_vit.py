@@ -16,7 +16,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,7 @@ from process.failing import run_and_exit
 from process.pace import communicating, computing, keep_pace
 from process.profile_ranges import named
 from training.learning_rate import learning_rate
+from weather.compiled_layers import as_written, compile_each
 from weather.configuration import parse
 from weather.epoch_report import EpochReport, Judged
 from weather.recorded_step import CudaRecorder, RecordedStep, Recorder, check_possible
@@ -94,9 +95,8 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
     judged = GlobalBatches(len(valid), args.global_batch_size, rank, ranks, None)
     torch.manual_seed(args.seed)  # the same weights on every rank; DDP sends rank 0's all the same
     plain = WeatherModel(args, data.height, data.width, data.channels).to(device)
-    if args.torch_compile:  # the code of one layer serves them all, however many there are
-        for layer in plain.layers:
-            layer.compile()
+    if args.torch_compile:
+        compile_each(plain.layers)
     model: nn.Module = plain
     if ranks > 1:
         devices = [device.index] if device.type == "cuda" else None
@@ -166,12 +166,6 @@ def compute(
     return loss.detach()
 
 
-def as_written(learning: Learning) -> AbstractContextManager[object]:
-    """Layers as Python has them: to compile them for some forecasts would not pay."""
-    compiled = learning.args.torch_compile
-    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()
-
-
 def recorded_step(learning: Learning, recorder: Recorder) -> RecordedStep:
     return RecordedStep(
         partial(compute, learning),
@@ -214,7 +208,7 @@ def judge(learning: Learning, number: int) -> Judged:
     sums = torch.zeros(4, dtype=torch.float64, device=device)
     shown: tuple[Tensor, ...] = ()
     for now, later, corner in learning.valid(number):
-        with named("validation"), learning.halves(), as_written(learning):
+        with named("validation"), learning.halves(), as_written(learning.args):
             forecast = learning.plain(now, corner)
         rows = corner[:, :1] + torch.arange(now.shape[2], device=device)
         weights = row_weights(latitudes)[rows]
