@@ -22,6 +22,8 @@ CHECKS = [
     (check.ex00_local, RUN),
     (check.ex00_device_seconds, 36, [RUN]),
     (check.ex01_chunks, RUN, RUN),
+    (check.ex02b_program, RUN),
+    (check.ex02b_script, RUN),
     (check.ex03_wide, RUN),
     (check.ex03_megabytes, 1, RUN),
     (check.ex04_hierarchical, RUN, RUN, 1.5),
