@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-from planner_residuals import held_out, write_residuals
 from planner_sources import read_folder
+from planner_sources.residuals import held_out, write_residuals
 
 from course_lib.plan.code_bases import STACKS
 from course_lib.plan.estimate import GIB, Estimate

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -34,8 +35,10 @@ from process.failing import run_and_exit
 from process.pace import communicating, computing, keep_pace
 from process.profile_ranges import named
 from training.learning_rate import learning_rate
+from weather.compiled_layers import as_written, compile_each
 from weather.configuration import parse
 from weather.epoch_report import EpochReport, Judged
+from weather.recorded_step import CudaRecorder, RecordedStep, Recorder, check_possible
 from weather.samples import Batches, ForecastPairs, GlobalBatches, Sample, make_batches
 from weather.scores import relative_l2, row_weights, wind_rmse
 from weather.vit import WeatherModel
@@ -60,6 +63,7 @@ class Learning:
     steps_of_epoch: int
     pairs: ForecastPairs  # to judge by
     steps: int = 0
+    recorded: RecordedStep | None = None
 
     def halves(self) -> AbstractContextManager[object]:
         kind = AMP[self.args.amp_mode]
@@ -77,6 +81,8 @@ class NoMemoryTrace:
 
 def build(args: argparse.Namespace, device: torch.device) -> Learning:
     rank, ranks = dist.get_rank(), dist.get_world_size()
+    if args.cuda_graphs:
+        check_possible(args, device, ranks)
     torch.set_float32_matmul_precision("high" if args.tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = args.tf32
     data, valid = ForecastPairs(args, "train"), ForecastPairs(args, "valid")
@@ -90,21 +96,25 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
     torch.manual_seed(args.seed)  # the same weights on every rank; DDP sends rank 0's all the same
     plain = WeatherModel(args, data.height, data.width, data.channels).to(device)
     if args.torch_compile:
-        plain.compile()
+        compile_each(plain.layers)
     model: nn.Module = plain
     if ranks > 1:
         devices = [device.index] if device.type == "cuda" else None
         model = DistributedDataParallel(plain, devices, bucket_cap_mb=args.ddp_bucket_mb)
     schedule = schedule_of(args, args.epochs * len(batches))
+    rate = torch.tensor(schedule.lr, device=device) if args.cuda_graphs else schedule.lr
     optimizer = torch.optim.Adam(
-        model.parameters(), lr=schedule.lr, betas=(0.9, 0.95), fused=args.fused_optimizer
-    )
-    return Learning(
+        model.parameters(), rate, (0.9, 0.95), fused=args.fused_optimizer or None,
+        capturable=args.cuda_graphs,
+    )  # fmt: skip
+    learning = Learning(
         args, device, plain, model, optimizer,
         torch.amp.GradScaler(device.type, enabled=args.amp_mode == "fp16"), schedule,
         make_batches(data, batches, args, device), make_batches(valid, judged, args, device),
         len(batches), valid,
     )  # fmt: skip
+    learning.recorded = recorded_step(learning, CudaRecorder()) if args.cuda_graphs else None
+    return learning
 
 
 def schedule_of(args: argparse.Namespace, steps: int) -> argparse.Namespace:
@@ -124,21 +134,44 @@ def train_step(
     learning: Learning, batch: Sample, after_forward: Callable[[], None] | None = None
 ) -> Tensor:
     """The loss of this rank's share of the batch, before the step."""
-    now, later, corner = batch
     for group in learning.optimizer.param_groups:
-        group["lr"] = learning.rate()
-    learning.optimizer.zero_grad(set_to_none=True)
-    with computing("forward"), learning.halves():
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(learning.rate())
+        else:
+            group["lr"] = learning.rate()
+    if learning.recorded is not None:
+        loss = learning.recorded(batch, after_forward)
+    else:
+        learning.optimizer.zero_grad(set_to_none=True)
+        loss = compute(learning, batch, after_forward)
+    learning.steps += 1
+    return loss
+
+
+def compute(
+    learning: Learning, batch: Sample, after_forward: Callable[[], None] | None = None
+) -> Tensor:
+    now, later, corner = batch
+    # The first step of a model that is compiled compiles it, which is no device's work either.
+    part = communicating if learning.args.torch_compile and not learning.steps else computing
+    with part("forward"), learning.halves():
         loss = relative_l2(learning.model(now, corner), later).mean()
     if after_forward is not None:
         after_forward()
-    with computing("backward"):
+    with part("backward"):
         learning.scaler.scale(loss).backward()
     with computing("optimizer"):
         learning.scaler.step(learning.optimizer)
         learning.scaler.update()
-    learning.steps += 1
     return loss.detach()
+
+
+def recorded_step(learning: Learning, recorder: Recorder) -> RecordedStep:
+    return RecordedStep(
+        partial(compute, learning),
+        partial(learning.optimizer.zero_grad, set_to_none=True),
+        recorder,
+    )
 
 
 def train_epoch(learning: Learning, number: int, report: EpochReport, profiler: Profiler) -> None:
@@ -175,7 +208,7 @@ def judge(learning: Learning, number: int) -> Judged:
     sums = torch.zeros(4, dtype=torch.float64, device=device)
     shown: tuple[Tensor, ...] = ()
     for now, later, corner in learning.valid(number):
-        with named("validation"), learning.halves():
+        with named("validation"), learning.halves(), as_written(learning.args):
             forecast = learning.plain(now, corner)
         rows = corner[:, :1] + torch.arange(now.shape[2], device=device)
         weights = row_weights(latitudes)[rows]

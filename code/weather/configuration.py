@@ -67,7 +67,8 @@ CONFIGURED: dict[str, list[Row]] = {
         ("--amp-mode", OneOf(("none", "fp16", "bf16")), "none", "halves where they are enough"),
         ("--tf32", TRUTH, True, "products of floats with 10 bits, on GPUs that can"),
         ("--fused-optimizer", TRUTH, False, "one kernel for all parameters"),
-        ("--torch-compile", TRUTH, False, "kernels made for this model"),
+        ("--torch-compile", TRUTH, False, "kernels made for the layers"),
+        ("--cuda-graphs", TRUTH, False, "a step recorded once, then repeated (one GPU)"),
         ("--ddp-bucket-mb", Whole(1, 10_000), 25, "gradients that DDP sends at once"),
     ],
 }

@@ -1,5 +1,6 @@
-"""NVIDIA DALI as an alternative loader: other processes read pieces of the files, the GPU scales
-them. Used where it is installed (`pip install nvidia-dali-cuda120`); it needs a GPU."""
+"""NVIDIA DALI as an alternative loader: its own processes read pieces of the files and scale them,
+and it brings them to the GPU ahead of time. Used where it is installed (`pip install
+nvidia-dali-cuda120`); it needs a GPU."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ _LATE = {  # no module is named like a function: importing it would take the nam
     "runs.curves": "loss throughput loss_scale scaling",
     "runs.bars": "step_time operators",
     "runs.two_columns": "lines",
+    "runs.gains": "gains",
     "predictions.guesses": "predicted guess guesses",
     "predictions.layout_points": "layouts",
     "networks.measured_links": "link_heat link_curve",

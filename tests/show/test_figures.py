@@ -101,6 +101,12 @@ FIGURES = {
         points=["points"],
         level=4,
     ),
+    "gains": lambda: show.gains(
+        pd.DataFrame(
+            {"here": [9.0, 20.0, None], "elsewhere": [8.8, None, 53.2]},
+            index=["as it was", "fewer gaps", "half the bits"],
+        )
+    ),
     "throughput": lambda: show.throughput({"dp4": example.iterations()}),
     "time per iteration": lambda: show.throughput({"dp4": example.iterations()}, unit="ms"),
     "loss scale": lambda: show.loss_scale({"fp16": example.iterations(skipped=8)}),
@@ -250,6 +256,14 @@ def test_a_guess_is_drawn_whatever_kind_of_number_it_is(number):
 def test_a_guess_is_optional_and_never_judged():
     alt = show.guess(..., 5.0, unit="s").alt
     assert alt == "Points on one axis: measured 5.00 s (median of 1)."
+
+
+def test_gains_are_told_as_times_and_what_was_not_measured_is_left_out():
+    alt = drawn("gains").alt
+    assert "here: as it was 1.00 times and fewer gaps 2.22 times" in alt
+    assert "elsewhere: as it was 1.00 times and half the bits 6.05 times" in alt
+    with pytest.raises(ValueError, match="a row for each change"):
+        show.gains(pd.DataFrame())
 
 
 def test_ranks_in_two_groups_are_refused():

@@ -14,6 +14,7 @@ from course_lib.teach.source import read_lesson
 
 ROOT = Path(__file__).resolve().parents[2]
 ARITHMETIC = {
+    ("01_one_device", "ex3"): ["without_workers", "workers_needed"],
     ("06_the_memory_wall", "ex2"): ["published_micro_batch"],
     ("07_tensor_parallelism", "ex2"): ["gigabytes_sent"],
     ("07b_pipelines_and_both", "ex2"): ["micro_batches_needed"],

@@ -21,6 +21,7 @@ RUN = object()
 CHECKS = [
     (check.ex00_local, RUN),
     (check.ex00_device_seconds, 36, [RUN]),
+    (check.ex01_chunks, RUN, RUN),
     (check.ex02b_program, RUN),
     (check.ex02b_script, RUN),
     (check.ex03_wide, RUN),

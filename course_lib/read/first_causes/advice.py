@@ -100,9 +100,10 @@ TEXTS: dict[str, tuple[str, str, str]] = CLUSTER_TEXTS | {
         "by pipeline, and the global batch by micro-batch × data.",
     ),
     "bad_argument": (
-        "the program does not know an argument",
-        "The command line holds an option that this version does not have, or a wrong value.",
-        "Compare with `--help` of the same version of the program.",
+        "the program refused an argument",
+        "The command line holds an option that this version does not have, a wrong value, or one "
+        "that does not go with the other options or with this device.",
+        "Do as the message says. `--help` of the same version lists all options.",
     ),
     "cuda_error": (
         "a CUDA call failed",

@@ -1,0 +1,62 @@
+"""What one change after another gave, here and elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from course_lib.mistakes.errors import ArgumentError
+from course_lib.show import tables
+from course_lib.show.picture import Picture
+from course_lib.show.style import BLUE, GREEN, ORANGE, PURPLE, legend_below, listed, sheet, shorten
+
+LOOKS: tuple[dict[str, Any], ...] = (
+    {"color": BLUE}, {"color": ORANGE, "hatch": "//"}, {"color": GREEN, "hatch": ".."},
+    {"color": PURPLE, "hatch": "xx"},
+)  # fmt: skip
+
+
+def gains(table: pd.DataFrame, unit: str = "samples/s") -> Picture:
+    """A row for each change, a column for each machine, with its speed in `unit`, or nothing where
+    it was not measured. Bars say how many times the first speed of their machine."""
+    if not (isinstance(table, pd.DataFrame) and len(table) and 0 < len(table.columns) <= 4):
+        raise ArgumentError(
+            "show.gains takes a table with a row for each change and a column for each of one to "
+            "four machines"
+        )
+    columns = {str(name): tables.numbers(table[name]) for name in table.columns}
+    rows = [str(name) for name in table.index]
+    with sheet(height_in=1.4 + 0.5 * max(len(rows), 2)) as page:
+        axes = page.axes("times as fast as at first", "", "What each step gave")
+        said = [
+            f"{name}: {_bars(axes, rows, values, (place, len(columns)), name, unit)}"
+            for place, (name, values) in enumerate(columns.items())
+        ]
+        axes.set_yticks(range(len(rows)), [shorten(name) for name in rows])
+        axes.margins(x=0.2)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlim(left=0)
+        axes.grid(axis="y", visible=False)
+        legend_below(axes)
+        return page.picture(f"Bars, times as fast as at first. {'; '.join(said)}.")
+
+
+def _bars(
+    axes: Axes, rows: list[str], values: Any, place: tuple[int, int], name: str, unit: str
+) -> str:
+    """Those of one machine, each with its speed; returns them in words."""
+    number, of = place
+    there = np.flatnonzero(np.isfinite(values) & (values > 0))
+    height = 0.8 / of
+    times = values[there] / values[there[0]] if len(there) else values[there]
+    middles = there + height * (number - (of - 1) / 2)
+    axes.barh(middles, times, 0.92 * height, label=name, **LOOKS[number])
+    for middle, factor, speed in zip(middles, times, values[there], strict=True):
+        text = f" {tables.quantity(speed, unit)}"
+        axes.text(factor, middle, text, va="center", fontsize=9.5)
+    return listed(
+        f"{rows[row]} {factor:.2f} times" for row, factor in zip(there, times, strict=True)
+    )
