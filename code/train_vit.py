@@ -3,10 +3,11 @@
     python code/make_weather.py                                   weather to learn from
     python code/train_vit.py --config tiny                        one process
     torchrun --nproc-per-node 4 code/train_vit.py --config tiny   four, by DDP
+    torchrun ... --tensor-model-parallel-size 2 --context-parallel-size 2   sharing each sample
 
 Configurations are in weather/configurations.yaml; each of their keys is a flag as well. Read `main`
 from bottom to top of the file: samples.py says what is read, vit.py what learns, scores.py how it
-is judged.
+is judged, sharing.py which rank does what.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from observing.profiling import Profiler
+from parallel.layout import Layout, make_layout
 from process.device import environment_of_rank, limit_memory, start
 from process.errors import ArgumentsError, DivergedError
 from process.failing import run_and_exit
@@ -38,6 +39,7 @@ from weather.configuration import parse
 from weather.epoch_report import EpochReport, Judged
 from weather.samples import Batches, ForecastPairs, GlobalBatches, Sample, make_batches
 from weather.scores import relative_l2, row_weights, wind_rmse
+from weather.sharing import averaged, check_patches, grid_of, loss_scaler
 from weather.vit import WeatherModel
 
 SCALING = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
@@ -49,6 +51,7 @@ class Learning:
     """What a run consists of."""
 
     args: argparse.Namespace
+    layout: Layout
     device: torch.device
     plain: WeatherModel
     model: nn.Module  # the plain one, or DDP around it
@@ -76,10 +79,12 @@ class NoMemoryTrace:
 
 
 def build(args: argparse.Namespace, device: torch.device) -> Learning:
-    rank, ranks = dist.get_rank(), dist.get_world_size()
+    layout = make_layout(grid_of(args, dist.get_world_size()), dist.get_rank())
     torch.set_float32_matmul_precision("high" if args.tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = args.tf32
     data, valid = ForecastPairs(args, "train"), ForecastPairs(args, "valid")
+    check_patches(data, layout.context.size)
+    rank, ranks = layout.data.index, layout.data.size
     batches = GlobalBatches(len(data), args.global_batch_size, rank, ranks, args.seed)
     if not len(batches):
         raise ArgumentsError(
@@ -88,20 +93,17 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
         )  # fmt: skip
     judged = GlobalBatches(len(valid), args.global_batch_size, rank, ranks, None)
     torch.manual_seed(args.seed)  # the same weights on every rank; DDP sends rank 0's all the same
-    plain = WeatherModel(args, data.height, data.width, data.channels).to(device)
+    share = layout.tensor, layout.context
+    plain = WeatherModel(args, data.height, data.width, data.channels, *share).to(device)
     if args.torch_compile:
         plain.compile()
-    model: nn.Module = plain
-    if ranks > 1:
-        devices = [device.index] if device.type == "cuda" else None
-        model = DistributedDataParallel(plain, devices, bucket_cap_mb=args.ddp_bucket_mb)
+    model = averaged(plain, args, layout, device)
     schedule = schedule_of(args, args.epochs * len(batches))
     optimizer = torch.optim.Adam(
         model.parameters(), lr=schedule.lr, betas=(0.9, 0.95), fused=args.fused_optimizer
     )
     return Learning(
-        args, device, plain, model, optimizer,
-        torch.amp.GradScaler(device.type, enabled=args.amp_mode == "fp16"), schedule,
+        args, layout, device, plain, model, optimizer, loss_scaler(args, layout, device), schedule,
         make_batches(data, batches, args, device), make_batches(valid, judged, args, device),
         len(batches), valid,
     )  # fmt: skip
@@ -209,7 +211,7 @@ def main(argv: list[str] | None = None) -> int:
     report = EpochReport(args, dist.get_rank(), device)
     learning = build(args, device)
     parameters = sum(p.numel() for p in learning.plain.parameters())
-    report.begins(ranks, parameters, learning.schedule.lr)
+    report.begins(learning.layout, parameters, learning.schedule.lr)
     judged = train(learning, report)
     report.keep(judged, learning.pairs.means, learning.pairs.stds, learning.pairs.latitudes)
     report.close()
