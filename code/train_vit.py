@@ -39,7 +39,7 @@ from weather.configuration import parse
 from weather.epoch_report import EpochReport, Judged
 from weather.samples import Batches, ForecastPairs, GlobalBatches, Sample, make_batches
 from weather.scores import relative_l2, row_weights, wind_rmse
-from weather.sharing import averaged, check_patches, grid_of, loss_scaler
+from weather.sharing import SlicesScaler, averaged, check_patches, grid_of
 from weather.vit import WeatherModel
 
 SCALING = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
@@ -83,7 +83,7 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
     torch.set_float32_matmul_precision("high" if args.tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = args.tf32
     data, valid = ForecastPairs(args, "train"), ForecastPairs(args, "valid")
-    check_patches(data, layout.context.size)
+    check_patches(data, layout)
     rank, ranks = layout.data.index, layout.data.size
     batches = GlobalBatches(len(data), args.global_batch_size, rank, ranks, args.seed)
     if not len(batches):
@@ -102,8 +102,9 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
     optimizer = torch.optim.Adam(
         model.parameters(), lr=schedule.lr, betas=(0.9, 0.95), fused=args.fused_optimizer
     )
+    scaler = SlicesScaler(device, args.amp_mode == "fp16", layout.tensor)
     return Learning(
-        args, layout, device, plain, model, optimizer, loss_scaler(args, layout, device), schedule,
+        args, layout, device, plain, model, optimizer, scaler, schedule,
         make_batches(data, batches, args, device), make_batches(valid, judged, args, device),
         len(batches), valid,
     )  # fmt: skip

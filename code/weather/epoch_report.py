@@ -117,6 +117,7 @@ class EpochReport:
         unfinished.replace(path)
 
     def close(self) -> None:
+        self.log(f"Training memory high watermark: {self.memory.bytes()[1] / 1e9:.2f} GB.")
         self.log("DONE ---- rank 0")
         if self.writer is not None:
             self.writer.close()

@@ -4,13 +4,14 @@ patches over cp. All ranks of one copy of the model read the same samples."""
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import nn
-from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 from torch.nn.parallel import DistributedDataParallel
 
-from parallel.layout import Grid, Layout, make_grid
+from parallel.layout import Grid, Group, Layout, make_grid
 from parallel.layout_checks import near
 from process.errors import LayoutError
 from weather.samples import ForecastPairs
@@ -29,11 +30,6 @@ def sharing_problems(args: argparse.Namespace, ranks: int) -> list[str]:
             f"--num-heads {args.num_heads} cannot be shared by tensor {tensor}; use a multiple of "
             f"{tensor} ({near(args.num_heads, tensor)})"
         )
-    if args.torch_compile and tensor * args.context_parallel_size > 1:
-        found.append(
-            "--torch-compile true makes one graph of a rank's own work, and tensor and context "
-            "ranks exchange in the middle of it; give --torch-compile false"
-        )
     try:
         data = grid_of(args, ranks).sizes["dp"]
     except LayoutError as error:
@@ -47,11 +43,12 @@ def sharing_problems(args: argparse.Namespace, ranks: int) -> list[str]:
     return found
 
 
-def check_patches(pairs: ForecastPairs, context: int) -> None:
+def check_patches(pairs: ForecastPairs, layout: Layout) -> None:
     """Asked when the size of the planet is known, which may be that of a piece."""
     patches = (pairs.rows // pairs.patch) * (pairs.columns // pairs.patch)
+    context, ranks = layout.context.size, layout.context.size * layout.data.size
     if patches % context:
-        fitting = [str(n) for n in range(1, 2 * context) if patches % n == 0]
+        fitting = [str(n) for n in range(1, ranks + 1) if not (patches % n or ranks % n)]
         raise LayoutError(
             [f"--context-parallel-size {context}: {pairs.rows} × {pairs.columns} points are "
              f"{patches} patches, which so many ranks cannot share evenly; {', '.join(fitting)} "
@@ -74,18 +71,16 @@ def averaged(
     )
 
 
-class SlicesScaler(ShardedGradScaler):
+class SlicesScaler(torch.amp.GradScaler):
     """Skips a step on all tensor ranks where one of them finds an overflow in its slices."""
 
-    def step(self, optimizer: torch.optim.Optimizer, *more: object) -> float | None:
-        self.unscale_(optimizer)  # here it asks the others, which a fused optimizer would not
-        return super().step(optimizer, *more)
+    def __init__(self, device: torch.device, enabled: bool, tensor: Group) -> None:
+        super().__init__(device.type, enabled=enabled)
+        self.tensor = tensor
 
-
-def loss_scaler(
-    args: argparse.Namespace, layout: Layout, device: torch.device
-) -> torch.amp.GradScaler:
-    enabled = args.amp_mode == "fp16"
-    if layout.tensor.size == 1:  # an average over copies has the overflow of each
-        return torch.amp.GradScaler(device.type, enabled=enabled)
-    return SlicesScaler(device.type, enabled=enabled, process_group=layout.tensor.handle)
+    def _unscale_grads_(self, *asked: Any) -> dict[torch.device, torch.Tensor]:
+        found = super()._unscale_grads_(*asked)
+        if self.tensor.size > 1:  # an average over copies has the overflow of each already
+            for overflow in found.values():
+                dist.all_reduce(overflow, dist.ReduceOp.MAX, group=self.tensor.handle)
+        return found

@@ -66,3 +66,30 @@ def steps(argv: list[str], count: int, kind: torch.dtype = torch.float64) -> dic
     finally:
         torch.set_default_dtype(torch.float32)
     return {"losses": losses, "gradients": gradients, "scores": scores}
+
+
+def overflowing_steps(argv: list[str]) -> list[bool]:
+    """Which of two steps moved the weights: in the first a gradient of rank 1 overflows."""
+    from train_vit import build, train_step
+    from weather.configuration import parse
+
+    learning = build(parse(argv, dist.get_world_size()), torch.device("cpu"))
+    weight, moved = learning.plain.layers[0].mlp[0].weight, []
+    if dist.get_rank() == 1:
+        weight.register_hook(lambda grad: torch.full_like(grad, torch.inf) if not moved else grad)
+    learning.schedule.lr_warmup_iters = 0  # a rate of 0 would move nothing
+    for _, batch in zip(range(2), learning.train(1), strict=False):
+        before = weight.detach().clone()
+        train_step(learning, batch)
+        moved.append(not torch.equal(before, weight))
+    return moved
+
+
+def refusal(argv: list[str]) -> str:
+    from process.errors import ArgumentsError
+
+    try:
+        program(argv)
+    except ArgumentsError as error:
+        return str(error)
+    return "it ran"
