@@ -146,7 +146,7 @@ EPOCH = """\
 
 @pytest.fixture
 def forecaster(finished):
-    def make(tensor=2, context=2, loss=0.147878, memory=512, log="", **more):
+    def make(tensor=2, context=2, loss=0.147878, memory=256, log="", **more):
         recipe = program.recipe(
             "shared", "train_vit.py", nodes=2, gpus_per_node=2, device_memory_gib=memory / 1024,
             tensor_model_parallel_size=tensor, context_parallel_size=context, **more,
@@ -158,7 +158,7 @@ def forecaster(finished):
 
 @pytest.mark.parametrize("right", [{}, {"rank_order": "cp-tp-dp"}, {"loss": 0.147879}])
 def test_one_model_on_four_devices_with_most_context_passes(forecaster, capsys, right):
-    lesson13b.ex13b_shared(forecaster(**right), forecaster(4, 1, memory=256))
+    lesson13b.ex13b_shared(forecaster(**right), forecaster(4, 1, memory=160))
     assert "its losses are those of tensor 4" in capsys.readouterr().out
 
 
@@ -167,15 +167,15 @@ def test_one_model_on_four_devices_with_most_context_passes(forecaster, capsys, 
     [
         ({"tensor": 1, "context": 4, "log": MEMORY_LINE.format(rank=1)}, "With tensor 1 it does"),
         ({"tensor": 1, "context": 4}, "Context 4 has all weights on every rank"),
-        ({"tensor": 4, "context": 1}, "Tensor 4 fits in half of that memory"),
+        ({"tensor": 4, "context": 1}, "Tensor 4 fits in 160 MiB"),
         ({"tensor": 2, "context": 1}, "Tensor 2 × context 1 is 2: the other ranks have"),
-        ({"memory": 1024}, 'forecaster("shared", 512'),
+        ({"memory": 1024}, 'forecaster("shared", 256'),
         ({"loss": 0.15}, "not the same model and samples"),
         ({"log": "Traceback: boom"}, "ended well"),
     ],
 )
 def test_other_ways_to_share_the_weather_model_are_told_what_they_are(forecaster, wrong, told):
-    hint = hint_of(lesson13b.ex13b_shared, forecaster(**wrong), forecaster(4, 1, memory=256))
+    hint = hint_of(lesson13b.ex13b_shared, forecaster(**wrong), forecaster(4, 1, memory=160))
     assert told in hint
 
 
