@@ -79,8 +79,7 @@ def plain_loop(argv: list[str]) -> Step:
     pairs = PlainPairs(Path(args.data))
     sampler: Any = DistributedSampler(pairs, seed=args.seed, drop_last=True)
     loader = DataLoader(
-        pairs, args.global_batch_size // ranks, sampler=sampler, num_workers=args.num_workers,
-        drop_last=True, persistent_workers=args.num_workers > 0,
+        pairs, args.global_batch_size // ranks, sampler=sampler, drop_last=True,
     )  # fmt: skip
     torch.manual_seed(args.seed)
     now, _ = pairs[0]
@@ -126,8 +125,9 @@ def program_loop(argv: list[str]) -> Step:
     return lambda: train_step(learning, next(following)).item()
 
 
-def seconds_per_step(argv: list[str], plain: bool, keeps: bool, steps: int) -> tuple[float, float]:
-    """And the last loss. `keeps`: the C library keeps freed memory, as the program's does."""
+def seconds_per_step(argv: list[str], plain: bool, keeps: bool, steps: int) -> list[float]:
+    """On the clock, of processor time, and the last loss. With `keeps` the C library keeps freed
+    memory, as the program's does."""
     from process.device import keep_memory
 
     if "loop" not in KEPT:
@@ -137,6 +137,7 @@ def seconds_per_step(argv: list[str], plain: bool, keeps: bool, steps: int) -> t
         KEPT["loop"] = (plain_loop if plain else program_loop)(argv)
         KEPT["loop"]()
     dist.barrier()
-    began = time.perf_counter()
+    began = time.perf_counter(), time.process_time()
     losses = [KEPT["loop"]() for _ in range(steps)]
-    return (time.perf_counter() - began) / steps, losses[-1]
+    clock_s, processor_s = time.perf_counter() - began[0], time.process_time() - began[1]
+    return [clock_s / steps, processor_s / steps, losses[-1]]
