@@ -3,7 +3,8 @@
     torchrun --nproc-per-node 4 code/try_own.py work/my_ring.py --exercise ring
 
 The inputs are drawn anew each time. What each rank finds goes into `verdict/` of the run folder,
-where the check of the exercise reads it. The learner's file is imported, not run as a program.
+where the check of the exercise reads it. The learner's file is imported, not run as a program; but
+with `--exercise edits` it is: a training program, of which is written down what it does.
 """
 
 from __future__ import annotations
@@ -26,19 +27,26 @@ from process.device import environment_of_rank
 from process.failing import run_and_exit
 from process.meeting import open_store
 from process.own_program import limited_output, run_file
+from process.pace import keep_pace
+from process.telling import node_name
 from trials import ddp, fsdp, ring, zero1
 from trials.calls import Calls
 from trials.group import TrialRanks
 from trials.layers import column, context, row, stages, tokens
 from trials.notes import Notes
+from trials.watched import Watched
 from trials.watching import Watch
 
 EXERCISES = {"ring": ring, "ddp": ddp, "buckets": ddp, "zero1": zero1, "fsdp": fsdp}
 EXERCISES |= {"column": column, "row": row, "tokens": tokens}
 EXERCISES |= {"schedule": stages, "context": context}
-FLAGS = [("--exercise", OneOf(tuple(EXERCISES)), "ring", "what the file is to define")]
+WHOLE_PROGRAM = "edits"
+NAMES = (*EXERCISES, WHOLE_PROGRAM)
+FLAGS = [("--exercise", OneOf(NAMES), "ring", "what the file is to define")]
 MOST_BYTES = 1 << 18
 MEET = timedelta(seconds=60)
+IDLE_S = 20.0
+"""A program that shows no sign of life for so long is stuck."""
 EXIT_FAILED = 1
 
 
@@ -87,6 +95,32 @@ class Trial:
                 self.failed("error", error)
             self.watch.rest()
             dist.destroy_process_group()
+        self.end()
+
+    def follow(self) -> None:
+        """A whole program, on all ranks at once."""
+        self.calls.begin(self.world, "the program")
+        self.notes.write("place", local_rank=environment_of_rank()[2], node=node_name())
+        self.watch.longest_s = IDLE_S
+        watched = Watched(self.notes, self.calls, self.watch.begin)
+        watched.install()
+        keep_pace()
+        sys.argv = [str(self.file)]
+        sys.path.insert(0, str(self.file.parent))
+        self.watch.begin()
+        try:
+            run_file(self.file, "__main__")
+        except SyntaxError as error:
+            self.failed("cannot load", error)
+        except BaseException as error:
+            watched.finish()
+            if not isinstance(error, SystemExit) or error.code:
+                self.failed("error", error)
+        watched.finish()
+        self.watch.rest()
+        self.end()
+
+    def end(self) -> None:
         self.notes.write("end", world=self.world)
         self.store.set(f"trial/end/{self.rank}", "")
         if self.rank == 0:  # the store may be in this process
@@ -125,10 +159,13 @@ def main() -> int:
     parser.add_argument("file", type=Path, help="what the learner wrote")
     asked = parser.parse_all(None)
     trial = Trial(asked.file.resolve())
-    exercise = EXERCISES[asked.exercise]
     torch.set_num_threads(1)
     with limited_output(trial.printed_too_much, MOST_BYTES):
-        trial.attempt(exercise, trial.find(exercise.NAME))
+        if asked.exercise == WHOLE_PROGRAM:
+            trial.follow()
+        else:
+            exercise = EXERCISES[asked.exercise]
+            trial.attempt(exercise, trial.find(exercise.NAME))
     return 0
 
 

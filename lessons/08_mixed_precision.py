@@ -79,8 +79,7 @@ show.number_formats({name: torch.finfo(kind) for name, kind in formats.items()})
 # *How far rounding may move a number, by its size. A curve ends at the format's largest number; to the left it rises
 # where the power cannot fall any further, and the digits are used up one by one.*
 #
-# **Explain.** The likely wrong thought is that 16 bits are "half as precise". `float16` has three digits, which
-# is plenty for most of training. What it lacks is **range**: the smallest of the five became zero, the largest
+# **Explain.** `float16` has three digits, plenty for most of training. What it lacks is **range**: the smallest of the five became zero, the largest
 # infinite. `bfloat16` made the opposite choice. It has the range of `float32`, and hardly more than two digits:
 # it moved every number but 300, which is one of those that it has.
 #
@@ -137,9 +136,8 @@ half.watch()
 
 # %% [markdown] id="scaling-grep-explain"
 # The first line is the sign that half precision is really on; a flag that was forgotten would not say a word. In
-# the iteration lines, look at three fields: `loss scale`, `number of skipped iterations`, and `lm loss`, which
-# is missing where the step was thrown away. The learning rate of such a line has not moved either: for the
-# optimizer the step did not happen.
+# the iteration lines, look at `loss scale`, `number of skipped iterations`, and `lm loss`, which is missing where the
+# step was thrown away. The learning rate has not moved there either: for the optimizer the step did not happen.
 
 # %% id="scaling-see"
 show.loss_scale(half)
@@ -157,14 +155,11 @@ claim("then none", late, most=0, unit="steps")
 # %% [markdown] id="scaling-explain"
 # *The scale over the iterations. Crosses mark those that were thrown away.*
 #
-# **Explain.** Skipped iterations at the beginning of an fp16 run are no error, they are the search. Each costs a
-# full step of time and a batch of data. Look at the very first: it was skipped, and the scale stayed. That was the
-# patience of 2; from the second overflow on every one halved. (A window of 1000 good steps is more than this run
-# has, so you do not see the scale rise again.)
+# **Explain.** Skipped iterations at the beginning of an fp16 run are the search. Each costs a full step of time and a
+# batch of data. After the very first the scale stayed: that was the patience of 2.
 #
-# Skipped iterations *later* are something else. One now and then is the scale trying a higher value. Many in a
-# row, with the scale falling towards 1, mean that the gradients themselves have become infinite: training has
-# broken down, and no scale will repair it.
+# *Later*, one now and then is the scale trying a higher value. Many in a row, with the scale falling towards 1, mean that
+# the gradients themselves have become infinite: training has broken down, and no scale will repair it.
 
 # %% [markdown] id="bf16-idea"
 # ## The other sixteen bits
@@ -209,10 +204,9 @@ claim("and ends where fp32 ends: losses apart by", percent, most=0.5, unit="%")
 # %% [markdown] id="bf16-explain"
 # *Loss of the three runs over the iterations. Where the fp16 run threw steps away it has no loss.*
 #
-# The curves of fp32 and bf16 lie on each other, so that you may see only one, though the second computes with
-# two digits. The fp16 run begins where the others began, later by as many steps as it threw away. That is why
-# `bfloat16` is the usual choice wherever the hardware has it, and why you will still meet loss scales on older
-# GPUs, which do not: a V100 has only `float16`.
+# The curves of fp32 and bf16 lie on each other, so that you may see only one. The fp16 run begins where the others
+# began, later by as many steps as it threw away. So `bfloat16` is the usual choice wherever the hardware has it; you will
+# still meet loss scales on older GPUs: a V100 has only `float16`.
 
 # %% [markdown] id="master-idea"
 # ## Why there is still a copy with 32 bits
@@ -447,8 +441,8 @@ show.memory_compare({name: run.memory for name, run in runs.items()}, by="share"
 # %% [markdown] id="memory-time-explain"
 # *Memory of the three runs over two steps. All are drawn as wide, however long they took.*
 #
-# Compare first where the curves begin, which is the floor. Then the stairs of the forward pass, which are the layers: with
-# 16 bits each is about half as high as with 32. The block at the end is the loss. It is still computed in `float32`,
+# The curves begin at the floor. The stairs of the forward pass are the layers: with 16 bits each is about half as high as
+# with 32. The block at the end is the loss. It is still computed in `float32`,
 # because a sum over the whole vocabulary needs the digits, so the logits stay with 32 bits; and where they are made, and
 # where their gradient is handed back to the layers, they exist with 16 bits **as well**. In a model that is narrow and
 # knows many words, like this one, that costs as much as the layers save. In a deep and wide one the layers win by far.
@@ -472,7 +466,7 @@ claim("the spike of fp16 is its wide gradients", spike, least=3.6, most=4.4, uni
 # fp16. Master weights and rounded copies are the reason that is usually given. Do the sum before you believe it: even 4
 # more bytes for each of 124 million parameters are 0.5 GB, and some activations were halved. So most of the rise must come
 # from elsewhere, such as copies in both formats or memory that the allocator holds in reserve; what was published does not
-# tell. A cause that explains the direction must also explain the size.
+# tell.
 
 # %% [markdown] id="eight-idea"
 # ## Eight bits
@@ -563,10 +557,8 @@ settled.wait()
 check.ex08_settled(settled)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# The scale at which the search ended was just low enough for the batch of that moment, and the next batch may
-# have larger gradients. So one begins a few powers of two below it: 2¹⁶ is where PyTorch's own scaler begins.
-# From there the scale finds its way upwards by itself, when it has been good for long enough
-# (`--loss-scale-window`).
+# The scale at which the search ended was just low enough for the batch of that moment, and the next batch may have larger
+# gradients. So one begins a few powers of two below it: 2¹⁶ is where PyTorch's own scaler begins.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 08.2** — Of the fp16 run of the original lab one reads that the loss scale "starts at 8388608" and that the

@@ -1,9 +1,9 @@
 # %% [markdown] id="title"
 # # 09 Activation checkpointing
 #
-# The backward pass needs what the forward pass has computed. So far your devices kept all of it, and that is
-# what fills them. In this lesson they throw most of it away and compute it a second time when it is
-# needed: more arithmetic for less memory. How much more, how much less, and when is it a bad bargain?
+# The backward pass needs what the forward pass has computed, and keeping it is what fills devices. In this lesson they
+# throw most of it away and compute it a second time when it is needed: more arithmetic for less memory. How much more,
+# how much less, and when is it a bad bargain?
 #
 # | | |
 # |---|---|
@@ -12,9 +12,8 @@
 # | Devices | 1 device (going further: 2 nodes with one each) |
 # | Before | lessons 03 and 05; lesson 06 if you want to know why memory ends |
 #
-# One word first. *Checkpoint* is also the name of a model that is saved to disk. Here it has nothing to do with
-# files: the few values that a device still keeps are the checkpoints from which it computes the rest again. Newer
-# programs say **recomputation**, and so will we.
+# *Checkpoint* has nothing to do with files here: the few values that a device still keeps are the checkpoints from which
+# it computes the rest again. Newer programs say **recomputation**, and so will we.
 
 # %% id="begin"
 import pandas as pd
@@ -62,12 +61,10 @@ kept_widths = predict("09: widths kept by one layer", guess_widths, unit="widths
 show.memory(keep.memory[0])
 
 # %% [markdown] id="hump-read"
-# The flat part at the bottom lives as long as the run: parameters, their gradients, and two numbers per
-# parameter for the optimizer. On top of it stands the hump. It rises through the whole forward pass, layer by
-# layer, and falls through the backward pass. The block with a flat top belongs to no layer: these are the
-# *logits*, one number per token for each of the 8192 pieces of the vocabulary. Take them off, divide the rest
-# by the layers, and you have your answer. (The formula in the figure counts what the backward pass of a layer
-# needs; it follows below.)
+# The flat part at the bottom lives as long as the run: parameters, gradients, and two numbers per parameter for the
+# optimizer. The hump on it rises layer by layer through the forward pass, and falls through the backward pass. The block
+# with a flat top belongs to no layer: these are the *logits*, one number per token for each of the 8192 pieces of the
+# vocabulary. Take them off, divide the rest by the layers, and you have your answer.
 
 # %% id="hump-count"
 tokens = 2 * deep.sequence  # micro batch × sequence
@@ -95,26 +92,21 @@ claim("a layer keeps sixteen times its input", widths, least=15.5, most=17.5, un
 # | the wide middle of the layer, before and after its curved function (GELU) | 4 + 4 |
 # | **together** | **16** |
 #
-# The measured number is a little larger: embedding and last norm are counted in, and some numbers per token that
-# are too few for this table.
+# The measured number is a little larger: embedding and last norm are counted in.
 #
 # And the *scores* of attention, one number for each pair of the *T* tokens of a sequence, *T* × *T* in each
 # head? They are not there. The attention that the program uses is *fused*: it works through the scores in
-# small blocks and never holds them all. Remember this for later.
+# small blocks and never holds them all.
 #
 # Sixteen is GPT-2's number. Today's models share keys and values among heads (*grouped queries*), which saves up to two
-# widths, and have a middle of three matrices (*SwiGLU*), a little narrower, of which more is kept. You will count that
-# in a moment.
+# widths, and have a middle of three matrices (*SwiGLU*), a little narrower, of which more is kept.
 
 # %% [markdown] id="forget-idea"
 # ## Forget, and compute again
 #
 # Fifteen of the sixteen widths follow from the first one. So let each layer keep its input alone, and forget
-# the rest as soon as its forward pass is over. When the backward pass arrives at this layer, the layer first
-# computes **forward once more**, from the input that it kept; then everything is there again, and backward
-# goes on as usual.
-#
-# In the recipe this is one word, and in the script three flags of Megatron-LM:
+# the rest as soon as its forward pass is over. When the backward pass arrives, the layer first computes **forward once
+# more**, from the input that it kept. In the recipe this is one word, and in the script three flags of Megatron-LM:
 
 # %% id="forget-recipe"
 forget_recipe = gpt.recipe("forget", **common, profile=(6, 7), recompute="full")
@@ -122,8 +114,7 @@ asked = {name: value for name, value in forget_recipe.flags.items() if "recomput
 print(*[f"{name} {value}" for name, value in asked.items()], sep="\n")
 
 # %% [markdown] id="forget-guess-idea"
-# **Predict.** The peak of the run `keep` is known: its highest point in the figure above. To how many percent
-# of it will the peak fall?
+# **Predict.** To how many percent of the highest point in the figure above will the peak fall?
 
 # %% id="forget-guess"
 ### BEGIN SOLUTION
@@ -181,7 +172,6 @@ claim("the planner knew it, planned over measured", by_plan / share, least=0.95,
 #
 # If your guess was a sixteenth, 6 %, you forgot what recomputation cannot touch: the flat part at the bottom,
 # and the logits. Their block is as high as before, and the peak of the whole step is now where they are.
-# Whoever has cut one part of a peak should look which part is the highest now.
 #
 # Published for comparison: in the lab that this course follows, 12 layers of width 768 on V100 GPUs with 16
 # GB, the peak fell from about 10 GB to about 3 GB. That program kept the scores of attention, and had dropout
@@ -194,8 +184,7 @@ for recompute in ("none", "full"):
     print(f"recompute {recompute}: {there.allocated_gib:4.1f} GiB allocated")
 
 # %% [markdown] id="lab-plan-explain"
-# Near to both, although the planner has never seen that program run: it counts. (The published values are
-# read off a graph, in GB; 1 GB is 0.93 GiB.)
+# Near to both, by counting alone. (The published values are read off a graph, in GB; 1 GB is 0.93 GiB.)
 
 # %% [markdown] id="same-idea"
 # ### Is it the same model?
@@ -221,10 +210,9 @@ losses_are.compare(SAME[0] if difference == 0 else SAME[1] if difference < 1e-3 
 claim("it is the same model: losses apart by", difference, most=1e-4)
 
 # %% [markdown] id="same-explain"
-# The same operations on the same numbers give the same result, to the last digit; if a device adds in an order that
-# changes, the last digits differ, as they do between two runs of the same recipe. There is one trap: a layer with
-# *dropout* throws dice, and whoever recomputes it must throw the same dice again. So programs store the state of the random
-# numbers with the checkpoint. This model has no dropout.
+# The same operations on the same numbers give the same result; on a device that adds in a changing order the last digits
+# differ, as they do between two runs of one recipe. A layer with *dropout* throws dice, and must throw the same dice
+# again: programs store the state of the random numbers with the checkpoint. This model has no dropout.
 
 # %% [markdown] id="hand-idea"
 # ## By hand
@@ -444,14 +432,13 @@ as_long = each_ms["recompute"] / each_ms["layers"]
 claim("each about as long as the layer's forward pass", as_long, least=0.6, most=1.7, unit="times")
 
 # %% [markdown] id="trace-explain"
-# One recomputation for each layer, spread over the backward pass: the *last* layer's comes first, because
-# backward begins at the end of the model. Each is the layer's forward pass once more; not to the millisecond, since the
-# second finds other memory in its way than the first. And the column `peak_bytes` falls from row to row:
-# each tooth of the saw starts from a lower ground, as one input after the other is given back.
+# One recomputation for each layer, spread over the backward pass: the *last* layer's comes first, because backward
+# begins at the end of the model. The column `peak_bytes` falls from row to row: each tooth of the saw starts from a
+# lower ground, as one input after the other is given back.
 #
-# (Recording costs time, and small operations suffer most. Trust the order and the proportions of a profile
-# more than its milliseconds. On a GPU these ranges show when the work was *started*; the device does it a
-# little later. On the box forward and backward end with a quiet stretch: there the slot sleeps, to keep its pace.)
+# (Trust the order and the proportions of a profile more than its milliseconds: recording costs time. On a GPU these
+# ranges show when the work was *started*. On the box forward and backward end with a quiet stretch: there the slot
+# sleeps, to keep its pace.)
 
 # %% [markdown] id="groups-idea"
 # ## How much to forget at once
@@ -507,8 +494,7 @@ claim("one group of all layers peaks higher than groups of one", worst, least=1.
 #
 # The peak is the higher one of the two. In this small model the logits weigh as much as eight layers. So
 # groups of up to eight hide behind them, and one group of sixteen does not: at the beginning of the backward pass all
-# sixteen layers are there again. It pays the full price and gives back about half. Megatron-LM takes such a value without
-# complaint.
+# sixteen layers are there again. It pays the full price and gives back about half.
 #
 # In a large model the layers weigh more than the logits, and the second moment decides. *L* layers in groups
 # of *n* need *L/n* widths for the inputs and 16 *n* for the group that has come back. The sum is least for
@@ -600,7 +586,7 @@ pd.DataFrame(
 
 # %% [markdown] id="unfused-explain"
 # Where the scores are stored, recomputing them gives a large part back, and computes little again. That is what the
-# published times above show. An option that is excellent advice for one program is useless in the next one.
+# published times above show.
 #
 # Megatron-LM has drawn the same conclusion. `--recompute-granularity selective` means the scores only as long as nothing
 # else is said; `--recompute-modules` says which parts of a layer are meant today:
@@ -613,9 +599,8 @@ pd.DataFrame(
 # | `moe_act`, `moe`, `shared_experts` | the experts of a mixture: their curve alone, or all of them | | none, or theirs |
 # | (granularity `full`) | all but the input | 15 | all |
 #
-# So the question is the same as in the table of the sixteen widths: which rows weigh much and are cheap to make again? The
-# norms are nearly free. Where a model has experts, their activations are most of the layer. (The course's program knows
-# `core_attn` alone.)
+# Which rows weigh much and are cheap to make again? The norms are nearly free. Where a model has experts, their
+# activations are most of the layer. (The course's program knows `core_attn` alone.)
 
 # %% [markdown] id="elsewhere-idea"
 # ## Or put it elsewhere
@@ -684,9 +669,8 @@ fits_run.watch()
 check.ex09_fits(fits_run, keep, room_mib)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# Each recomputed layer gives back 15 widths. Uniform recomputation would fit too, and pay the price of all 16
-# layers for the quarter that was missing. On a cluster this is the usual way to work: keep as much as fits,
-# recompute the rest.
+# Each recomputed layer gives back 15 widths. Uniform recomputation would fit too, and pay the price of all 16 layers for
+# the quarter that was missing.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 09.2** — How many **MiB** (2²⁰ bytes) of layer inputs does the run `forget` keep at the end of

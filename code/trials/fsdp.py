@@ -16,7 +16,7 @@ from torch import nn
 
 from trials.group import TrialRanks
 from trials.shares import close
-from trials.two_layers import Freed, Watched, draw, judged_gradient, plain_step, whole
+from trials.two_layers import Freed, WatchedLayer, draw, judged_gradient, plain_step, whole
 
 NAME = "FSDP"
 STEPS, RATE = 2, 0.1
@@ -36,7 +36,7 @@ def attempt(made: Any, size: int, seed: int, group: TrialRanks) -> None:
 def two_layers(made: Any, case: str, seed: int, group: TrialRanks, size: int) -> bool:
     widths = WIDTHS[case]
     torch.manual_seed(seed)
-    layers = [Watched(n, *widths[n : n + 2]) for n in range(2)]
+    layers = [WatchedLayer(n, *widths[n : n + 2]) for n in range(2)]
     serial = [whole(layer) for layer in layers]
     group.calls.begin(size, f"{case}: cut into shards")
     own = [made(layer) for layer in layers]
@@ -91,7 +91,7 @@ def piece(numbers: torch.Tensor, rank: int, size: int) -> torch.Tensor:
 
 
 def one_step(
-    own: list[Any], layers: list[Watched], serial: list[torch.Tensor],
+    own: list[Any], layers: list[WatchedLayer], serial: list[torch.Tensor],
     batch: tuple[torch.Tensor, torch.Tensor], group: TrialRanks,
 ) -> dict[str, Any]:  # fmt: skip
     rank, size, calls = dist.get_rank(), dist.get_world_size(), group.calls
@@ -117,7 +117,7 @@ def one_step(
     return found | {"held": held(layers), "reduced": calls.all_reduced()} if found["ok"] else found
 
 
-def wrongly_gathered(layers: list[Watched]) -> dict[str, Any]:
+def wrongly_gathered(layers: list[WatchedLayer]) -> dict[str, Any]:
     wrong = [layer.wrong for layer in layers if layer.wrong]
     return {"ok": False, "slip": "gathered", **wrong[0]} if wrong else {}
 
@@ -132,7 +132,7 @@ def judged(own: list[Any], by_rank: list[list[torch.Tensor]]) -> dict[str, Any]:
     return {"ok": True}
 
 
-def held(layers: list[Watched]) -> dict[str, Any]:
+def held(layers: list[WatchedLayer]) -> dict[str, Any]:
     """What had room when nothing needed it."""
     return {
         "forward": layers[1].other_is_whole.get("forward", False),
@@ -143,7 +143,7 @@ def held(layers: list[Watched]) -> dict[str, Any]:
 
 
 def descend(
-    own: list[Any], layers: list[Watched], serial: list[torch.Tensor],
+    own: list[Any], layers: list[WatchedLayer], serial: list[torch.Tensor],
     batch: tuple[torch.Tensor, torch.Tensor],
 ) -> None:  # fmt: skip
     """A step of plain gradient descent: each rank on its shards, and the serial model."""

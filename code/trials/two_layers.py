@@ -24,7 +24,7 @@ class Freed(RuntimeError):
         self.layer = number
 
 
-class Watched(nn.Module):
+class WatchedLayer(nn.Module):
     """y = W x + b. `serial` and `before` are the right numbers of this step and of the last."""
 
     def __init__(self, number: int, inputs: int, outputs: int) -> None:
@@ -33,12 +33,12 @@ class Watched(nn.Module):
         self.weight = nn.Parameter(torch.randn(outputs, inputs, dtype=torch.float64))
         self.bias = nn.Parameter(torch.randn(outputs, dtype=torch.float64))
         self.serial = self.before = torch.zeros(0)
-        self.neighbours: list[Watched] = []
+        self.neighbours: list[WatchedLayer] = []
         self.storages: list[StorageWeakRef] = []
         self.wrong: dict[str, Any] | None = None
         self.other_is_whole: dict[str, bool] = {}
 
-    def begin(self, serial: torch.Tensor, neighbours: list[Watched]) -> None:
+    def begin(self, serial: torch.Tensor, neighbours: list[WatchedLayer]) -> None:
         self.before, self.serial = self.serial, serial.clone()
         self.neighbours = [layer for layer in neighbours if layer is not self]
         self.storages, self.wrong, self.other_is_whole = [], None, {}
@@ -89,7 +89,7 @@ class Affine(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, layer: Watched
+        ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, layer: WatchedLayer
     ) -> torch.Tensor:
         ctx.save_for_backward(x, weight)
         ctx.layer = layer
@@ -107,7 +107,7 @@ def bytes_of(reference: StorageWeakRef) -> int:
     return 0 if storage is None else int(storage.nbytes())
 
 
-def whole(layer: Watched) -> torch.Tensor:
+def whole(layer: WatchedLayer) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in layer.parameters()]).clone()
 
 
@@ -122,7 +122,7 @@ def draw(size: int, widths: tuple[int, ...], seed: int) -> tuple[torch.Tensor, t
 
 
 def plain_step(
-    layers: list[Watched], serial: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor
+    layers: list[WatchedLayer], serial: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor
 ) -> tuple[torch.Tensor, list[torch.Tensor]]:
     """The serial model's answer, and all gradients of each layer in one row."""
     numbers = [one.clone().requires_grad_() for one in serial]

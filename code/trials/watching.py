@@ -35,11 +35,12 @@ class Watch:
         self.notes, self.file = notes, file
         self.store = own_connection(store)
         self.main = threading.get_ident()
+        self.longest_s = LONGEST_S
         self.until_s = float("inf")
         threading.Thread(target=self._look, daemon=True).start()
 
     def begin(self) -> None:
-        self.until_s = time.monotonic() + LONGEST_S
+        self.until_s = time.monotonic() + self.longest_s
 
     def rest(self) -> None:
         self.until_s = float("inf")

@@ -41,6 +41,8 @@ class LabPage:
         page.set_default_timeout(PATIENCE_MS)
         cells = json.loads(file.read_text())["cells"]
         self.place = {cell["id"]: number for number, cell in enumerate(cells)}
+        self.source = {cell["id"]: "".join(cell["source"]) for cell in cells}
+        self.checks = [cell["id"] for cell in cells if "check" in cell["metadata"].get("tags", [])]
 
     def open(self, url: str) -> None:
         self.page.goto(url)
@@ -64,6 +66,14 @@ class LabPage:
         """What the lesson's solution has in place of the gap."""
         cells = json.loads((repository / "solutions" / self.file.name).read_text())["cells"]
         return "".join(next(cell["source"] for cell in cells if cell["id"] == gap))
+
+    def gaps(self, repository: Path) -> list[str]:
+        """The cells in which the solution has something else; guesses are no gaps."""
+        return [
+            name
+            for name, source in self.source.items()
+            if not name.endswith("-guess") and self.answer(repository, name) != source
+        ]
 
     def guess(self, repository: Path) -> None:
         """As the solution does: a lesson stops at each guess that is still to come."""

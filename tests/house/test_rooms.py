@@ -97,9 +97,10 @@ def test_no_module_is_too_long_to_be_read_at_once(repository):
 
 
 def is_a_file_of_its_own(path: Path) -> bool:
-    """The commands of the box are names of one file, as many as Slurm has; and a file for each
-    lesson is found by its number, however many there are."""
-    return path.is_file() and not path.is_symlink() and not re.match(r"lesson\d\d", path.name)
+    """The commands of the box are names of one file, as many as Slurm has; a file for each lesson
+    is found by its number, however many there are; and a README tells the story."""
+    told = re.match(r"lesson\d\d|README", path.name)
+    return path.is_file() and not path.is_symlink() and not told
 
 
 def test_no_folder_is_too_full_to_tell_its_story(repository):

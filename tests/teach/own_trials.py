@@ -17,9 +17,10 @@ LONGEST_S = 60
 
 
 def rank_of(rank: int, port: int, folder: str, file: str, exercise: str) -> None:
-    """What a launcher does for one rank; `try_own.py` ends the process itself."""
+    """What launchers of two nodes do for one rank; `try_own.py` ends the process itself."""
     os.environ |= {
-        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(RANKS),
+        "RANK": str(rank), "LOCAL_RANK": str(rank % 2), "WORLD_SIZE": str(RANKS),
+        "LOCAL_WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "COURSE_RUN_DIR": folder,
         "OMP_NUM_THREADS": "1",
     }  # fmt: skip
@@ -46,7 +47,7 @@ def on_four_ranks(folder: Path, text: str, exercise: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "torch.distributed"])
+    context.set_forkserver_preload(["torch", "torch.distributed", "torch._dynamo"])
     began = time.monotonic()
     processes = [
         context.Process(target=rank_of, args=(rank, port, str(folder), str(file), exercise))

@@ -28,7 +28,7 @@ def write_notebook(folder, cells):
     nbformat.write(notebook, folder / "99_test.ipynb")
 
 
-def run_nbval(folder, *names):
+def run_nbval(folder, *arguments):
     plugins = ["-p", "course_lib.teach.nbval_checks", "-p", "no:cacheprovider"]
     return subprocess.run(
         [
@@ -39,8 +39,9 @@ def run_nbval(folder, *names):
             "--nbval-lax",
             *plugins,
             f"--rootdir={folder}",
-            *(folder / name for name in names),
+            *arguments,
         ],
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
@@ -90,3 +91,23 @@ def test_a_solution_comes_after_and_finds_the_runs_of_its_lesson(tmp_path):
     write_notebook(tmp_path / "solutions", [(where + "assert left.exists()", [])])
     done = run_nbval(tmp_path, "notebooks", "solutions")
     assert done.returncode == 0, done.stdout
+
+
+def test_a_learner_s_notebook_leaves_its_runs_to_its_solution(tmp_path):
+    write_notebook(tmp_path / "notebooks", [("1 / 0", [])])
+    cells = nbformat.read(tmp_path / "notebooks/99_test.ipynb", as_version=4)
+    cells.cells[-1].id = "clean"
+    nbformat.write(cells, tmp_path / "notebooks/99_test.ipynb")
+    done = run_nbval(tmp_path, "notebooks")
+    assert "1 passed, 1 skipped" in done.stdout
+    (tmp_path / "notebooks").rename(tmp_path / "solutions")
+    assert "1 failed, 1 passed" in run_nbval(tmp_path, "solutions").stdout
+
+
+def test_one_worker_takes_a_lesson_and_then_its_solution(tmp_path):
+    where = "import os, pathlib\nleft = pathlib.Path(os.environ['COURSE_BOX_HOME']) / 'left'\n"
+    makes = "import time; time.sleep(3); left.parent.mkdir(exist_ok=True); left.touch()"
+    write_notebook(tmp_path / "notebooks", [(where + makes, [])])
+    write_notebook(tmp_path / "solutions", [(where + "assert left.exists()", [])])
+    done = run_nbval(tmp_path, "notebooks", "solutions", "-n", "2", "--dist=loadfile")
+    assert "4 passed" in done.stdout

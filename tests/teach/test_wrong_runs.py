@@ -21,6 +21,8 @@ RUN = object()
 CHECKS = [
     (check.ex00_local, RUN),
     (check.ex00_device_seconds, 36, [RUN]),
+    (check.ex02b_program, RUN),
+    (check.ex02b_script, RUN),
     (check.ex03_wide, RUN),
     (check.ex03_megabytes, 1, RUN),
     (check.ex04_hierarchical, RUN, RUN, 1.5),

@@ -16,7 +16,7 @@ from course_lib.mistakes.arguments import explained
 PROGRAM = "try_own.py"
 EXERCISES = (
     "ring", "ddp", "buckets", "zero1", "fsdp",
-    "column", "row", "tokens", "schedule", "context",
+    "column", "row", "tokens", "schedule", "context", "edits",
 )  # fmt: skip
 
 
@@ -25,8 +25,9 @@ EXERCISES = (
 def recipe(
     name: str, file: str, exercise: str, *, nodes: int = 2, gpus_per_node: int = 2, **more: Any
 ) -> Recipe | Unfinished:  # fmt: skip
-    """Runs what `file` defines on 1, 2, 3 and 4 ranks and compares it with the serial model; the
-    check of the exercise reads what it found. `more` are fields of Recipe."""
+    """Runs what `file` defines on 1, 2, 3 and 4 ranks and compares it with the serial model, or
+    ("edits") follows what a whole program does on all ranks; the check of the exercise reads what
+    was found. `more` are fields of Recipe."""
     if missing := gaps({"file": file, "exercise": exercise, "nodes": nodes, **more}):
         return Unfinished(name, missing)
     if exercise not in EXERCISES:
