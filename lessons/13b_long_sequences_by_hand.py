@@ -387,7 +387,7 @@ cuts = {
 for name, run in cuts.items():
     print(f"{name}: {run.wait()}")
 there = [name for name, run in cuts.items() if run.ok]
-fits.compare(dict(enumerate(("neither", *there, "both")))[len(there) * (2 if there[1:] else 1)])
+fits.compare("both" if there[1:] else [*there, "neither"][0])
 
 
 def found_in(run, wanted):
