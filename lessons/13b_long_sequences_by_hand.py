@@ -395,7 +395,7 @@ def found_in(run, wanted):
 
 
 for run in cuts.values():
-    print(*found_in(run, r"^.*(?:OutOfMemoryError|train loss|training memory).*$")[:2], sep="\n")
+    print(*found_in(run, r"^.*(?:OutOfMemoryError|train loss|Training memory).*$")[:2], sep="\n")
 count = found_in(cuts["tensor 4"], r"number of parameters on .*: (\d+)")
 share = 100 * float(*count or ["nan"]) / 14.7e6
 print(f"tensor 4: {share:.0f} % of the weights on a rank")
