@@ -41,6 +41,7 @@ from parallel.layout_checks import chunks_per_rank, describe, grid_from, micro_b
 from parallel.pipeline import Pipeline
 from parallel.products import WeightWork
 from parallel.schedules import steps_of
+from parallel.tensor_parallel import slice_of, whole_shape
 from process.device import environment_of_rank, limit_memory, start
 from process.failing import run_and_exit
 from process.profile_ranges import named
@@ -48,7 +49,7 @@ from training import planted
 from training.divergence import FiniteCheck
 from training.ending import Ending
 from training.learning_rate import learning_rate
-from training.model import Stage, dtype_of, initialise, piece_of, slice_of, whole_shape
+from training.model import Stage, dtype_of, initialise, piece_of
 from training.optimizer import Optimizer, StepResult
 
 
@@ -86,7 +87,7 @@ def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Tra
     stages = build_model(args, layout, device)
     # Asked before FSDP2 puts slices of its own in the place of these parameters.
     places = {
-        name: (whole_shape(p, layout), slice_of(p, layout))
+        name: (whole_shape(p, layout.tensor), slice_of(p, layout.tensor))
         for stage in stages
         for name, p in stage.named_parameters()
     }

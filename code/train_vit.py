@@ -3,10 +3,11 @@
     python code/make_weather.py                                   weather to learn from
     python code/train_vit.py --config tiny                        one process
     torchrun --nproc-per-node 4 code/train_vit.py --config tiny   four, by DDP
+    torchrun ... --tensor-model-parallel-size 2 --context-parallel-size 2   sharing each sample
 
 Configurations are in weather/configurations.yaml; each of their keys is a flag as well. Read `main`
 from bottom to top of the file: samples.py says what is read, vit.py what learns, scores.py how it
-is judged.
+is judged, sharing.py which rank does what.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from observing.profiling import Profiler
+from parallel.layout import Layout, make_layout
 from process.device import environment_of_rank, limit_memory, start
 from process.errors import ArgumentsError, DivergedError
 from process.failing import run_and_exit
@@ -38,12 +39,13 @@ from training.learning_rate import learning_rate
 from weather.compiled_layers import as_written, compile_each
 from weather.configuration import parse
 from weather.epoch_report import EpochReport, Judged
+from weather.optimizer import optimizer_of, schedule_of
 from weather.recorded_step import CudaRecorder, RecordedStep, Recorder, check_possible
 from weather.samples import Batches, ForecastPairs, GlobalBatches, Sample, make_batches
 from weather.scores import relative_l2, row_weights, wind_rmse
+from weather.sharing import SlicesScaler, averaged, check_patches, grid_of
 from weather.vit import WeatherModel
 
-SCALING = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
 AMP = {"none": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -52,6 +54,7 @@ class Learning:
     """What a run consists of."""
 
     args: argparse.Namespace
+    layout: Layout
     device: torch.device
     plain: WeatherModel
     model: nn.Module  # the plain one, or DDP around it
@@ -80,12 +83,14 @@ class NoMemoryTrace:
 
 
 def build(args: argparse.Namespace, device: torch.device) -> Learning:
-    rank, ranks = dist.get_rank(), dist.get_world_size()
     if args.cuda_graphs:
-        check_possible(args, device, ranks)
+        check_possible(args, device, dist.get_world_size())
+    layout = make_layout(grid_of(args, dist.get_world_size()), dist.get_rank())
     torch.set_float32_matmul_precision("high" if args.tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = args.tf32
     data, valid = ForecastPairs(args, "train"), ForecastPairs(args, "valid")
+    check_patches(data, layout)
+    rank, ranks = layout.data.index, layout.data.size
     batches = GlobalBatches(len(data), args.global_batch_size, rank, ranks, args.seed)
     if not len(batches):
         raise ArgumentsError(
@@ -94,40 +99,21 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
         )  # fmt: skip
     judged = GlobalBatches(len(valid), args.global_batch_size, rank, ranks, None)
     torch.manual_seed(args.seed)  # the same weights on every rank; DDP sends rank 0's all the same
-    plain = WeatherModel(args, data.height, data.width, data.channels).to(device)
+    share = layout.tensor, layout.context
+    plain = WeatherModel(args, data.height, data.width, data.channels, *share).to(device)
     if args.torch_compile:
         compile_each(plain.layers)
-    model: nn.Module = plain
-    if ranks > 1:
-        devices = [device.index] if device.type == "cuda" else None
-        model = DistributedDataParallel(plain, devices, bucket_cap_mb=args.ddp_bucket_mb)
+    model = averaged(plain, args, layout, device)
     schedule = schedule_of(args, args.epochs * len(batches))
-    rate = torch.tensor(schedule.lr, device=device) if args.cuda_graphs else schedule.lr
-    optimizer = torch.optim.Adam(
-        model.parameters(), rate, (0.9, 0.95), fused=args.fused_optimizer or None,
-        capturable=args.cuda_graphs,
-    )  # fmt: skip
+    optimizer = optimizer_of(args, model, schedule.lr, device)
+    scaler = SlicesScaler(device, args.amp_mode == "fp16", layout.tensor)
     learning = Learning(
-        args, device, plain, model, optimizer,
-        torch.amp.GradScaler(device.type, enabled=args.amp_mode == "fp16"), schedule,
+        args, layout, device, plain, model, optimizer, scaler, schedule,
         make_batches(data, batches, args, device), make_batches(valid, judged, args, device),
         len(batches), valid,
     )  # fmt: skip
     learning.recorded = recorded_step(learning, CudaRecorder()) if args.cuda_graphs else None
     return learning
-
-
-def schedule_of(args: argparse.Namespace, steps: int) -> argparse.Namespace:
-    """What training/learning_rate.py asks for. A batch k times as large has a gradient whose noise
-    is √k smaller: that is what `sqrt` keeps in step with."""
-    if args.warmup_iters >= steps:
-        raise ArgumentsError([f"--warmup-iters {args.warmup_iters}: all {steps} steps would be it"])
-    larger = args.global_batch_size / args.lr_batch_size
-    return argparse.Namespace(
-        lr=args.lr * larger ** SCALING[args.lr_scaling], min_lr=0.0, lr_decay_style="cosine",
-        lr_decay_iters=steps, lr_warmup_fraction=None, lr_warmup_iters=args.warmup_iters,
-        lr_warmup_init=0.0,
-    )  # fmt: skip
 
 
 def train_step(
@@ -242,7 +228,7 @@ def main(argv: list[str] | None = None) -> int:
     report = EpochReport(args, dist.get_rank(), device)
     learning = build(args, device)
     parameters = sum(p.numel() for p in learning.plain.parameters())
-    report.begins(ranks, parameters, learning.schedule.lr)
+    report.begins(learning.layout, parameters, learning.schedule.lr)
     judged = train(learning, report)
     report.keep(judged, learning.pairs.means, learning.pairs.stds, learning.pairs.latitudes)
     report.close()

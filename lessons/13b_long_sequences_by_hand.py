@@ -8,8 +8,8 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | cut a causal sequence so that all ranks have the same to do; write attention over ranks, forward and backward; name the one sum that context parallelism adds, and what it sends |
-# | Minutes | 25 |
+# | You will be able to | cut a causal sequence so that all ranks have the same to do; write attention over ranks, forward and backward; name the one sum that context parallelism adds, and what it sends; tell which cut makes a model fit |
+# | Minutes | 35 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 13 |
 
@@ -335,16 +335,105 @@ claim("of the bytes of tensor parallelism context sends", context / tensor, leas
 # values are the smaller part of memory.) Hence orders such as `tp-cp-dp`: what cannot hide takes the shortest roads, and
 # context comes next.
 
+# %% [markdown] id="weather-idea"
+# ## A model that no device holds
+#
+# Patches of a weather map are a sequence too, and every patch looks at every other: no mask, so ranks take them as they
+# come. `train_vit.py` forecasts six hours ahead with such a model. It has the layers of lesson 13 and the gathers of this one,
+# and one order string says who does what. Here it has 14.7 million weights. Each needs 16 bytes (itself, its gradient, two
+# numbers of Adam's): 235 MB. A device shall have 160 MiB, and there are four.
+#
+# **Predict.** Which cut lets it train: tensor 4, context 4, both, or neither?
+
+# %% id="weather-guess"
+### BEGIN SOLUTION
+### GAP guess_fits = ...  # "tensor 4", "context 4", "both" or "neither"
+guess_fits = "both"
+### END SOLUTION
+
+# %% id="weather-run"
+fits = predict(
+    "13b: what lets 235 MB train on four devices of 160 MiB",
+    guess_fits,
+    choices=("tensor 4", "context 4", "both", "neither"),
+)
+weather = lab.work / "weather"
+
+
+def forecaster(name, device_memory_mib, tensor, context):
+    return program.recipe(
+        name,
+        "train_vit.py",
+        nodes=2,
+        gpus_per_node=2,
+        device_memory_gib=device_memory_mib / 1024,
+        data=str(weather),
+        **{"embed_dim": 768, "depth": 2, "num_heads": 16, "mlp_ratio": 4},
+        **{"train_samples": 8, "valid_samples": 4, "global_batch_size": 4},
+        **{"epochs": 1, "warmup_iters": 1, "rank_order": "tp-cp-dp"},
+        tensor_model_parallel_size=tensor,
+        context_parallel_size=context,
+    )
+
+
+small = {"out": str(weather), "height": 16, "width": 32, "train_years": 1, "times": 16}
+made = lab.submit(program.recipe("weather", "make_weather.py", **small)).require()
+cuts = {
+    "tensor 4": lab.submit(forecaster("tensor-4", 160, tensor=4, context=1)),
+    "context 4": lab.submit(forecaster("context-4", 160, tensor=1, context=4)),
+}
+
+# %% id="weather-see"
+for name, run in cuts.items():
+    print(f"{name}: {run.wait()}")
+there = [name for name, run in cuts.items() if run.ok]
+fits.compare("both" if there[1:] else [*there, "neither"][0])
+
+
+def found_in(run, wanted):
+    return re.findall(wanted, run.text, re.MULTILINE)
+
+
+for run in cuts.values():
+    print(*found_in(run, r"^.*(?:OutOfMemoryError|train loss|Training memory).*$")[:2], sep="\n")
+count = found_in(cuts["tensor 4"], r"number of parameters on .*: (\d+)")
+share = 100 * float(*count or ["nan"]) / 14.7e6
+print(f"tensor 4: {share:.0f} % of the weights on a rank")
+
+# %% id="weather-claim" tags=["claim"]
+claim("four devices of 160 MiB train it with tensor 4", cuts["tensor 4"].ok)
+claim("of the weights a tensor rank has", share, least=26, most=29, unit="%")
+
+# %% [markdown] id="weather-explain"
+# **Explain.** Context parallelism cuts what grows with the *sequence*. Every rank still has all weights, their gradients and
+# Adam's numbers, however many ranks there are. (DDP, which sums the gradients, keeps them twice.) Tensor
+# parallelism cuts the weights: all but the embedding, the positions, the head and the norms, so a rank has a bit more than a
+# quarter. A large model on large maps needs both, and samples are dealt out over `dp` alone: all four ranks read the same ones.
+#
+# > **Exercise 13b.3** — Devices with 256 MiB are there now. Give the sizes with which all four share *one* model, with
+# > as much context as fits. The check also wants to see the losses of tensor 4.
+
+# %% id="weather-own" tags=["exercise"]
+### BEGIN SOLUTION
+### GAP shared = lab.submit(forecaster("shared", 256, tensor=..., context=...))
+shared = lab.submit(forecaster("shared", 256, tensor=2, context=2))
+### END SOLUTION
+shared.watch()
+
+# %% id="weather-check" tags=["check"]
+check.ex13b_shared(shared, cuts["tensor 4"])
+
 # %% [markdown] id="home"
 # ## To take home
 #
 # - Causal work grows along the sequence: each rank takes an early piece and a late one.
 # - Queries stay, keys and values travel. Backward of a gather is a reduce-scatter.
 # - Weights that see different tokens on different ranks need their gradients summed: over `dp` and `cp`.
+# - Context cuts activations, tensor cuts weights. Large models on long sequences take both.
 # - Compare gradients with the serial model, and not only losses.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 
 # %% id="clean"
-lab.clean(timed, compared, yes=True)
+lab.clean(timed, compared, made, *cuts.values(), shared, yes=True)

@@ -112,14 +112,7 @@ class Report:
             say(text)
 
     def world(self) -> None:
-        sizes = self.layout.sizes
-        self.first(
-            f"using world size: {self.layout.grid.world_size}, "
-            f"data-parallel size: {sizes['data']}, context-parallel size: {sizes['context']}, "
-            "hierarchical context-parallel sizes: None, "
-            f"tensor-model-parallel size: {sizes['tensor']}, "
-            f"pipeline-model-parallel size: {sizes['pipeline']}"
-        )
+        self.first(world_line(self.layout))
         for note in self.args.notes:
             self.first(f"note: {note}")
         if self.args.record_memory_history:
@@ -249,3 +242,13 @@ class Report:
     def close(self) -> None:
         if self.writer is not None:
             self.writer.close()
+
+
+def world_line(layout: Layout) -> str:
+    sizes = layout.sizes
+    return (
+        f"using world size: {layout.grid.world_size}, data-parallel size: {sizes['data']}, "
+        f"context-parallel size: {sizes['context']}, hierarchical context-parallel sizes: None, "
+        f"tensor-model-parallel size: {sizes['tensor']}, "
+        f"pipeline-model-parallel size: {sizes['pipeline']}"
+    )

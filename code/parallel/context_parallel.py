@@ -43,6 +43,14 @@ def in_sequence_order(rows: Tensor, group: Group) -> Tensor:
     return torch.cat(pieces[0::2] + pieces[1::2][::-1])
 
 
+def gather_pieces(x: Tensor, group: Group) -> Tensor:
+    """[samples, positions of this rank, …] → [samples, positions, …], rank by rank."""
+    if group.size == 1:
+        return x
+    rows: Tensor = GatherRows.apply(x.transpose(0, 1), group)
+    return rows.transpose(0, 1)
+
+
 def attend(query: Tensor, key: Tensor, value: Tensor, dropped: float = 0.0) -> Tensor:
     """Causal attention of the last `query` positions over all `key` positions.
 

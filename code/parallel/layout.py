@@ -83,10 +83,12 @@ class Grid:
 def make_grid(world_size: int, tensor: int, context: int, pipeline: int, order: str) -> Grid:
     """Data parallelism gets the ranks that the other axes leave."""
     axes = order.split("-")
+    if pipeline == 1 and "pp" not in axes:
+        axes.append("pp")  # of one rank: it may stand anywhere
     if sorted(axes) not in (sorted(AXES), sorted(set(AXES) - {"ep"})):
         told = (
-            f"rank order {order!r} must name each of {', '.join(AXES)} once (ep may be left out), "
-            f"joined by dashes; the usual one is {DEFAULT_ORDER}"
+            f"rank order {order!r} must name each of {', '.join(AXES)} once (ep may be left out, "
+            f"and pp where no pipeline is), joined by dashes; the usual one is {DEFAULT_ORDER}"
         )
         raise LayoutError([told])
     model_ranks = tensor * context * pipeline
@@ -102,7 +104,7 @@ def make_grid(world_size: int, tensor: int, context: int, pipeline: int, order: 
     sizes = {"tp": tensor, "cp": context, "dp": world_size // model_ranks, "pp": pipeline}
     if "ep" in axes:
         sizes["ep"] = 1
-    return Grid(sizes, order)
+    return Grid(sizes, "-".join(axes))
 
 
 @dataclass(frozen=True)

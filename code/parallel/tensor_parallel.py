@@ -170,3 +170,18 @@ def sliced(parameter: Weight, dimension: int, group: Group) -> nn.Parameter:
     if group.size > 1:
         parameter.sliced_dimension = dimension
     return parameter
+
+
+def whole_shape(parameter: Tensor, group: Group) -> torch.Size:
+    """The parameter's shape in the undivided model."""
+    cut = getattr(parameter, "sliced_dimension", None)
+    return torch.Size(n * group.size if d == cut else n for d, n in enumerate(parameter.shape))
+
+
+def slice_of(parameter: Tensor, group: Group) -> tuple[slice, ...]:
+    """Which part of the whole parameter this rank holds."""
+    cut = getattr(parameter, "sliced_dimension", None)
+    return tuple(
+        slice(group.index * n, (group.index + 1) * n) if dimension == cut else slice(0, n)
+        for dimension, n in enumerate(parameter.shape)
+    )

@@ -29,7 +29,14 @@ from parallel.dropout import Masks
 from parallel.layout import Group, Layout
 from parallel.products import WeightWork
 from parallel.rotary import turned_width, turns_of
-from parallel.tensor_parallel import ColumnParallel, RowParallel, Slicing, enter
+from parallel.tensor_parallel import (
+    ColumnParallel,
+    RowParallel,
+    Slicing,
+    enter,
+    slice_of,
+    whole_shape,
+)
 from parallel.vocabulary import VocabularyEmbedding, vocabulary_loss
 from process.profile_ranges import in_backward, named
 
@@ -224,29 +231,14 @@ def initialise(stage: Stage, args: argparse.Namespace) -> None:
     """
     # Each layer adds two branches to the rows, which would grow with the root of their number.
     scaled = args.init_method_std / math.sqrt(2 * args.num_layers)
+    tensor = stage.layout.tensor
     for name, parameter in stage.named_parameters():
         if parameter.ndim == 1:
             nn.init.constant_(parameter, 1.0 if "norm" in name and "weight" in name else 0.0)
             continue
         generator = torch.Generator().manual_seed(args.seed * 2**20 + zlib.crc32(name.encode()))
-        shape = whole_shape(parameter, stage.layout)
+        shape = whole_shape(parameter, tensor)
         deviation = scaled if name.endswith(("out.weight", "down.weight")) else args.init_method_std
         values = torch.empty(shape).normal_(0, deviation, generator=generator)
         with torch.no_grad():
-            parameter.copy_(values[slice_of(parameter, stage.layout)])
-
-
-def whole_shape(parameter: Tensor, layout: Layout) -> torch.Size:
-    """The parameter's shape in the undivided model."""
-    cut, ranks = getattr(parameter, "sliced_dimension", None), layout.tensor.size
-    return torch.Size(n * ranks if d == cut else n for d, n in enumerate(parameter.shape))
-
-
-def slice_of(parameter: Tensor, layout: Layout) -> tuple[slice, ...]:
-    """Which part of the whole parameter this rank holds."""
-    cut = getattr(parameter, "sliced_dimension", None)
-    here = layout.tensor.index
-    return tuple(
-        slice(here * n, (here + 1) * n) if dimension == cut else slice(0, n)
-        for dimension, n in enumerate(parameter.shape)
-    )
+            parameter.copy_(values[slice_of(parameter, tensor)])

@@ -17,6 +17,7 @@ from flags.parser import FlagParser, Row
 from flags.ranges import COUNT, NUMBER, ON, SIZE, TEXT, OneOf, Real, Several, Takes, Whole, Wrong
 from process.errors import ArgumentsError
 from weather.fields import FIELDS
+from weather.sharing import sharing_problems
 
 FILE = Path(__file__).with_name("configurations.yaml")
 
@@ -62,6 +63,11 @@ CONFIGURED: dict[str, list[Row]] = {
         ("--lr-scaling", OneOf(("none", "sqrt", "linear")), "none", "how it grows with the batch"),
         ("--warmup-iters", NUMBER, 0, "steps until it is reached; then a cosine down to 0"),
         ("--seed", Whole(0, 2**32 - 1), 1, "of weights, order and pieces"),
+    ],
+    "parallel": [
+        ("--tensor-model-parallel-size", SIZE, 1, "ranks that share every matrix"),
+        ("--context-parallel-size", SIZE, 1, "ranks that share the patches of every sample"),
+        ("--rank-order", TEXT, "tp-cp-dp", "axes, fastest first, such as cp-tp-dp"),
     ],
     "speed": [
         ("--amp-mode", OneOf(("none", "fp16", "bf16")), "none", "halves where they are enough"),
@@ -150,12 +156,7 @@ def _contradictions(args: argparse.Namespace, ranks: int) -> list[str]:
     missing = [f"--{name.replace('_', '-')}" for name in ROWS if getattr(args, name) is None]
     if missing:
         return [f"--config {args.config} does not say {', '.join(missing)}, and no flag does"]
-    if args.global_batch_size % ranks:
-        fitting = args.global_batch_size // ranks * ranks or ranks
-        found.append(
-            f"--global-batch-size {args.global_batch_size} cannot be shared evenly by {ranks} "
-            f"ranks; {fitting} can"
-        )
+    found += sharing_problems(args, ranks)
     if args.embed_dim % args.num_heads:
         found.append(f"--embed-dim {args.embed_dim} is no multiple of --num-heads {args.num_heads}")
     for name in ("crop_height", "crop_width"):

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from observing.reporting import say
+from observing.reporting import say, world_line
+from parallel.layout import Layout
 from process.device import MemoryUse
 from weather.configuration import ROWS
 from weather.fields import FIELDS, WIND_10M
@@ -50,12 +51,9 @@ class EpochReport:
         if self.speaks:
             say(f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03d} - root - INFO - {text}")
 
-    def begins(self, ranks: int, parameters: int, rate: float) -> None:
+    def begins(self, layout: Layout, parameters: int, rate: float) -> None:
         if self.speaks:
-            say(
-                f"using world size: {ranks}, data-parallel-size: {ranks}, "
-                "tensor-model-parallel size: 1, pipeline-model-parallel size: 1"
-            )
+            say(world_line(layout))
         self.log(f"------------------ Configuration {self.args.config} ------------------")
         for name in ROWS:
             self.log(f"{name} {getattr(self.args, name)}")
@@ -119,6 +117,7 @@ class EpochReport:
         unfinished.replace(path)
 
     def close(self) -> None:
+        self.log(f"Training memory high watermark: {self.memory.bytes()[1] / 1e9:.2f} GB.")
         self.log("DONE ---- rank 0")
         if self.writer is not None:
             self.writer.close()

@@ -1,4 +1,8 @@
-"""A vision transformer that forecasts: patches of all fields in, the fields six hours later out."""
+"""A vision transformer that forecasts: patches of all fields in, the fields six hours later out.
+
+Ranks may share it in two ways. Tensor ranks have some of the heads, and some of the MLP's inner
+width, for all patches; context ranks have all weights, for some of the patches.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +12,50 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from parallel.context_parallel import gather_pieces
+from parallel.layout import Group
+from parallel.products import WeightWork
+from parallel.tensor_parallel import (
+    ColumnParallel,
+    RowParallel,
+    Slicing,
+    slice_of,
+    whole_shape,
+)
+
+ALONE = Group([0], 0)
+
 
 class PatchAttention(nn.Module):
-    """Every patch looks at every other: no mask, for weather comes from all sides."""
+    """Every patch looks at every other: no mask, for weather comes from all sides. So each has the
+    same to do, and context ranks may take the patches as they come."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, slicing: Slicing, context: Group) -> None:
         super().__init__()
-        self.heads = heads
-        self.query_key_value = nn.Linear(width, 3 * width)
-        self.out = nn.Linear(width, width)
+        self.heads, self.context = heads // slicing.group.size, context
+        # Query, key and value of one head, then those of the next: a slice is whole heads.
+        self.query_key_value = ColumnParallel(width, 3 * width, slicing)
+        self.out = RowParallel(width, width, slicing)
 
     def forward(self, x: Tensor) -> Tensor:
-        batch, patches, width = x.shape
-        three = self.query_key_value(x).view(batch, patches, 3, self.heads, width // self.heads)
-        query, key, value = three.permute(2, 0, 3, 1, 4)
+        batch, patches, _ = x.shape
+        three = self.query_key_value(x).view(batch, patches, self.heads, 3, -1)
+        query, both = three[:, :, :, 0], gather_pieces(three[:, :, :, 1:], self.context)
+        query, key, value = (part.transpose(1, 2) for part in (query, *both.unbind(3)))
         seen = functional.scaled_dot_product_attention(query, key, value)
-        return self.out(seen.transpose(1, 2).reshape(batch, patches, width))
+        return self.out(seen.transpose(1, 2).flatten(2))
 
 
 class EncoderLayer(nn.Module):
-    def __init__(self, width: int, heads: int, mlp_ratio: int) -> None:
+    def __init__(
+        self, width: int, heads: int, mlp_ratio: int, slicing: Slicing, context: Group
+    ) -> None:
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention = PatchAttention(width, heads)
+        self.attention = PatchAttention(width, heads, slicing, context)
+        inside = mlp_ratio * width
         self.mlp = nn.Sequential(
-            nn.Linear(width, mlp_ratio * width), nn.GELU(), nn.Linear(mlp_ratio * width, width)
+            ColumnParallel(width, inside, slicing), nn.GELU(), RowParallel(inside, width, slicing)
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -44,36 +67,45 @@ class WeatherModel(nn.Module):
     """`height` and `width` are those of the whole planet: a piece of it takes the positions of its
     patches from there, so a model that has learned from pieces forecasts the whole."""
 
-    def __init__(self, args: argparse.Namespace, height: int, width: int, channels: int) -> None:
+    def __init__(
+        self, args: argparse.Namespace, height: int, width: int, channels: int,
+        tensor: Group = ALONE, context: Group = ALONE,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.patch, self.channels = args.patch_size, channels
+        self.patch, self.channels, self.context = args.patch_size, channels, context
         self.tall, self.wide = height // self.patch, width // self.patch
         inside = channels * self.patch**2
+        slicing = Slicing(tensor, by_rows=False, work=WeightWork(returned=True))
         self.embed = nn.Linear(inside, args.embed_dim)
         self.position = nn.Parameter(torch.zeros(self.tall, self.wide, args.embed_dim))
         self.layers = nn.ModuleList(
-            EncoderLayer(args.embed_dim, args.num_heads, args.mlp_ratio) for _ in range(args.depth)
+            EncoderLayer(args.embed_dim, args.num_heads, args.mlp_ratio, slicing, context)
+            for _ in range(args.depth)
         )
         self.norm = nn.LayerNorm(args.embed_dim)
         self.head = nn.Linear(args.embed_dim, inside)
         self.adds = args.forecast == "change"
-        nn.init.trunc_normal_(self.position, std=0.02)
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.trunc_normal_(module.weight, std=0.02)
-                nn.init.zeros_(module.bias)
+        draw(self, tensor)
         if self.adds:  # begins with "as it is now", the forecast to beat
             nn.init.zeros_(self.head.weight)
 
     def forward(self, now: Tensor, corner: Tensor) -> Tensor:
         batch, _, height, width = now.shape
         tall, wide = height // self.patch, width // self.patch
-        x = self.embed(self._patches(now, tall, wide)) + self._positions(corner, tall, wide)
+        patches, positions = self._patches(now, tall, wide), self._positions(corner, tall, wide)
+        x = self.embed(self._mine(patches)) + self._mine(positions)
         for layer in self.layers:
             x = layer(x)
-        x = self.head(self.norm(x)).view(batch, tall, wide, self.channels, self.patch, self.patch)
+        # Context ranks then judge the same whole forecast. Backward, the gather sums what they say
+        # of it, ranks times the same; and the average over all copies of the weights divides by
+        # ranks, so that what is left is the sum over the patches.
+        x = gather_pieces(self.head(self.norm(x)), self.context)
+        x = x.view(batch, tall, wide, self.channels, self.patch, self.patch)
         forecast = x.permute(0, 3, 1, 4, 2, 5).reshape(now.shape)
         return now + forecast if self.adds else forecast
+
+    def _mine(self, x: Tensor) -> Tensor:
+        return x.chunk(self.context.size, 1)[self.context.index]
 
     def _patches(self, now: Tensor, tall: int, wide: int) -> Tensor:
         """[batch, channels, height, width] → [batch, patches, all numbers of a patch]"""
@@ -85,3 +117,14 @@ class WeatherModel(nn.Module):
         rows = at[:, :1] + torch.arange(tall, device=at.device)
         columns = (at[:, 1:] + torch.arange(wide, device=at.device)) % self.wide
         return self.position[rows[:, :, None], columns[:, None, :]].flatten(1, 2)
+
+
+def draw(model: WeatherModel, tensor: Group) -> None:
+    """Draws every matrix whole and keeps this rank's slice, so that all layouts begin alike."""
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            nn.init.zeros_(parameter)
+        elif parameter.ndim > 1:
+            whole = parameter.new_empty(whole_shape(parameter, tensor))
+            nn.init.trunc_normal_(whole, std=0.02)
+            parameter.data.copy_(whole[slice_of(parameter, tensor)])

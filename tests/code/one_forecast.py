@@ -63,25 +63,69 @@ def repeated_steps(argv: list[str], count: int, recorded: bool) -> dict[str, Any
     return {"losses": [loss.item() for loss in losses], "recordings": recorder.recordings}
 
 
-def steps(argv: list[str], count: int) -> dict[str, Any]:
-    """In float64: gradients of the first step, losses of some, and how the model is judged."""
+def in_kind(batches: Any, kind: torch.dtype) -> Any:
+    """Batches of numbers of that kind; where a piece begins stays whole."""
+
+    def of_epoch(epoch: int) -> Any:
+        for now, later, corner in batches(epoch):
+            yield now.to(kind), later.to(kind), corner
+
+    return of_epoch
+
+
+def steps(argv: list[str], count: int, kind: torch.dtype = torch.float64) -> dict[str, Any]:
+    """Losses of some steps, how the model is judged after half of them, and the gradients of the
+    first and of the last one: of each parameter the slice that this rank has."""
+    from parallel.tensor_parallel import slice_of
     from train_vit import build, judge, train_step
     from weather.configuration import parse
 
-    torch.set_default_dtype(torch.float64)
+    torch.set_default_dtype(kind)
     try:
         learning = build(parse(argv, dist.get_world_size()), torch.device("cpu"))
-        losses, gradients = [], {}
-        for _, batch in zip(range(count), learning.train(1), strict=False):
-            loss = train_step(learning, (batch[0].double(), batch[1].double(), batch[2]))
+        learning.train, learning.valid = (
+            in_kind(b, kind) for b in (learning.train, learning.valid)
+        )
+        losses, gradients, scores = [], {}, ()
+        for number, batch in zip(range(count), learning.train(1), strict=False):
+            loss = train_step(learning, batch)
             dist.all_reduce(loss)
             losses.append(loss.item() / dist.get_world_size())
-            gradients = gradients or {
-                name: p.grad.numpy().copy() for name, p in learning.plain.named_parameters()
-            }
-        learning.plain.float()
-        judged = judge(learning, 1)
+            if number in (0, count - 1):
+                gradients[number] = {
+                    name: (slice_of(p, learning.layout.tensor), p.grad.numpy().copy())
+                    for name, p in learning.plain.named_parameters()
+                }
+            if number == count // 2:
+                judged = judge(learning, 1)
+                scores = (judged.loss, judged.wind_rmse, judged.persistence_rmse)
     finally:
         torch.set_default_dtype(torch.float32)
-    scores = (judged.loss, judged.wind_rmse, judged.persistence_rmse)
     return {"losses": losses, "gradients": gradients, "scores": scores}
+
+
+def overflowing_steps(argv: list[str]) -> list[bool]:
+    """Which of two steps moved the weights: in the first a gradient of rank 1 overflows."""
+    from train_vit import build, train_step
+    from weather.configuration import parse
+
+    learning = build(parse(argv, dist.get_world_size()), torch.device("cpu"))
+    weight, moved = learning.plain.layers[0].mlp[0].weight, []
+    if dist.get_rank() == 1:
+        weight.register_hook(lambda grad: torch.full_like(grad, torch.inf) if not moved else grad)
+    learning.schedule.lr_warmup_iters = 0  # a rate of 0 would move nothing
+    for _, batch in zip(range(2), learning.train(1), strict=False):
+        before = weight.detach().clone()
+        train_step(learning, batch)
+        moved.append(not torch.equal(before, weight))
+    return moved
+
+
+def refusal(argv: list[str]) -> str:
+    from process.errors import ArgumentsError
+
+    try:
+        program(argv)
+    except ArgumentsError as error:
+        return str(error)
+    return "it ran"

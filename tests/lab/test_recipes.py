@@ -14,7 +14,7 @@ import tomli_w
 
 from course_lib.lab.errors import RecipeError
 from course_lib.lab.job import site
-from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipe import DEVICE_MEMORY, Recipe
 from course_lib.lab.job.recipes import gpt, links, program, shell
 from course_lib.lab.job.recipes.flags import command_line
 from course_lib.lab.job.recipes.known_flags import known_flags
@@ -286,6 +286,10 @@ def test_any_program_can_be_given_its_flags_and_its_place():
     assert (made.program, made.arguments) == ("accumulate_ddp.py", ("--sync", "last"))
     assert (made.nodes, made.gpus_per_node, made.tee) == (2, 1, True)
     assert program.recipe("a", "accumulate_ddp.py", sync=...).missing == ("sync",)
+    small = program.recipe("a", "train_vit.py", device_memory_gib=0.5)
+    assert small.environment == {DEVICE_MEMORY: str(2**29)}
+    with pytest.raises(RecipeError, match="device_memory_gib -1 is not a number above 0"):
+        program.recipe("a", "train_vit.py", device_memory_gib=-1)
 
 
 def test_a_script_with_gaps_names_its_lines():

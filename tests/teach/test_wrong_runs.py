@@ -44,6 +44,7 @@ CHECKS = [
     (check.ex13_column, RUN),
     (check.ex13_row, RUN),
     (check.ex13_tokens, RUN),
+    (check.ex13b_shared, RUN, RUN),
     (check.ex13_schedule, lambda p, r, m: orders("1f1b", p, m)[r], RUN),
     (check.ex14_sharded, 1, RUN, RUN),
     (check.ex15_week, RUN),

@@ -8,6 +8,7 @@ from course_lib.teach.checklist import Checklist
 
 BYTES_PER_GRADIENT = 4
 MIB = 2**20
+OUT_OF_MEMORY = ("device_limit", "cuda_oom", "cpu_oom")
 
 
 def global_batch(run: Any) -> int | None:
@@ -20,6 +21,12 @@ def whole_flag(run: Any, name: str, otherwise: int = 0) -> int:
     """A flag that is a whole number; `otherwise` where the run was not given one."""
     value = run.recipe.flags.get(name)
     return int(value) if isinstance(value, str) and value.isdecimal() else otherwise
+
+
+def ran_out(run: Any) -> bool:
+    """Whether a run ended for lack of its devices' memory."""
+    failure = None if run.ok else run.failure
+    return failure is not None and failure.cause in OUT_OF_MEMORY
 
 
 def gradient_bytes(check: Checklist, run: Any) -> int:

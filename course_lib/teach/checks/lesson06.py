@@ -7,10 +7,9 @@ from typing import Any
 from course_lib.lab.job.recipe import DEVICE_MEMORY
 from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import MIB, whole_flag
+from course_lib.teach.checks.common import MIB, ran_out, whole_flag
 from course_lib.teach.slips import EXACT, Quantity
 
-OUT_OF_MEMORY = ("device_limit", "cuda_oom", "cpu_oom")
 TOKENS, DEVICES, MEMORY_MIB, APART = 256, 2, 160, 2
 BEYOND = 1.25
 """What is reserved is counted differently from what is limited, but not by that much."""
@@ -31,7 +30,7 @@ def ex06_longer(fits: Any, breaks: Any) -> None:
         _same_question(check, breaks, "breaks")
         low, high = _micro_batch(fits), _micro_batch(breaks)
         check.unless(
-            breaks.ok and _ran_out(fits),
+            breaks.ok and ran_out(fits),
             "the two runs have each its own place",
             hint=f"`fits` ran out of memory and `breaks` completed: swap {low} and {high}.",
         )
@@ -99,7 +98,7 @@ def _same_model(check: Checklist, run: Any, name: str) -> None:
 
 def _one_fits(check: Checklist, fits: Any, low: int) -> None:
     check.unless(
-        _ran_out(fits),
+        ran_out(fits),
         "`fits` stayed within the memory",
         hint=f"Micro-batch {low} ran out of memory. The line of this lesson was drawn for samples "
         "of 128 tokens. What does a sample of 256 tokens leave behind, compared with those?",
@@ -125,7 +124,7 @@ def _one_breaks(check: Checklist, breaks: Any, high: int) -> None:
         "was reserved: breaks.log.memory['max_reserved_mib'].",
     )
     check.that(
-        _ran_out(breaks),
+        ran_out(breaks),
         "`breaks` failed because its memory was full",
         hint=f"It failed for another reason.\n{breaks.error}",
     )
@@ -160,11 +159,6 @@ def ex06_published(answer: object) -> None:
             hint="How many numbers are heads × tokens × tokens, and how many bytes is that for one "
             "sample? The refused tensor is a whole multiple of it.",
         )
-
-
-def _ran_out(run: Any) -> bool:
-    failure = None if run.ok else run.failure
-    return failure is not None and failure.cause in OUT_OF_MEMORY
 
 
 def _micro_batch(run: Any) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from course_lib.lab.job.recipe import own_number
+from course_lib.lab.errors import RecipeError
+from course_lib.lab.job.recipe import DEVICE_MEMORY, own_number
+from course_lib.plan.numbers import real
 
 RECIPE_FIELDS = (
     "cpus_per_task", "time_limit_minutes", "launcher", "tee", "monitor", "environment",
@@ -34,6 +36,15 @@ def parted(more: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Fields of Recipe and flags of the program, which are given side by side."""
     fields = {name: value for name, value in more.items() if name in RECIPE_FIELDS}
     return fields, {name: value for name, value in more.items() if name not in RECIPE_FIELDS}
+
+
+def limited(device_memory_gib: Any) -> dict[str, str]:
+    """The variable in which a program finds how much memory its device is to have."""
+    if device_memory_gib == 0:
+        return {}
+    if (real(device_memory_gib) or 0) <= 0:
+        raise RecipeError(f"device_memory_gib {device_memory_gib!r} is not a number above 0")
+    return {DEVICE_MEMORY: str(int(device_memory_gib * 2**30))}
 
 
 def _text(value: Any) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
 from course_lib.lab.job import sample_text
-from course_lib.lab.job.recipe import DATA_FOLDER, DEVICE_MEMORY, Recipe, own_number
+from course_lib.lab.job.recipe import DATA_FOLDER, Recipe, own_number
 from course_lib.lab.job.recipes import megatron
-from course_lib.lab.job.recipes.flags import RECIPE_FIELDS, command_line, parted
+from course_lib.lab.job.recipes.flags import RECIPE_FIELDS, command_line, limited, parted
 from course_lib.lab.job.recipes.gpt_flags import (
     layout_flags,
     looking_flags,
@@ -27,7 +27,7 @@ from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
 from course_lib.plan import Layout, Model, preset
-from course_lib.plan.numbers import real, whole
+from course_lib.plan.numbers import whole
 
 PROGRAM = "pretrain_gpt.py"
 OF_THE_LAYOUT = (
@@ -67,7 +67,7 @@ def recipe(
     _refuse_layout_flags(flags)
     shape = trained(preset(model) if isinstance(model, str) else model, flags)
     spread = _layout(given, shape)
-    environment = {**fields.pop("environment", {}), **_limit(given["device_memory_gib"])}
+    environment = {**fields.pop("environment", {}), **limited(given["device_memory_gib"])}
     if program != PROGRAM:
         environment = megatron.environment_for(spread, environment)
     return Recipe(
@@ -163,15 +163,6 @@ def _layout(given: Mapping[str, Any], shape: Model) -> Layout:
     except ValueError as error:
         raise RecipeError(str(error)) from error
     return found
-
-
-def _limit(device_memory_gib: Any) -> dict[str, str]:
-    """The variable in which a program finds how much memory its device is to have."""
-    if device_memory_gib == 0:
-        return {}
-    if (real(device_memory_gib) or 0) <= 0:
-        raise RecipeError(f"device_memory_gib {device_memory_gib!r} is not a number above 0")
-    return {DEVICE_MEMORY: str(int(device_memory_gib * 2**30))}
 
 
 def _data_flags(flags: Mapping[str, Any], shape: Model, program: str) -> dict[str, Any]:

@@ -1,0 +1,86 @@
+"""How ranks share the training of the weather model: samples over dp alone, matrices over tp,
+patches over cp. All ranks of one copy of the model read the same samples."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from parallel.layout import Grid, Group, Layout, make_grid
+from parallel.layout_checks import near
+from process.errors import LayoutError
+from weather.samples import ForecastPairs
+
+
+def grid_of(args: argparse.Namespace, ranks: int) -> Grid:
+    tensor, context = args.tensor_model_parallel_size, args.context_parallel_size
+    return make_grid(ranks, tensor, context, 1, args.rank_order)
+
+
+def sharing_problems(args: argparse.Namespace, ranks: int) -> list[str]:
+    """What can be said without the data."""
+    found, tensor = [], args.tensor_model_parallel_size
+    if args.num_heads % tensor:
+        found.append(
+            f"--num-heads {args.num_heads} cannot be shared by tensor {tensor}; use a multiple of "
+            f"{tensor} ({near(args.num_heads, tensor)})"
+        )
+    try:
+        data = grid_of(args, ranks).sizes["dp"]
+    except LayoutError as error:
+        return [*found, *error.problems]
+    if args.global_batch_size % data:
+        fitting = args.global_batch_size // data * data or data
+        found.append(
+            f"--global-batch-size {args.global_batch_size} cannot be shared evenly by {data} data "
+            f"ranks; {fitting} can"
+        )
+    return found
+
+
+def check_patches(pairs: ForecastPairs, layout: Layout) -> None:
+    """Asked when the size of the planet is known, which may be that of a piece."""
+    patches = (pairs.rows // pairs.patch) * (pairs.columns // pairs.patch)
+    context, ranks = layout.context.size, layout.context.size * layout.data.size
+    if patches % context:
+        fitting = [str(n) for n in range(1, ranks + 1) if not (patches % n or ranks % n)]
+        raise LayoutError(
+            [f"--context-parallel-size {context}: {pairs.rows} × {pairs.columns} points are "
+             f"{patches} patches, which so many ranks cannot share evenly; {', '.join(fitting)} "
+             "can, or take pieces of another --crop-height and --crop-width"]
+        )  # fmt: skip
+
+
+def averaged(
+    plain: nn.Module, args: argparse.Namespace, layout: Layout, device: torch.device
+) -> nn.Module:
+    """With gradients averaged over all copies of a weight: those of other data ranks, which saw
+    other samples, and those of other context ranks, which saw other patches."""
+    if layout.copies.size == 1:
+        return plain
+    return DistributedDataParallel(
+        plain,
+        [device.index] if device.type == "cuda" else None,
+        process_group=layout.copies.handle,
+        bucket_cap_mb=args.ddp_bucket_mb,
+    )
+
+
+class SlicesScaler(torch.amp.GradScaler):
+    """Skips a step on all tensor ranks where one of them finds an overflow in its slices."""
+
+    def __init__(self, device: torch.device, enabled: bool, tensor: Group) -> None:
+        super().__init__(device.type, enabled=enabled)
+        self.tensor = tensor
+
+    def _unscale_grads_(self, *asked: Any) -> dict[torch.device, torch.Tensor]:
+        found = super()._unscale_grads_(*asked)
+        if self.tensor.size > 1:  # an average over copies has the overflow of each already
+            for overflow in found.values():
+                dist.all_reduce(overflow, dist.ReduceOp.MAX, group=self.tensor.handle)
+        return found
