@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from course_lib.teach.trials.edits import Seen
 
 KEYS = r"Missing key\(s\) in state_dict|Unexpected key\(s\)"
-NO_FILE = r"No such file|PytorchStreamReader|EOFError|Ran out of input"
+NO_FILE = (
+    r"No such file|\[Errno 22\]|PytorchStreamReader|EOFError|Ran out of input|[Uu]npickl|load key"
+)
+"""What reading a file says that is not there, or not whole: it depends on how much of it is."""
 MIXED_UP = r"gloo|preamble"
 """A call of one rank has met another call of the others. (Gloo may also end the process.)"""
 ERRORS = f"{KEYS}|{NO_FILE}"
