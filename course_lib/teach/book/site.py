@@ -15,6 +15,7 @@ from course_lib.lab.workspace import PACKAGE
 from course_lib.teach.book import contents, paths
 from course_lib.teach.book.page import Links, make
 from course_lib.teach.build import build_text
+from course_lib.teach.run import ANSI_COLOUR
 from course_lib.teach.source import Lesson, lessons_in, read_lesson
 
 CLONE = PACKAGE.parent
@@ -38,7 +39,7 @@ SETTINGS: dict[str, Any] = {
     "nb_render_markdown_format": "commonmark",
     "myst_heading_anchors": 3,
     "pygments_style": "tango",
-    "exclude_patterns": ["downloads/**"],
+    "pygments_dark_style": "github-dark",
 }
 
 
@@ -111,6 +112,8 @@ def _write_source(
     trees.insert(0, _toctree("", ("start",)))
     (source / "index.md").write_text("\n".join([told.front, *trees]), encoding="utf-8")
     (source / "start.md").write_text(told.start, encoding="utf-8")
+    settings = "".join(f"{name} = {value!r}\n" for name, value in SETTINGS.items())
+    (source / "conf.py").write_text(settings, encoding="utf-8")
 
 
 def _toctree(caption: str, names: tuple[str, ...]) -> str:
@@ -128,13 +131,14 @@ def _sphinx(source: Path, out: Path) -> list[str]:
     warnings = io.StringIO()
     with docutils_namespace():
         app = Sphinx(
-            str(source), None, str(out), str(source / ".doctrees"), "html", SETTINGS,
+            str(source), str(source), str(out), str(source / ".doctrees"), "html",
             status=None, warning=warnings,
         )  # fmt: skip
         app.build()
     for name in (".buildinfo", "objects.inv"):
         (out / name).unlink(missing_ok=True)
-    return [line.replace(str(source), "") for line in warnings.getvalue().splitlines() if line]
+    text = ANSI_COLOUR.sub("", warnings.getvalue()).replace(f"{source}/", "")
+    return [line for line in text.splitlines() if line]
 
 
 def _offer_notebooks(folder: Path, lessons: list[Lesson]) -> None:

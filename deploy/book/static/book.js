@@ -14,3 +14,7 @@
     else if (event.key === "ArrowRight") on.click();
   });
 })();
+// Pages that were opened from files may not read each other: the search then shows titles alone.
+if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined") {
+  DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+}
