@@ -12,9 +12,14 @@ from pathlib import Path
 from course_lib.lab.job import sample_text
 from course_lib.lab.job import site as sites
 from course_lib.lab.job.site import Site
+from course_lib.lab.queue.records import RECORDED
 from course_lib.lab.workspace import Workspace, programs_folder
 
 BOX = Path(__file__).resolve().parent.parent / "box"
+
+
+NAMED_BY = "COURSE_SITE"
+"""Names a preset, or `recorded`, for labs that are not told a site."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,12 @@ class Choice:
 
 def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
     """Fills in where the course lies on this machine, which no site file needs to say."""
+    site = site or os.environ.get(NAMED_BY) or None
     if isinstance(site, Site):
         chosen, why = site, f"{site.title or site.name}, as asked"
+    elif site == RECORDED:
+        chosen = recorded(workspace)
+        why = "recorded runs stand in for jobs, as asked: nothing runs here"
     elif site:
         chosen = sites.preset(site)
         why = f"{chosen.title}, as asked"
@@ -41,6 +50,12 @@ def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
         chosen = sites.preset("box")
         why = f"{chosen.title}, because no Slurm cluster answers here"
     return Choice(placed(chosen, workspace), why)
+
+
+def recorded(workspace: Workspace) -> Site:
+    from course_lib.lab.recorded.shelf import Shelf
+
+    return Shelf.of(workspace).site().but(recorded=True)
 
 
 def placed(site: Site, workspace: Workspace) -> Site:

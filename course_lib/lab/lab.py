@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib.lab import clusters
 from course_lib.lab.errors import SiteError, SlurmError, UnknownRunError, WorkspaceError
-from course_lib.lab.job import own_files, sample_text
+from course_lib.lab.job import own_files
 from course_lib.lab.job.program_text import Excerpt, excerpt
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.script import Script, render
@@ -17,12 +17,15 @@ from course_lib.lab.job.site import Site
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import PAUSES_ON_THE_BOX_S, PAUSES_S, Jobs
-from course_lib.lab.queue.nodes import refuse_what_never_runs
 from course_lib.lab.queue.pace import told_pace
-from course_lib.lab.queue.records import Registry, recorded
-from course_lib.lab.queue.submission import Submission, check_writable, repair, submit
+from course_lib.lab.queue.records import RECORDED, Registry, recorded
+from course_lib.lab.queue.slurm import Slurm
+from course_lib.lab.queue.submission import Submission, check_writable, repair
+from course_lib.lab.recorded.lend import NoSlurm
+from course_lib.lab.recorded.shelf import Shelf
 from course_lib.lab.runs import budget as budgets
 from course_lib.lab.runs.budget import Budget
+from course_lib.lab.runs.obtain import new_run, recorded_run
 from course_lib.lab.runs.run import Run
 from course_lib.lab.runs.tables import QUEUE_COLUMNS, RUN_COLUMNS, queue_row, run_row
 from course_lib.lab.workspace import Workspace, find
@@ -61,11 +64,12 @@ class Lab:
         self.workspace = Workspace(Path(folder).resolve()) if folder else find()
         choice = clusters.choose(self.workspace, site)
         self.site, self._quiet = choice.site, quiet
-        if self.site.box:
+        if self.site.box and not self.site.recorded:
             clusters.put_box_on_path()
         self.say(f"Lab: {choice.why}; runs go to {self.workspace.runs}")
         pauses_s = PAUSES_ON_THE_BOX_S if self.site.box else PAUSES_S
-        self.jobs = Jobs(Registry(self.workspace), pauses_s, self.say)
+        slurm = NoSlurm() if self.site.recorded else Slurm()
+        self.jobs = Jobs(Registry(self.workspace), pauses_s, self.say, slurm)
         self._finish_half_submitted()
 
     def __dir__(self) -> list[str]:
@@ -96,7 +100,7 @@ class Lab:
     @property
     def device_pace(self) -> float:
         """How many times longer a device slot takes than a core would: 1 on GPUs."""
-        return told_pace()
+        return Shelf.of(self.workspace).device_pace if self.site.recorded else told_pace()
 
     def code(self, file: str, *names: str) -> Excerpt:
         """Functions of a program as they stand: `lab.code("training/model.py", "initialise")`."""
@@ -127,13 +131,8 @@ class Lab:
             if older is not None and not again:
                 self.say(_already(older))
                 return older
-            refuse_what_never_runs(self.jobs.slurm, self.site.name, recipe.name, wanted.script.text)
-            self.budget.admit(recipe)
-            sample_text.prepare(recipe, self.site, self.say)
-            self.say(f"{recipe.name}: {budgets.cost(recipe, self.site)}")
-            record = submit(self.jobs, wanted)
-        self.say(f"{recipe.name}: submitted to {self.site.name} as job {record.job_id}")
-        return Run(self.jobs, record)
+            obtain = recorded_run if self.site.recorded else new_run
+            return Run(self.jobs, obtain(self.jobs, wanted))
 
     def runs(self) -> pd.DataFrame:
         """All runs of the workspace, the newest first."""
@@ -224,7 +223,8 @@ class Lab:
     def _run_of(self, wanted: Submission) -> Run | None:
         """The newest run of the same recipe here, made with the program as it is now."""
         for record in reversed(self.jobs.registry.all()):
-            if record.key != wanted.key or record.cleaned:
+            was_lent = record.cluster == RECORDED and not self.site.recorded
+            if record.key != wanted.key or record.cleaned or was_lent:
                 continue
             run = Run(self.jobs, record)
             if run.deleted:

@@ -9,7 +9,7 @@ from course_lib.lab.errors import StillRunningError
 from course_lib.lab.job.run_paths import RunPaths
 from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import Jobs
-from course_lib.lab.queue.records import Record
+from course_lib.lab.queue.records import RECORDED, Record
 from course_lib.lab.runs.sign_of_life import SignOfLife
 
 GLANCE_S = 0.1
@@ -79,6 +79,11 @@ class FollowedJob:
     @property
     def elapsed_s(self) -> float | None:
         return self.status.elapsed_s
+
+    @property
+    def was_recorded(self) -> bool:
+        """Made elsewhere, and handed out here."""
+        return self._record.cluster == RECORDED
 
     @property
     def devices(self) -> int:

@@ -21,7 +21,8 @@ from course_lib.lab.jupyter.export import (
     say_in_place_of_widgets,
     with_drawn_formulas,
 )
-from course_lib.teach.book import origin, paths
+from course_lib.lab.recorded import paths
+from course_lib.teach.book import origin
 from course_lib.teach.build import NOTEBOOK_METADATA, PRINTS, answered, with_gaps
 from course_lib.teach.source import Cell, Lesson
 

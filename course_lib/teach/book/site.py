@@ -11,8 +11,9 @@ from typing import Any
 import nbformat
 
 from course_lib.lab.errors import LabError
+from course_lib.lab.recorded import paths
 from course_lib.lab.workspace import PACKAGE
-from course_lib.teach.book import contents, paths
+from course_lib.teach.book import contents
 from course_lib.teach.book.page import Links, make
 from course_lib.teach.build import build_text
 from course_lib.teach.run import ANSI_COLOUR

@@ -10,7 +10,8 @@ from nbformat.v4 import new_output
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.queue.records import Record
-from course_lib.teach.book import check, command, contents, origin, paths
+from course_lib.lab.recorded import paths
+from course_lib.teach.book import check, command, contents, origin
 from course_lib.teach.book.page import Links, make
 from course_lib.teach.build import build_text
 from course_lib.teach.source import LessonError, lessons_in, read_lesson
