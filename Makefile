@@ -2,6 +2,7 @@
 # PYTHON=python3.12        another interpreter for .venv
 # TORCH_WHEELS=URL|FOLDER  another place to take torch from (a CPU or CUDA wheel index)
 # BROWSER=none             lab: print the address and serve, open nothing
+# SITE=recorded            lab: recorded runs stand in for jobs; or the name of a preset
 # FILES="tests/box"        test: only these
 # WORKERS=1                test: so many at the same time
 # RUN=course-run-abc       book: the workspace in which `make course` ran; default: the newest here
@@ -12,6 +13,7 @@ TORCH_WHEELS ?=
 FILES ?= tests notebooks solutions
 WORKERS ?= 2
 RUN ?=
+SITE ?=
 OPEN_AT ?=
 export PYTHON TORCH_WHEELS
 BIN := .venv/bin
@@ -22,7 +24,7 @@ setup:
 	@bash deploy/setup.sh
 
 lab: setup
-	@BROWSER=$(BROWSER) bash deploy/lab.sh
+	@BROWSER=$(BROWSER) COURSE_SITE=$(SITE) bash deploy/lab.sh
 
 lint: setup
 	@$(BIN)/ruff check .

@@ -15,6 +15,7 @@ from course_lib.lab.job.site import Site
 from course_lib.lab.queue.records import RECORDED
 from course_lib.lab.workspace import Workspace, programs_folder
 
+RECORDED_BIN = Path(__file__).resolve().parent / "recorded" / "bin"
 BOX = Path(__file__).resolve().parent.parent / "box"
 
 
@@ -50,6 +51,11 @@ def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
         chosen = sites.preset("box")
         why = f"{chosen.title}, because no Slurm cluster answers here"
     return Choice(placed(chosen, workspace), why)
+
+
+def is_recorded(site: str | None) -> bool:
+    """Whether a lab with this site, if any, would hand out recorded runs."""
+    return (site or os.environ.get(NAMED_BY)) == RECORDED
 
 
 def recorded(workspace: Workspace) -> Site:
@@ -89,9 +95,18 @@ def box_bin() -> Path:
     return Path(bin_dir())
 
 
-def put_box_on_path() -> bool:
-    """For this process and all that it starts; False if it was there already."""
-    folder = str(box_bin())
+def commands_of(site: Site) -> Path | None:
+    """The box's, or those that say that nothing runs here; a Slurm brings its own."""
+    if site.recorded:
+        return RECORDED_BIN
+    return box_bin() if site.box else None
+
+
+def put_commands_on_path(site: Site) -> bool:
+    """For this process and all that it starts; False if there is nothing to put there."""
+    if (bin_folder := commands_of(site)) is None:
+        return False
+    folder = str(bin_folder)
     parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
     if parts[0] == folder:
         return False

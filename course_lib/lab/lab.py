@@ -64,8 +64,7 @@ class Lab:
         self.workspace = Workspace(Path(folder).resolve()) if folder else find()
         choice = clusters.choose(self.workspace, site)
         self.site, self._quiet = choice.site, quiet
-        if self.site.box and not self.site.recorded:
-            clusters.put_box_on_path()
+        clusters.put_commands_on_path(self.site)
         self.say(f"Lab: {choice.why}; runs go to {self.workspace.runs}")
         pauses_s = PAUSES_ON_THE_BOX_S if self.site.box else PAUSES_S
         slurm = NoSlurm() if self.site.recorded else Slurm()
@@ -254,6 +253,8 @@ def _already(run: Run) -> str:
     """What stands in for a submission, and how to have one all the same."""
     status = run.status
     text = f"{run.name}: job {run.job_id} is of the same recipe, and is returned ({status.words})"
+    if run.origin:
+        return f"{text}; {run.origin}"
     if status.ended or status.state == states.UNKNOWN:
         text += "; submit(…, again=True) runs it once more"
     return text

@@ -46,6 +46,8 @@ class Record:
     cancel_asked: bool = False
     cleaned: bool = False
     final: Mapping[str, Any] | None = None
+    origin: str = ""
+    """Of a run that was recorded elsewhere: where and when."""
 
     @property
     def mark(self) -> str:

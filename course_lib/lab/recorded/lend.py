@@ -34,7 +34,7 @@ def lend(registry: Registry, wanted: Submission) -> tuple[Record, Found]:
         program_digest=wanted.program_digest, folder=folder.name, site=wanted.site.name,
         cluster=RECORDED, submitted_unix_s=found.run.submitted_unix_s,
         devices=wanted.recipe.devices, time_limit_minutes=wanted.recipe.time_limit_minutes,
-        released=True, final=msgspec.to_builtins(status),
+        origin=found.words, released=True, final=msgspec.to_builtins(status),
     )  # fmt: skip
     return registry.save(record), found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections import Counter
@@ -97,6 +98,11 @@ class Shelf:
         same = [found for found in self.runs if _recorded(found.run) == wanted]
         if not same:
             raise NoRecordingError(self._none_of(recipe))
+        here = paths.folders(Path(site.workspace))
+        files = {
+            name: paths.without(content.decode("latin-1"), here).encode("latin-1")
+            for name, content in files.items()
+        }
         fitting = [found for found in same if not _other_files(found.run, files)]
         if not fitting:
             other = ", ".join(sorted(_other_files(same[-1].run, files)))
@@ -159,8 +165,6 @@ def _recorded(run: RecordedRun) -> str:
 
 def _other_files(run: RecordedRun, files: Mapping[str, bytes]) -> set[str]:
     """Programs of the learner's own whose text differs."""
-    import hashlib
-
     start = f"{PROGRAM}/"
     theirs = {file.path.removeprefix(start): file.sha256 for file in run.files
               if file.path.startswith(start)}  # fmt: skip

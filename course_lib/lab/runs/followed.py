@@ -9,7 +9,7 @@ from course_lib.lab.errors import StillRunningError
 from course_lib.lab.job.run_paths import RunPaths
 from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import Jobs
-from course_lib.lab.queue.records import RECORDED, Record
+from course_lib.lab.queue.records import Record
 from course_lib.lab.runs.sign_of_life import SignOfLife
 
 GLANCE_S = 0.1
@@ -25,7 +25,8 @@ class FollowedJob:
         self._jobs, self._record = jobs, record
 
     def __repr__(self) -> str:
-        return f"<Run {self.name}, job {self.job_id}: {self.reason}>"
+        origin = f", {self.origin}" if self.origin else ""
+        return f"<Run {self.name}, job {self.job_id}: {self.reason}{origin}>"
 
     @property
     def name(self) -> str:
@@ -81,9 +82,9 @@ class FollowedJob:
         return self.status.elapsed_s
 
     @property
-    def was_recorded(self) -> bool:
-        """Made elsewhere, and handed out here."""
-        return self._record.cluster == RECORDED
+    def origin(self) -> str:
+        """Of a run that was recorded elsewhere: when and on what machine; else empty."""
+        return self._record.origin
 
     @property
     def devices(self) -> int:

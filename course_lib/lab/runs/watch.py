@@ -27,7 +27,7 @@ def watch(run: RunOutputs, timeout_s: float | None = None) -> None:
     follower, view = Follower(run), choose_view(run)
     start_s = time.monotonic()
     try:
-        if run.was_recorded and not is_plain():
+        if run.origin and not is_plain():
             replay(run, view)
         status = _follow(run, follower, view, timeout_s)
     except KeyboardInterrupt:

@@ -24,11 +24,12 @@ class Origin:
     date: str
     """As ISO writes it, `2026-11-23`."""
     sites: tuple[str, ...] = ()
+    """Where its jobs ran: `on the box`, or `recorded on 1 March 2026 on …`."""
     runs: tuple[str, ...] = ()
     """Folders of the runs that this lesson made, in the order of their submission."""
 
     def words(self) -> str:
-        where = f" on {' and '.join(self.sites)}" if self.sites else ""
+        where = f" {' and '.join(self.sites)}" if self.sites else ""
         jobs = f"{len(self.runs)} jobs{where}" if self.runs else "no jobs"
         return f"{day(self.date)}, {jobs}; {self.machine}"
 
@@ -36,12 +37,13 @@ class Origin:
 def of(records: Iterable[Record]) -> Origin:
     """Of a lesson that ran here, today."""
     made = list(records)
-    sites = tuple(dict.fromkeys(SITES.get(record.site, record.site) for record in made))
+    sites = tuple(dict.fromkeys(record.origin or _at(record.site) for record in made))
     runs = tuple(record.folder for record in made)
     return Origin(machine(), time.strftime("%Y-%m-%d"), sites, runs)
 
 
-SITES = {"box": "the box", "recorded": "recorded runs", "slurm": "a Slurm cluster"}
+def _at(site: str) -> str:
+    return {"box": "on the box", "slurm": "on a Slurm cluster"}.get(site, f"on {site}")
 
 
 def write(notebook: Any, origin: Origin) -> None:

@@ -98,7 +98,7 @@ def test_a_lesson_that_was_not_run_says_so(lesson):
 def test_the_page_says_when_and_on_what_machine_its_numbers_were_measured(lesson):
     notebook = ran(lesson)
     where = origin.Origin(
-        "a machine <b>with</b> 2 cores", "2026-03-01", ("the box",), ("a-1", "b-2")
+        "a machine <b>with</b> 2 cores", "2026-03-01", ("on the box",), ("a-1", "b-2")
     )
     origin.write(notebook, where)
     again = nbformat.reads(nbformat.writes(notebook), as_version=4)
@@ -118,7 +118,7 @@ def test_what_says_nothing_of_its_run_is_no_origin(lesson, told):
 def test_the_origin_names_machine_and_sites_but_no_host(monkeypatch):
     made = [Record(token="t", name="a", key="", folder=f"a-{n}", site="box") for n in (1, 2)]
     found = origin.of(made)
-    assert (found.sites, found.runs) == (("the box",), ("a-1", "a-2"))
+    assert (found.sites, found.runs) == (("on the box",), ("a-1", "a-2"))
     assert "core" in found.machine
     assert "GiB of memory" in found.machine
 

@@ -1,0 +1,172 @@
+"""A lab of recorded runs: no Slurm, no box, and every run there as if it had just ended."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from course_lib.lab.clusters import RECORDED_BIN
+from course_lib.lab.errors import LabError
+from course_lib.lab.job.recipes import gpt, program
+from course_lib.lab.lab import Lab
+from course_lib.lab.recorded.shelf import NoRecordingError
+from course_lib.lab.runs import replay
+from course_lib.lab.workspace import write_atomically
+
+
+@pytest.fixture
+def no_cluster(tmp_path, monkeypatch):
+    """Neither Slurm's commands nor the box, which could not begin without its folder."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("COURSE_BOX_HOME", "/proc/no-box")
+    monkeypatch.delenv("COURSE_RECORDINGS", raising=False)
+
+
+@pytest.fixture
+def here(made, tmp_path, no_cluster):
+    """Another workspace, to which the recording was handed."""
+    folder = tmp_path / "here"
+    (folder / "recordings").mkdir(parents=True)
+    made.pack().rename(folder / "recordings" / "part.runs")
+    write_atomically(folder / "work" / "mine.py", "print('hello')\n")
+    return folder
+
+
+@pytest.fixture
+def lab(here):
+    return Lab(here, site="recorded")
+
+
+def test_the_same_recipe_gets_the_recorded_run_with_its_banner(lab, made, capsys):
+    run = lab.submit(made.recipes["dp4"])
+    said = capsys.readouterr().out
+    assert "dp4: job 17, recorded on" in said
+    assert "core" in said
+    assert (run.state, run.exit_code, run.job_id) == ("COMPLETED", 0, 17)
+    assert "recorded on" in repr(run)
+    assert len(run.log.iterations) == 20
+    assert run.wait() == "COMPLETED"
+    assert lab.run("dp4").folder == run.folder
+    assert list(lab.runs()["name"]) == ["dp4"]
+    assert len(lab.queue()) == 0
+    assert lab.device_pace == 3.0
+
+
+def test_a_second_call_returns_the_same_run(lab, made, capsys):
+    first = lab.submit(made.recipes["dp4"])
+    again = lab.submit(made.recipes["dp4"])
+    assert first.folder == again.folder
+    assert "is of the same recipe" in capsys.readouterr().out
+
+
+def test_another_recipe_is_refused_and_told_what_differs_and_what_there_is(lab):
+    other = gpt.recipe("dp4", nodes=2, gpus_per_node=2, iterations=40, profile=True)
+    with pytest.raises(NoRecordingError) as refused:
+        lab.submit(other)
+    words = str(refused.value)
+    assert "--train-iters: 20 was recorded, 40 is asked" in words
+    assert "Recorded are: dp4, mine" in words
+    with pytest.raises(NoRecordingError, match="Near it: dp4"):
+        lab.submit(gpt.recipe("dp", nodes=1, gpus_per_node=1))
+
+
+def test_a_program_with_another_text_is_not_taken_for_the_recorded_one(lab, here):
+    mine = program.recipe("mine", "work/mine.py")
+    assert lab.submit(mine).text == "hello from ~/course/work/mine.py\n"
+    write_atomically(here / "work" / "mine.py", "print('other')\n")
+    with pytest.raises(NoRecordingError, match=r"another text of mine\.py"):
+        lab.submit(mine)
+
+
+def test_a_site_that_was_changed_is_another_run(lab, made):
+    with pytest.raises(NoRecordingError):
+        lab.but(link_gbit=0.2).submit(made.recipes["dp4"])
+
+
+def test_cancel_and_clean_touch_what_was_handed_out_alone(lab, made, capsys):
+    run = lab.submit(made.recipes["dp4"])
+    run.cancel()
+    assert "has ended already" in capsys.readouterr().out
+    lab.clean("dp4", yes=True)
+    assert run.deleted
+    assert lab.submit(made.recipes["dp4"]).log_file.exists(), "it is handed out once more"
+
+
+def test_commands_of_slurm_say_that_nothing_runs_here(lab):
+    done = subprocess.run(["squeue", "--me"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "squeue: nothing runs here" in done.stderr
+    assert (RECORDED_BIN / "sbatch").exists()
+    with pytest.raises(LabError, match="nothing runs here"):
+        lab.jobs.slurm.call("sinfo")
+
+
+def test_a_run_of_ones_own_does_not_become_a_recorded_one_nor_the_other_way_round(lab, made, here):
+    lab.submit(made.recipes["dp4"])
+    real = Lab(here, site="box", quiet=True)
+    assert real._run_of(real_submission(real, made)) is None
+
+
+def real_submission(lab, made):
+    from course_lib.lab.queue.submission import Submission
+
+    return Submission.of(made.recipes["dp4"], lab.site)
+
+
+def test_watching_shows_the_run_once_more_from_its_first_line(lab, made, monkeypatch):
+    monkeypatch.setattr(replay.time, "sleep", lambda _: None)
+    seen = []
+
+    class View:
+        def show(self, status, progress):
+            seen.append((status.state, progress.iteration))
+
+    replay.replay(lab.submit(made.recipes["dp4"]), View())
+    iterations = [number for _, number in seen if number]
+    assert seen[0] == ("RUNNING", None)
+    assert iterations == sorted(iterations)
+    assert len(set(iterations)) > 3
+
+
+def test_without_recordings_it_says_where_they_belong(tmp_path, no_cluster):
+    with pytest.raises(NoRecordingError, match="there are no recorded runs in"):
+        Lab(tmp_path, site="recorded")
+
+
+def test_the_environment_chooses_it_as_make_lab_does(here, monkeypatch, capsys):
+    monkeypatch.setenv("COURSE_SITE", "recorded")
+    assert Lab(here).site.recorded
+    assert "nothing runs here" in capsys.readouterr().out
+    monkeypatch.setenv("COURSE_SITE", "")
+    assert not Lab(here, quiet=True).site.recorded
+
+
+def test_a_recording_that_is_damaged_is_named_and_the_others_work(lab, here, made):
+    file = here / "recordings" / "part.runs"
+    (here / "recordings" / "bad.runs").write_bytes(file.read_bytes()[:300])
+    assert lab.submit(made.recipes["dp4"]).ok
+    with pytest.raises(NoRecordingError, match=r"bad\.runs is no recording that can be used"):
+        lab.submit(made.recipes["dp4"].but(name="unheard"))
+
+
+def test_a_run_that_turns_out_damaged_leaves_nothing_behind(lab, here, made):
+    file = here / "recordings" / "part.runs"
+    head, body = made.parts(file)
+    head["runs"][0]["files"][-1][2] = "0" * 64
+    made.forged(file, head, body)
+    with pytest.raises(LabError, match="checksum"):
+        lab.submit(made.recipes["dp4"])
+    assert list((here / "runs").iterdir()) == []
+    assert list(lab.runs()["name"]) == []
+
+
+def test_html_in_a_log_and_escapes_in_a_banner_stay_text(lab, here, made, capsys):
+    file = here / "recordings" / "part.runs"
+    head, body = made.parts(file)
+    head["machine"] = "a \x1b[31mred\x1b[0m <script>alert(1)</script>" + "x" * 500
+    made.forged(file, head, body)
+    run = lab.submit(made.recipes["dp4"])
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert len(run.origin) <= 200
