@@ -40,7 +40,7 @@ class Made:
             "mine": program.recipe("mine", "work/mine.py"),
         }
         self.add("dp4", 17, LOG)
-        self.add("mine", 18, f"hello from {self.workspace.folder}/work/mine.py\n")
+        self.add("mine", 18, f"hello from {self.workspace.folder}/runs/mine.txt\n")
 
     def add(self, name, job_id, log, site=None):
         site, recipe = site or self.box, self.recipes[name]

@@ -73,7 +73,7 @@ def test_another_recipe_is_refused_and_told_what_differs_and_what_there_is(lab):
 
 def test_a_program_with_another_text_is_not_taken_for_the_recorded_one(lab, here):
     mine = program.recipe("mine", "work/mine.py")
-    assert lab.submit(mine).text == "hello from ~/course/work/mine.py\n"
+    assert lab.submit(mine).text == "hello from ~/course/runs/mine.txt\n"
     write_atomically(here / "work" / "mine.py", "print('other')\n")
     with pytest.raises(NoRecordingError, match=r"another text of mine\.py"):
         lab.submit(mine)

@@ -36,7 +36,7 @@ def test_neither_folders_nor_accounts_nor_secrets_go_in(made):
     text = whole_text(made, made.pack())
     for word in (str(made.workspace.folder), "proj_secret_42", "hf_abcdef123"):
         assert word not in text
-    assert "hello from ~/course/work/mine.py" in text
+    assert "hello from ~/course/runs/mine.txt" in text
 
 
 def test_pickles_checkpoints_links_and_unknown_files_stay_behind(made, tmp_path):

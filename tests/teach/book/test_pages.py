@@ -124,10 +124,10 @@ def test_the_origin_names_machine_and_sites_but_no_host(monkeypatch):
 
 
 def test_folders_of_the_machine_are_not_told(lesson, tmp_path):
-    text = f"Writing {tmp_path}/work/x.py\n{tmp_path}-other stays"
+    text = f"Writing {tmp_path}/runs/x.py\n{tmp_path}-other stays"
     told = paths.folders(tmp_path)
     page = page_of(lesson, ran(lesson, run=text), folders=told)
-    assert printed(page) == [f"Writing ~/course/work/x.py\n{tmp_path}-other stays"]
+    assert printed(page) == [f"Writing ~/course/runs/x.py\n{tmp_path}-other stays"]
 
 
 def test_links_lead_to_the_notebook_and_to_the_hub_that_was_named(lesson):
