@@ -7,10 +7,12 @@ import hashlib
 import json
 import lzma
 import os
+import re
 import time
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,8 @@ NOT_READ = frozenset(
 )
 """Of the arguments of an operator in a trace: half of its bytes, and no reader asks for them."""
 PRESET = 6
-XZ_OVER_ZLIB = 0.6
+RANK = re.compile(r"rank(\d{1,6})")
+XZ_OVER_ZLIB = 0.5
 """How much smaller xz makes what zlib does in a hurry, as found for traces."""
 Place = tuple[int, str]
 """Number of a run, name of a file."""
@@ -119,25 +122,28 @@ def _packed(told: list[_Told], fitting: set[Place], device_pace: float) -> bytes
 
 
 def _fitting(told: list[_Told], room: int) -> set[Place]:
-    """Traces are the large ones: those of every run's first rank go in first, then the others', as
-    long as there is room."""
+    """Traces are the large ones: those of rank 0 go in first, then the others', as long as there is
+    room; of a rank all or none, so that runs can be compared."""
     files = [(number, name) for number, one in enumerate(told) for name in one.files]
     taken = 0
-    fitting = set()
-    for number, name in sorted(files, key=lambda file: _turn(file[1])):
-        guessed = len(zlib.compress(told[number].files[name], 1)) * XZ_OVER_ZLIB
-        taken += int(guessed)
-        if taken <= room or not _turn(name)[0]:
-            fitting.add((number, name))
+    fitting: set[Place] = set()
+    for turn, group in groupby(sorted(files, key=_turn), key=_turn):
+        places = list(group)
+        contents = (told[number].files[name] for number, name in places)
+        taken += int(XZ_OVER_ZLIB * sum(len(zlib.compress(content, 1)) for content in contents))
+        if turn > 0 and taken > room:
+            break
+        fitting.update(places)
     return fitting
 
 
-def _turn(name: str) -> tuple[int, str]:
+def _turn(place: Place) -> int:
     """Later ones are left out first."""
-    folder, _, rest = name.partition("/")
-    if folder in ("memory", "monitor", "tensorboard"):
-        return 1, rest
-    return (2, rest) if folder == "profile" else (0, name)
+    folder, _, rest = place[1].partition("/")
+    if folder == "profile":
+        found = RANK.match(rest)
+        return 2 + (int(found[1]) if found else 0)
+    return 1 if folder in ("memory", "monitor", "tensorboard") else 0
 
 
 @dataclass(frozen=True)
