@@ -14,6 +14,7 @@ from typing import Any
 from course_lib.lab.queue.records import Record
 from course_lib.lab.recorded.machine import day, machine
 
+WERE_RECORDED = "recorded on "
 KEY = "course"
 """In the metadata of a notebook."""
 
@@ -31,6 +32,8 @@ class Origin:
     def words(self) -> str:
         where = f" {' and '.join(self.sites)}" if self.sites else ""
         jobs = f"{len(self.runs)} jobs{where}" if self.runs else "no jobs"
+        if self.sites and all(site.startswith(WERE_RECORDED) for site in self.sites):
+            return jobs  # what only read them here measured nothing
         return f"{day(self.date)}, {jobs}; {self.machine}"
 
 

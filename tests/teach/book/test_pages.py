@@ -107,6 +107,12 @@ def test_the_page_says_when_and_on_what_machine_its_numbers_were_measured(lesson
     assert "1 March 2026, 2 jobs on the box; a machine &lt;b&gt;with&lt;/b&gt; 2 cores." in note
 
 
+def test_of_runs_that_were_recorded_the_page_names_their_machine_alone():
+    banner = "recorded on 2 May 2026 on a machine with 8 GPUs"
+    record = Record(token="t", name="a", key="", folder="a-1", site="box", origin=banner)
+    assert origin.of([record, record]).words() == f"2 jobs {banner}"
+
+
 @pytest.mark.parametrize("told", [None, 3, {}, {"machine": 1}, {"machine": "m", "runs": 7}])
 def test_what_says_nothing_of_its_run_is_no_origin(lesson, told):
     notebook = ran(lesson)
