@@ -28,6 +28,7 @@ from course_lib.lab.recorded import paths
 from course_lib.lab.recorded.machine import machine
 from course_lib.lab.recorded.recording import (
     FORMAT,
+    LARGEST_PART_BYTES,
     PACKED_ONCE,
     Head,
     RecordedFile,
@@ -128,7 +129,7 @@ def _fitting(told: list[_Told], room: int) -> set[Place]:
     taken = 0
     fitting: set[Place] = set()
     for turn, group in groupby(sorted(files, key=_turn), key=_turn):
-        places = list(group)
+        places = [p for p in group if len(told[p[0]].files[p[1]]) <= LARGEST_PART_BYTES]
         contents = (told[number].files[name] for number, name in places)
         taken += int(XZ_OVER_ZLIB * sum(len(zlib.compress(content, 1)) for content in contents))
         if turn > 0 and taken > room:
@@ -181,14 +182,13 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
             path = Path(place, name)
             told = path.relative_to(folder).as_posix()
             if may_be_recorded(told) and not path.is_symlink():
-                yield told, plain(path).read_bytes()
+                content = plain(path).read_bytes()
+                yield told, gzip.decompress(content) if told.endswith(PACKED_ONCE) else content
 
 
 def _clean(name: str, content: bytes, words: dict[str, str]) -> bytes:
     if name.startswith("tensorboard/"):
         return content  # its numbers have checksums of their own
-    if name.endswith(PACKED_ONCE):
-        content = gzip.decompress(content)
     if name.startswith("profile/"):
         content = _slim(content)
     return paths.without(content.decode("latin-1"), words).encode("latin-1")

@@ -34,6 +34,8 @@ LARGEST_FILE_BYTES = 16 << 20
 LARGEST_HEAD_BYTES = 4 << 20
 LARGEST_BODY_BYTES = 512 << 20
 """Of all files together, unpacked."""
+LARGEST_PART_BYTES = 64 << 20
+"""Of one file, unpacked: so much may be in memory at once."""
 MOST_FILES = 5000
 UNPACKING_MEMORY_BYTES = 128 << 20
 PIECE_BYTES = 1 << 20
@@ -153,8 +155,10 @@ def _check_run(path: Path, run: RecordedRun) -> None:
     for name in names:
         if not may_be_recorded(name):
             raise _refused(path, f"{name[:80]!r} is no file of a run")
-    if len(set(names)) < len(names) or any(file.size_bytes < 0 for file in run.files):
+    if len(set(names)) < len(names):
         raise _refused(path, f"the files of {run.folder} are not told apart")
+    if not all(0 <= file.size_bytes <= LARGEST_PART_BYTES for file in run.files):
+        raise _refused(path, f"a file of {run.folder} would have more than 64 MiB")
 
 
 def may_be_recorded(name: str) -> bool:

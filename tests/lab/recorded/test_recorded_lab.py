@@ -50,6 +50,7 @@ def test_the_same_recipe_gets_the_recorded_run_with_its_banner(lab, made, capsys
     assert lab.run("dp4").folder == run.folder
     assert list(lab.runs()["name"]) == ["dp4"]
     assert len(lab.queue()) == 0
+    assert lab.budget.used == 0, "somebody else's device-hours"
     assert lab.device_pace == 3.0
 
 
@@ -161,7 +162,7 @@ def test_a_run_that_turns_out_damaged_leaves_nothing_behind(lab, here, made):
     assert list(lab.runs()["name"]) == []
 
 
-def test_html_in_a_log_and_escapes_in_a_banner_stay_text(lab, here, made, capsys):
+def test_a_banner_has_no_escapes_and_an_end(lab, here, made, capsys):
     file = here / "recordings" / "part.runs"
     head, body = made.parts(file)
     head["machine"] = "a \x1b[31mred\x1b[0m <script>alert(1)</script>" + "x" * 500

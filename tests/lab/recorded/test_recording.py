@@ -124,14 +124,18 @@ def test_a_body_that_is_not_what_its_table_says_is_refused(made):
         Recording(made.forged(file, head, lzma.compress(text[:-1]))).check()
 
 
-def test_a_bomb_is_refused_before_it_is_unpacked(made):
+def test_a_bomb_is_refused_before_it_is_unpacked(made, monkeypatch):
     file = made.pack()
     head, _ = made.parts(file)
     bomb = lzma.compress(bytes(64 << 20), preset=1)
     entry = head["runs"][0]["files"][0]
-    entry[1] = recordings.LARGEST_BODY_BYTES + 1
-    with pytest.raises(RecordingError, match="would unpack to"):
+    entry[1] = recordings.LARGEST_PART_BYTES + 1
+    with pytest.raises(RecordingError, match="more than 64 MiB"):
         Recording(made.forged(file, head, bomb))
+    monkeypatch.setattr(recordings, "LARGEST_BODY_BYTES", 100)
+    with pytest.raises(RecordingError, match="would unpack to"):
+        Recording(made.pack())
+    monkeypatch.undo()
     entry[1] = 3
     with pytest.raises(RecordingError, match="checksum"):
         Recording(made.forged(file, head, bomb)).check()
