@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import json
@@ -183,7 +184,11 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
             told = path.relative_to(folder).as_posix()
             if may_be_recorded(told) and not path.is_symlink():
                 content = plain(path).read_bytes()
-                yield told, gzip.decompress(content) if told.endswith(PACKED_ONCE) else content
+                if not told.endswith(PACKED_ONCE):
+                    yield told, content
+                    continue
+                with contextlib.suppress(EOFError, OSError, zlib.error):  # a job that was killed
+                    yield told, gzip.decompress(content)
 
 
 def _clean(name: str, content: bytes, words: dict[str, str]) -> bytes:

@@ -112,8 +112,9 @@ class Shelf:
                 "what you write yourself needs the box or a cluster. The text that was recorded is "
                 "that of the solution"
             )
-        here = site.name
-        return max(fitting, key=lambda f: (f.run.site.get("name") == here, f.run.submitted_unix_s))
+        return max(
+            fitting, key=lambda f: (f.run.site.get("name") == site.name, f.run.submitted_unix_s)
+        )
 
     def _none_of(self, recipe: Recipe) -> str:
         names = sorted({found.run.name for found in self.runs})

@@ -45,6 +45,7 @@ def test_pickles_checkpoints_links_and_unknown_files_stay_behind(made, tmp_path)
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("x")
     (tmp_path / "outside").write_text("secret of the machine")
+    (folder / "memory" / "rank0.jsonl.gz").write_bytes(b"cut off")
     (folder / "links.json").symlink_to(tmp_path / "outside")
     head, _ = made.parts(made.pack())
     names = {file[0] for file in head["runs"][0]["files"]}
