@@ -15,17 +15,16 @@ from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.script import Script, render
 from course_lib.lab.job.site import Site
 from course_lib.lab.job.unfinished import Unfinished
-from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import PAUSES_ON_THE_BOX_S, PAUSES_S, Jobs
 from course_lib.lab.queue.pace import told_pace
 from course_lib.lab.queue.records import RECORDED, Registry, recorded
 from course_lib.lab.queue.slurm import Slurm
 from course_lib.lab.queue.submission import Submission, check_writable, repair
-from course_lib.lab.recorded.lend import NoSlurm
+from course_lib.lab.recorded.lend import NoSlurm, others
 from course_lib.lab.recorded.shelf import Shelf
 from course_lib.lab.runs import budget as budgets
 from course_lib.lab.runs.budget import Budget
-from course_lib.lab.runs.obtain import new_run, recorded_run
+from course_lib.lab.runs.obtain import already, new_run, recorded_run
 from course_lib.lab.runs.run import Run
 from course_lib.lab.runs.tables import QUEUE_COLUMNS, RUN_COLUMNS, queue_row, run_row
 from course_lib.lab.workspace import Workspace, find
@@ -47,8 +46,8 @@ NOT_OFFERED = ("jobs", "queue_rows", "run_rows", "say")
 
 @answers_misspelt
 @explained_methods(
-    "lab", "__init__", "but", "script", "code", "submit", "run", "open", "cancel", "clean",
-    "tensorboard", "set_budget",
+    "lab", "__init__", "but", "script", "code", "submit", "run", "open", "elsewhere", "cancel",
+    "clean", "tensorboard", "set_budget",
 )  # fmt: skip
 class Lab:
     """A workspace, a site and the runs made there.
@@ -128,7 +127,7 @@ class Lab:
             repair(self.jobs)
             older = self._run_of(wanted)
             if older is not None and not again:
-                self.say(_already(older))
+                self.say(already(older))
                 return older
             obtain = recorded_run if self.site.recorded else new_run
             return Run(self.jobs, obtain(self.jobs, wanted))
@@ -161,6 +160,12 @@ class Lab:
     def open(self, folder: str | Path) -> Run:
         """A run that lies somewhere else, such as a recorded one: to be read, never cancelled."""
         return Run(self.jobs, recorded(Path(folder)))
+
+    def elsewhere(self, recipe: Recipe | Unfinished) -> list[Run]:
+        """Runs of this recipe that were recorded on other clusters, to be seen beside one's own."""
+        if isinstance(recipe, Unfinished):
+            return []
+        return [Run(self.jobs, record) for record in others(self.workspace, recipe, self.site)]
 
     def queue(self) -> pd.DataFrame:
         """Your jobs that have not ended; `course` tells those of this workspace."""
@@ -247,14 +252,3 @@ class Lab:
             self.say(f"Lab: a submission was left half done, and Slurm does not answer: {error}")
         except WorkspaceError as error:
             self.say(f"Lab: a submission was left half done, and cannot be finished now: {error}")
-
-
-def _already(run: Run) -> str:
-    """What stands in for a submission, and how to have one all the same."""
-    status = run.status
-    text = f"{run.name}: job {run.job_id} is of the same recipe, and is returned ({status.words})"
-    if run.origin:
-        return f"{text}; {run.origin}"
-    if status.ended or status.state == states.UNKNOWN:
-        text += "; submit(…, again=True) runs it once more"
-    return text

@@ -60,6 +60,11 @@ class Workspace:
         return self.state / "kept"
 
     @property
+    def elsewhere(self) -> Path:
+        """Recorded runs of other clusters, unpacked to be read."""
+        return self.state / "elsewhere"
+
+    @property
     def site_file(self) -> Path:
         return self.folder / SITE_FILE
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import shutil
 import tempfile
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from course_lib.lab.errors import LabError
-from course_lib.lab.queue.records import RECORDED, Record, Registry
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.site import Site
+from course_lib.lab.queue.records import RECORDED, Record, Registry, recorded
 from course_lib.lab.queue.slurm import QueueRow, Slurm
 from course_lib.lab.queue.states import Status
 from course_lib.lab.queue.submission import Submission
@@ -39,23 +41,38 @@ def lend(registry: Registry, wanted: Submission) -> tuple[Record, Found]:
     return registry.save(record), found
 
 
+def others(workspace: Workspace, recipe: Recipe, site: Site) -> list[Record]:
+    """Runs of other clusters, to be read: they lie beside the runs of this workspace."""
+    records = []
+    for found in Shelf.of(workspace).elsewhere(recipe, site):
+        folder = workspace.elsewhere / found.recording.path.stem / found.run.folder
+        if not folder.is_dir():
+            _into(found, folder)
+        records.append(replace(recorded(folder), origin=found.words))
+    return records
+
+
 def _unpacked(found: Found, workspace: Workspace) -> Path:
     """Its folder below `runs/`: whole, or not there at all."""
-    with writing(workspace.runs):
-        workspace.runs.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix=".unfinished.", dir=workspace.runs))
+    target, number = workspace.runs / found.run.folder, 0
+    while target.exists():  # of a run that was made here, or was handed out before
+        number += 1
+        target = workspace.runs / f"{found.run.folder}.{number}"
+    _into(found, target)
+    return target
+
+
+def _into(found: Found, target: Path) -> None:
+    with writing(target.parent):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=".unfinished.", dir=target.parent))
         try:
             found.recording.unpack(found.run, unfinished)
-            target, number = workspace.runs / found.run.folder, 0
-            while target.exists():  # of a run that was made here, or was handed out before
-                number += 1
-                target = workspace.runs / f"{found.run.folder}.{number}"
             unfinished.chmod(0o755)
             unfinished.rename(target)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
-    return target
 
 
 @dataclass(frozen=True)

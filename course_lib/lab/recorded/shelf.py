@@ -95,13 +95,17 @@ class Shelf:
     def find(self, recipe: Recipe, site: Site, files: Mapping[str, bytes]) -> Found:
         """The newest run of this recipe, at a site with the same choices, of the same programs;
         of several machines' runs one of the site that the lab has."""
-        wanted = _wanted(recipe.to_dict(), site.to_dict(), Path(site.workspace))
-        same = [found for found in self.runs if _recorded(found.run) == wanted]
+        told = paths.folders(Path(site.workspace))
+        wanted = _what(recipe.to_dict(), told), _chosen(site.to_dict())
+        same = [
+            found
+            for found in self.runs
+            if (_what(found.run.recipe, {}), _chosen(found.run.site)) == wanted
+        ]
         if not same:
             raise NoRecordingError(self._none_of(recipe))
-        here = paths.folders(Path(site.workspace))
         files = {
-            name: paths.without(content.decode("latin-1"), here).encode("latin-1")
+            name: paths.without(content.decode("latin-1"), told).encode("latin-1")
             for name, content in files.items()
         }
         fitting = [found for found in same if not _other_files(found.run, files)]
@@ -115,6 +119,16 @@ class Shelf:
         return max(
             fitting, key=lambda f: (f.run.site.get("name") == site.name, f.run.submitted_unix_s)
         )
+
+    def elsewhere(self, recipe: Recipe, site: Site) -> list[Found]:
+        """Runs of this recipe on other clusters, the newest of each, whatever was chosen there."""
+        wanted = _what(recipe.to_dict(), paths.folders(Path(site.workspace)))
+        newest: dict[str, Found] = {}
+        for found in sorted(self.runs, key=lambda found: found.run.submitted_unix_s):
+            name = str(found.run.site.get("name", ""))
+            if name != site.name and _what(found.run.recipe, {}) == wanted:
+                newest[name] = found
+        return list(newest.values())
 
     def _none_of(self, recipe: Recipe) -> str:
         names = sorted({found.run.name for found in self.runs})
@@ -152,18 +166,15 @@ def _value(value: Any) -> str:
     return "none" if value is None else str(value)[:60]
 
 
-def _wanted(recipe: dict[str, Any], site: Mapping[str, Any], workspace: Path) -> str:
-    told = paths.folders(workspace)
-    what = {name: value for name, value in recipe.items() if name not in NOT_WHAT_IS_RUN}
-    chosen = {name: site[name] for name in CHOSEN if site.get(name)}
-    return json.dumps(paths.in_table({"recipe": what, "chosen": chosen}, told), sort_keys=True)
+def _what(recipe: Mapping[str, Any], told: Mapping[str, str]) -> str:
+    """What of a recipe is run, as one text, as any machine would tell it."""
+    plain = Recipe.from_dict(recipe).to_dict()
+    what = {name: value for name, value in plain.items() if name not in NOT_WHAT_IS_RUN}
+    return json.dumps(paths.in_table(what, told), sort_keys=True)
 
 
-def _recorded(run: RecordedRun) -> str:
-    recipe = Recipe.from_dict(run.recipe).to_dict()
-    what = {name: value for name, value in recipe.items() if name not in NOT_WHAT_IS_RUN}
-    chosen = {name: run.site[name] for name in CHOSEN if run.site.get(name)}
-    return json.dumps({"recipe": what, "chosen": chosen}, sort_keys=True)
+def _chosen(site: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: site[name] for name in CHOSEN if site.get(name)}
 
 
 def _other_files(run: RecordedRun, files: Mapping[str, bytes]) -> set[str]:

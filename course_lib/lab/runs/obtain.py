@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from course_lib.lab.job import sample_text
+from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import Jobs
 from course_lib.lab.queue.nodes import refuse_what_never_runs
 from course_lib.lab.queue.records import Record
 from course_lib.lab.queue.submission import Submission, submit
 from course_lib.lab.recorded.lend import lend
 from course_lib.lab.runs import budget as budgets
+from course_lib.lab.runs.run import Run
+
+
+def already(run: Run) -> str:
+    """What stands in for a submission, and how to have one all the same."""
+    status = run.status
+    text = f"{run.name}: job {run.job_id} is of the same recipe, and is returned ({status.words})"
+    if run.origin:
+        return f"{text}; {run.origin}"
+    if status.ended or status.state == states.UNKNOWN:
+        text += "; submit(…, again=True) runs it once more"
+    return text
 
 
 def new_run(jobs: Jobs, wanted: Submission) -> Record:

@@ -31,7 +31,11 @@ class Origin:
 
     def words(self) -> str:
         where = f" {' and '.join(self.sites)}" if self.sites else ""
-        jobs = f"{len(self.runs)} jobs{where}" if self.runs else "no jobs"
+        jobs = (
+            f"{len(self.runs)} job{'' if len(self.runs) == 1 else 's'}{where}"
+            if self.runs
+            else "no jobs"
+        )
         if self.sites and all(site.startswith(WERE_RECORDED) for site in self.sites):
             return jobs  # what only read them here measured nothing
         return f"{day(self.date)}, {jobs}; {self.machine}"

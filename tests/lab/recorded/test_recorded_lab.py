@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
+import nbformat
 import pytest
 
 from course_lib.lab.clusters import RECORDED_BIN
@@ -13,6 +14,8 @@ from course_lib.lab.lab import Lab
 from course_lib.lab.recorded.shelf import NoRecordingError
 from course_lib.lab.runs import replay
 from course_lib.lab.workspace import write_atomically
+from course_lib.teach.book import origin
+from course_lib.teach.run import run_lesson
 
 
 @pytest.fixture
@@ -80,9 +83,46 @@ def test_a_program_with_another_text_is_not_taken_for_the_recorded_one(lab, here
         lab.submit(mine)
 
 
+LESSON = """
+from course_lib import Lab, gpt
+lab = Lab()
+run = lab.submit(gpt.recipe("dp4", nodes=2, gpus_per_node=2, iterations=20, profile=True))
+run.watch()
+assert len(run.log.iterations) == 20 and run.ok
+"""
+
+
+def test_a_lesson_runs_on_recorded_runs_alone_and_says_whose_they_are(here, tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_SITE", "recorded")
+    monkeypatch.delenv("COURSE_PLAIN")
+    path = tmp_path / "77_test.ipynb"
+    cells = [nbformat.v4.new_code_cell(LESSON, id="all")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    result = run_lesson(path, here)
+    assert (result.failure, result.jobs) == ("", 1)
+    told = origin.read(nbformat.read(here / ".course" / "executed" / path.name, as_version=4))
+    assert told.words().startswith("1 job recorded on ")
+
+
 def test_a_site_that_was_changed_is_another_run(lab, made):
     with pytest.raises(NoRecordingError):
         lab.but(link_gbit=0.2).submit(made.recipes["dp4"])
+
+
+def test_the_same_job_on_another_cluster_is_shown_beside_ones_own(lab, here, made):
+    assert lab.elsewhere(made.recipes["dp4"]) == [], "it was made on such a site as this"
+    file = here / "recordings" / "part.runs"
+    head, body = made.parts(file)
+    for run in head["runs"]:
+        run["site"] = {"name": "h200", "title": "eight H200", "kind": "cuda"}
+    made.forged(file.with_name("h200.runs"), head, body)
+    for _ in range(2):
+        [other] = lab.elsewhere(made.recipes["dp4"])
+        assert other.ok
+        assert len(other.log.iterations) == 20
+        assert "recorded on" in other.origin
+        assert other.folder.parent.name == "h200"
+    assert lab.submit(made.recipes["dp4"]).folder.parent == here / "runs"
 
 
 def test_cancel_and_clean_touch_what_was_handed_out_alone(lab, made, capsys):

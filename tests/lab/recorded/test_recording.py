@@ -176,6 +176,12 @@ def test_what_is_no_recording_is_refused_in_words(tmp_path, content):
         Recording(file)
 
 
+def test_recordings_that_come_with_the_course_are_small_and_whole(repository):
+    for file in sorted((repository / "recordings").glob("*.runs")):
+        Recording(file).check()
+        assert file.stat().st_size <= packing.LARGEST_BYTES, file.name
+
+
 def test_the_command_packs_a_file_for_each_lesson_that_was_run(made, capsys):
     executed = made.workspace.state / "executed"
     executed.mkdir()
