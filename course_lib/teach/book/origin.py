@@ -30,12 +30,9 @@ class Origin:
     """Folders of the runs that this lesson made, in the order of their submission."""
 
     def words(self) -> str:
-        where = f" {' and '.join(self.sites)}" if self.sites else ""
-        jobs = (
-            f"{len(self.runs)} job{'' if len(self.runs) == 1 else 's'}{where}"
-            if self.runs
-            else "no jobs"
-        )
+        count = len(self.runs)
+        jobs = f"{count} job{'' if count == 1 else 's'}" if count else "no jobs"
+        jobs = " ".join([jobs, *filter(None, [" and ".join(self.sites)])])
         if self.sites and all(site.startswith(WERE_RECORDED) for site in self.sites):
             return jobs  # what only read them here measured nothing
         return f"{day(self.date)}, {jobs}; {self.machine}"

@@ -136,6 +136,14 @@ def test_folders_of_the_machine_are_not_told(lesson, tmp_path):
     assert printed(page) == [f"Writing ~/course/runs/x.py\n{tmp_path}-other stays"]
 
 
+def test_no_answer_has_a_heading_that_would_end_its_fold(repository):
+    for path in lessons_in(repository / "lessons", "py"):
+        for cell in read_lesson(path).cells:
+            if cell.kind == "markdown" and "solution" in cell.tags:
+                assert not cell.text.startswith("#"), f"{path.name}, cell {cell.id}"
+                assert "\n#" not in cell.text, f"{path.name}, cell {cell.id}"
+
+
 def test_links_lead_to_the_notebook_and_to_the_hub_that_was_named(lesson):
     assert 'href="notebooks/00_a_lesson.ipynb"' in page_of(lesson).cells[0].source
     where = "https://hub.example.org/hub/user-redirect/lab/tree/notebooks/{notebook}"
