@@ -48,8 +48,12 @@ class Found:
     @property
     def words(self) -> str:
         """Its banner: where and when it was really run."""
-        head = self.recording.head
-        told = f"recorded on {day(head.date)} on {head.machine}"
+        head, site = self.recording.head, self.run.site
+        where = head.machine  # of a cluster it is the node where somebody typed
+        if not site.get("box"):
+            device = f" ({site['device']})" if site.get("device") else ""
+            where = f"{site.get('title') or site.get('name')}{device}"
+        told = f"recorded on {day(head.date)} on {where}"
         return "".join(letter for letter in told if letter.isprintable())[:LONGEST_WORDS]
 
 

@@ -15,6 +15,7 @@ from course_lib.lab.queue.records import Record
 from course_lib.lab.recorded.machine import day, machine
 
 WERE_RECORDED = "recorded on "
+ON_THE_BOX = "on the box"
 KEY = "course"
 """In the metadata of a notebook."""
 
@@ -35,7 +36,9 @@ class Origin:
         jobs = " ".join([jobs, *filter(None, [" and ".join(self.sites)])])
         if self.sites and all(site.startswith(WERE_RECORDED) for site in self.sites):
             return jobs  # what only read them here measured nothing
-        return f"{day(self.date)}, {jobs}; {self.machine}"
+        here = {ON_THE_BOX, *(site for site in self.sites if site.startswith(WERE_RECORDED))}
+        whose = "" if here.issuperset(self.sites) else "the notebook on "  # a login node, maybe
+        return f"{day(self.date)}, {jobs}; {whose}{self.machine}"
 
 
 def of(records: Iterable[Record]) -> Origin:
@@ -47,7 +50,7 @@ def of(records: Iterable[Record]) -> Origin:
 
 
 def _at(site: str) -> str:
-    return {"box": "on the box", "slurm": "on a Slurm cluster"}.get(site, f"on {site}")
+    return {"box": ON_THE_BOX, "slurm": "on a Slurm cluster"}.get(site, f"on {site}")
 
 
 def write(notebook: Any, origin: Origin) -> None:

@@ -113,6 +113,11 @@ def test_of_runs_that_were_recorded_the_page_names_their_machine_alone():
     assert origin.of([record, record]).words() == f"2 jobs {banner}"
 
 
+def test_on_a_cluster_the_machine_of_the_notebook_is_not_taken_for_that_of_the_jobs():
+    record = Record(token="t", name="a", key="", folder="a-1", site="leonardo")
+    assert "1 job on leonardo; the notebook on a machine with" in origin.of([record]).words()
+
+
 @pytest.mark.parametrize("told", [None, 3, {}, {"machine": 1}, {"machine": "m", "runs": 7}])
 def test_what_says_nothing_of_its_run_is_no_origin(lesson, told):
     notebook = ran(lesson)
