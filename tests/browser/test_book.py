@@ -7,7 +7,9 @@ from importlib.util import find_spec
 
 import nbformat
 import pytest
+from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_output
+from traitlets.config import Config
 
 from course_lib.show.moving import collective
 from course_lib.teach.book import check
@@ -205,3 +207,23 @@ def test_the_whole_book_has_no_link_that_leads_nowhere(sphinx, tmp_path):
     assert book.warnings == []
     assert check.broken_links(book.folder) == []
     assert len(list((book.folder / "notebooks").glob("*.ipynb"))) == len(book.unrun)
+
+
+def test_in_an_exported_page_a_moving_diagram_moves_too(repository, browser, tmp_path):
+    moving = {"text/html": collective("all-gather", ranks=4).stepper(), "text/plain": "frames"}
+    output = new_output("execute_result", moving)
+    cell = nbformat.v4.new_code_cell("show.moving.collective(…)", outputs=[output])
+    config = Config()
+    config.HTMLExporter.template_name = "course"
+    templates = repository / "deploy" / "jupyter" / "data" / "nbconvert" / "templates"
+    config.TemplateExporter.extra_template_basedirs = [str(templates)]
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    text, _ = HTMLExporter(config=config).from_notebook_node(notebook)
+    (tmp_path / "page.html").write_text(text)
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    shown = page.locator("figure:visible figcaption")
+    assert shown.count() == 1
+    page.get_by_role("button", name="one frame on").click()
+    assert shown.inner_text().startswith("2 of 4")
+    page.close()
