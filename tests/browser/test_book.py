@@ -206,6 +206,7 @@ def test_the_whole_book_has_no_link_that_leads_nowhere(sphinx, tmp_path):
     book = write(None, tmp_path / "book", Links())
     assert book.warnings == []
     assert check.broken_links(book.folder) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["book"], "nothing is left beside it"
     assert len(list((book.folder / "notebooks").glob("*.ipynb"))) == len(book.unrun)
 
 

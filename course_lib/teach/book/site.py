@@ -70,9 +70,9 @@ def write(workspace: Path | None, out: Path, links: Links, clone: Path = CLONE) 
     told = contents.read(readme, [lesson.name for lesson in lessons])
     book = Book(out)
     pages = {lesson.name: _page(lesson, workspace, links, book) for lesson in lessons}
-    source, made = out.with_name(f".{out.name}.pages"), out.with_name(f".{out.name}.made")
-    for folder in (source, made):
-        shutil.rmtree(folder, ignore_errors=True)
+    workshop = out.with_name(f".{out.name}.unfinished")  # beside it, to be renamed
+    shutil.rmtree(workshop, ignore_errors=True)
+    source, made = workshop / "pages", workshop / "made"
     try:
         _write_source(source, pages, told, clone)
         book.warnings += _sphinx(source, made)
@@ -80,8 +80,7 @@ def write(workspace: Path | None, out: Path, links: Links, clone: Path = CLONE) 
         shutil.rmtree(out, ignore_errors=True)
         made.rename(out)
     finally:
-        for folder in (source, made):
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(workshop, ignore_errors=True)
     return book
 
 
