@@ -21,6 +21,8 @@ from course_lib.teach.source import Lesson, lessons_in, read_lesson
 
 CLONE = PACKAGE.parent
 STATIC = CLONE / "deploy" / "book" / "static"
+MARK = ".course-book"
+"""In a folder that a later book may replace."""
 NEEDED = ("sphinx", "myst_nb", "furo")
 TITLE = "Training large models on many devices"
 SETTINGS: dict[str, Any] = {
@@ -33,6 +35,7 @@ SETTINGS: dict[str, Any] = {
     "html_css_files": ["book.css"],
     "html_js_files": [("book.js", {"defer": "defer"})],
     "html_copy_source": False,
+    "html_use_index": False,
     "html_show_sphinx": False,
     "html_show_copyright": False,
     "nb_execution_mode": "off",
@@ -63,6 +66,7 @@ class Book:
 def write(workspace: Path | None, out: Path, links: Links, clone: Path = CLONE) -> Book:
     """The book in `out`, with the results of what was run in `workspace`; one that is there is
     replaced."""
+    refuse_others(out)
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise LabError(f"not installed: {', '.join(missing)}; `make book` installs them")
     lessons = [read_lesson(path) for path in lessons_in(clone / "lessons", "py")]
@@ -77,11 +81,19 @@ def write(workspace: Path | None, out: Path, links: Links, clone: Path = CLONE) 
         _write_source(source, pages, told, clone)
         book.warnings += _sphinx(source, made)
         _offer_notebooks(made / "notebooks", lessons)
+        (made / MARK).touch()
         shutil.rmtree(out, ignore_errors=True)
         made.rename(out)
     finally:
         shutil.rmtree(workshop, ignore_errors=True)
     return book
+
+
+def refuse_others(out: Path) -> None:
+    """Only a book is replaced by a book."""
+    is_free = not out.exists() or (out.is_dir() and not any(out.iterdir()))
+    if not is_free and not (out / MARK).is_file():
+        raise LabError(f"{out} is there and no book of the course; name another folder with --out")
 
 
 def executed_in(workspace: Path) -> Path:

@@ -11,7 +11,7 @@ from nbformat.v4 import new_output
 from course_lib.lab.errors import LabError
 from course_lib.lab.queue.records import Record
 from course_lib.lab.recorded import paths
-from course_lib.teach.book import check, command, contents, origin
+from course_lib.teach.book import check, command, contents, origin, site
 from course_lib.teach.book.page import Links, make
 from course_lib.teach.build import build_text
 from course_lib.teach.source import LessonError, lessons_in, read_lesson
@@ -239,6 +239,18 @@ def test_the_newest_run_beside_the_readme_is_taken(tmp_path):
     (tmp_path / "course-run-none").mkdir()
     os.utime(tmp_path / "course-run-a" / ".course" / "executed", (2e9, 2e9))
     assert command.newest_run(tmp_path) == tmp_path / "course-run-a"
+
+
+def test_only_a_book_is_replaced_by_a_book(tmp_path):
+    site.refuse_others(tmp_path / "new")
+    site.refuse_others(tmp_path)
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(LabError, match="no book of the course"):
+        site.refuse_others(tmp_path)
+    with pytest.raises(LabError, match="no book of the course"):
+        site.refuse_others(tmp_path / "thesis.tex")
+    (tmp_path / site.MARK).touch()
+    site.refuse_others(tmp_path)
 
 
 def test_a_workspace_in_which_nothing_was_run_is_refused(tmp_path):
