@@ -70,7 +70,7 @@ class Packed:
     def __str__(self) -> str:
         text = f"{self.path}: {self.runs} runs, {self.size_bytes / 2**20:.2f} MiB"
         if self.left_out:
-            text += f"; left out for their size: {len(self.left_out)} profiles"
+            text += f"; left out for their size: {len(self.left_out)} files"
         return text
 
 
@@ -196,7 +196,7 @@ def _clean(name: str, content: bytes, words: dict[str, str]) -> bytes:
         return content  # its numbers have checksums of their own
     if name.startswith("profile/"):
         content = _slim(content)
-    return paths.without(content.decode("latin-1"), words).encode("latin-1")
+    return paths.in_bytes(content, words)
 
 
 def _slim(trace: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE", re.IGNORE
 PRIVATE = ("account", "reservation")
 """Fields of a site that name a project or a class."""
 HIDDEN = "hidden"
+USUAL_HOSTS = ("localhost", "node1", "node2")
 SHORTEST_NAME = 4
 """A shorter name of an account is a word of many texts."""
 
@@ -37,9 +39,10 @@ def private_words(recipe: Recipe, site: Mapping[str, Any]) -> dict[str, str]:
         for name, value in table.items()
         if SECRET.search(str(name))
     }
-    who = account()
-    if who != "root":
+    if (who := account()) != "root":
         words[who] = "learner"
+    if (host := socket.gethostname().partition(".")[0]) not in USUAL_HOSTS:
+        words[host] = "login"
     return {word: told for word, told in words.items() if len(word) >= SHORTEST_NAME}
 
 
@@ -49,6 +52,12 @@ def without(text: str, told: Mapping[str, str]) -> str:
         ends = rf"(?<![\w.-]){re.escape(path)}(?![\w.-])"
         text = re.sub(ends, told[path].replace("\\", r"\\"), text)
     return text
+
+
+def in_bytes(content: bytes, told: Mapping[str, str]) -> bytes:
+    """What is no text stays as it is."""
+    text = content.decode("utf-8", "surrogateescape")
+    return without(text, told).encode("utf-8", "surrogateescape")
 
 
 def in_table(value: Any, told: Mapping[str, str]) -> Any:

@@ -99,7 +99,7 @@ class Shelf:
     def find(self, recipe: Recipe, site: Site, files: Mapping[str, bytes]) -> Found:
         """The newest run of this recipe, at a site with the same choices, of the same programs;
         of several machines' runs one of the site that the lab has."""
-        told = paths.folders(Path(site.workspace))
+        told = paths.folders(Path(site.workspace)) | paths.private_words(recipe, {})
         wanted = _what(recipe.to_dict(), told), _chosen(site.to_dict())
         same = [
             found
@@ -108,10 +108,7 @@ class Shelf:
         ]
         if not same:
             raise NoRecordingError(self._none_of(recipe))
-        files = {
-            name: paths.without(content.decode("latin-1"), told).encode("latin-1")
-            for name, content in files.items()
-        }
+        files = {name: paths.in_bytes(content, told) for name, content in files.items()}
         fitting = [found for found in same if not _other_files(found.run, files)]
         if not fitting:
             other = ", ".join(sorted(_other_files(same[-1].run, files)))

@@ -57,6 +57,14 @@ def test_the_same_recipe_gets_the_recorded_run_with_its_banner(lab, made, capsys
     assert lab.device_pace == 3.0
 
 
+def test_a_recipe_with_a_secret_is_found_by_who_has_another_one(made, here):
+    made.recipes["dp4"] = made.recipes["dp4"].but(environment={"HF_TOKEN": "hf_abcdef123"})
+    made.add("dp4", 19, LOG)
+    made.pack().rename(here / "recordings" / "part.runs")
+    mine = made.recipes["dp4"].but(environment={"HF_TOKEN": "hf_of_somebody_else"})
+    assert Lab(here, site="recorded").submit(mine).job_id == 19
+
+
 def test_a_second_call_returns_the_same_run(lab, made, capsys):
     first = lab.submit(made.recipes["dp4"])
     again = lab.submit(made.recipes["dp4"])
@@ -83,6 +91,7 @@ def test_a_program_with_another_text_is_not_taken_for_the_recorded_one(lab, here
         lab.submit(mine)
 
 
+LOG = "a line\n"
 LESSON = """
 from course_lib import Lab, gpt
 lab = Lab()
