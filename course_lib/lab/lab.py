@@ -74,7 +74,8 @@ class Lab:
         return [name for name in super().__dir__() if name not in NOT_OFFERED]
 
     def __repr__(self) -> str:
-        return f"<Lab at {self.site.name}, workspace {self.workspace.folder}>"
+        how = "recorded at" if self.site.recorded else "at"
+        return f"<Lab {how} {self.site.name}, workspace {self.workspace.folder}>"
 
     def say(self, text: str) -> None:
         if not self._quiet:

@@ -13,6 +13,8 @@ from course_lib.lab.job.recipes import gpt, program
 from course_lib.lab.lab import Lab
 from course_lib.lab.recorded.shelf import NoRecordingError
 from course_lib.lab.runs import replay
+from course_lib.lab.runs.panel import Panel
+from course_lib.lab.runs.progress import Progress
 from course_lib.lab.workspace import write_atomically
 from course_lib.teach.book import origin
 from course_lib.teach.run import run_lesson
@@ -215,8 +217,13 @@ def test_a_banner_has_no_escapes_and_an_end(lab, here, made, capsys):
     file = here / "recordings" / "part.runs"
     head, body = made.parts(file)
     head["machine"] = "a \x1b[31mred\x1b[0m <script>alert(1)</script>" + "x" * 500
+    head["runs"][0]["status"]["nodes"] = "<script>alert(2)</script>"
     made.forged(file, head, body)
     run = lab.submit(made.recipes["dp4"])
     said = capsys.readouterr().out
     assert "\x1b" not in said
+    panel = Panel(run)
+    panel.show(run.status, Progress())
+    assert "&lt;script&gt;" in panel._head.value
+    assert "<script>" not in panel._head.value
     assert len(run.origin) <= 200
