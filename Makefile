@@ -2,23 +2,29 @@
 # PYTHON=python3.12        another interpreter for .venv
 # TORCH_WHEELS=URL|FOLDER  another place to take torch from (a CPU or CUDA wheel index)
 # BROWSER=none             lab: print the address and serve, open nothing
+# SITE=recorded            lab: recorded runs stand in for jobs; or the name of a preset
 # FILES="tests/box"        test: only these
 # WORKERS=1                test: so many at the same time
+# RUN=course-run-abc       book: the workspace in which `make course` ran; default: the newest here
+# OPEN_AT=URL              book: where readers open a notebook, with {notebook} in it
 
 PYTHON ?= python3
 TORCH_WHEELS ?=
 FILES ?= tests notebooks solutions
 WORKERS ?= 2
+RUN ?=
+SITE ?=
+OPEN_AT ?=
 export PYTHON TORCH_WHEELS
 BIN := .venv/bin
 
-.PHONY: setup lab test lint course slurm slurm-stop hub book
+.PHONY: setup lab test lint course slurm slurm-stop hub notebooks book
 
 setup:
 	@bash deploy/setup.sh
 
 lab: setup
-	@BROWSER=$(BROWSER) bash deploy/lab.sh
+	@BROWSER=$(BROWSER) COURSE_SITE=$(SITE) bash deploy/lab.sh
 
 lint: setup
 	@$(BIN)/ruff check .
@@ -41,5 +47,9 @@ slurm-stop:
 hub:
 	@bash deploy/jupyterhub/setup.sh
 
-book: setup
+notebooks: setup
 	@$(BIN)/course build
+
+book:
+	@bash deploy/book/setup.sh
+	@$(BIN)/course book $(if $(RUN),--workspace '$(RUN)') $(if $(OPEN_AT),--open-at '$(OPEN_AT)')

@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "shell": ("lab.commands.jobs:shell", "opens a shell in which the cluster's commands are found"),
     "build": ("teach.build", "makes notebooks and solutions from the lessons"),
     "run": ("teach.run", "runs the whole course and prints a table"),
+    "book": ("teach.book.command", "makes pages to read of the lessons, with results of a run"),
+    "record": ("teach.recording", "packs runs into files, for those who cannot run anything"),
     "lessons": ("teach.lessons", "brings new versions of the lessons; yours are never lost"),
     "progress": ("teach.progress", "shows which exercises are solved"),
     "bench": ("lab.bench.command", "runs or plans the benchmark of lesson 15"),

@@ -12,9 +12,15 @@ from pathlib import Path
 from course_lib.lab.job import sample_text
 from course_lib.lab.job import site as sites
 from course_lib.lab.job.site import Site
+from course_lib.lab.queue.records import RECORDED
 from course_lib.lab.workspace import Workspace, programs_folder
 
+RECORDED_BIN = Path(__file__).resolve().parent / "recorded" / "bin"
 BOX = Path(__file__).resolve().parent.parent / "box"
+
+
+NAMED_BY = "COURSE_SITE"
+"""Names a preset, or `recorded`, for labs that are not told a site."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +33,12 @@ class Choice:
 
 def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
     """Fills in where the course lies on this machine, which no site file needs to say."""
+    site = site or os.environ.get(NAMED_BY) or None
     if isinstance(site, Site):
         chosen, why = site, f"{site.title or site.name}, as asked"
+    elif site == RECORDED:
+        chosen = recorded(workspace)
+        why = "recorded runs stand in for jobs, as asked: nothing runs here"
     elif site:
         chosen = sites.preset(site)
         why = f"{chosen.title}, as asked"
@@ -41,6 +51,17 @@ def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
         chosen = sites.preset("box")
         why = f"{chosen.title}, because no Slurm cluster answers here"
     return Choice(placed(chosen, workspace), why)
+
+
+def is_recorded(site: str | None) -> bool:
+    """Whether a lab with this site, if any, would hand out recorded runs."""
+    return (site or os.environ.get(NAMED_BY)) == RECORDED
+
+
+def recorded(workspace: Workspace) -> Site:
+    from course_lib.lab.recorded.shelf import Shelf
+
+    return Shelf.of(workspace).site().but(recorded=True)
 
 
 def placed(site: Site, workspace: Workspace) -> Site:
@@ -74,9 +95,18 @@ def box_bin() -> Path:
     return Path(bin_dir())
 
 
-def put_box_on_path() -> bool:
-    """For this process and all that it starts; False if it was there already."""
-    folder = str(box_bin())
+def commands_of(site: Site) -> Path | None:
+    """The box's, or those that say that nothing runs here; a Slurm brings its own."""
+    if site.recorded:
+        return RECORDED_BIN
+    return box_bin() if site.box else None
+
+
+def put_commands_on_path(site: Site) -> bool:
+    """For this process and all that it starts; False if there is nothing to put there."""
+    if (bin_folder := commands_of(site)) is None:
+        return False
+    folder = str(bin_folder)
     parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
     if parts[0] == folder:
         return False

@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib.lab import clusters
 from course_lib.lab.errors import SiteError, SlurmError, UnknownRunError, WorkspaceError
-from course_lib.lab.job import own_files, sample_text
+from course_lib.lab.job import own_files
 from course_lib.lab.job.program_text import Excerpt, excerpt
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.script import Script, render
 from course_lib.lab.job.site import Site
 from course_lib.lab.job.unfinished import Unfinished
-from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import PAUSES_ON_THE_BOX_S, PAUSES_S, Jobs
-from course_lib.lab.queue.nodes import refuse_what_never_runs
 from course_lib.lab.queue.pace import told_pace
-from course_lib.lab.queue.records import Registry, recorded
-from course_lib.lab.queue.submission import Submission, check_writable, repair, submit
+from course_lib.lab.queue.records import RECORDED, Registry, recorded
+from course_lib.lab.queue.slurm import Slurm
+from course_lib.lab.queue.submission import Submission, check_writable, repair
+from course_lib.lab.recorded.lend import NoSlurm, others
+from course_lib.lab.recorded.shelf import Shelf
 from course_lib.lab.runs import budget as budgets
 from course_lib.lab.runs.budget import Budget
+from course_lib.lab.runs.obtain import already, new_run, recorded_run
 from course_lib.lab.runs.run import Run
 from course_lib.lab.runs.tables import QUEUE_COLUMNS, RUN_COLUMNS, queue_row, run_row
 from course_lib.lab.workspace import Workspace, find
@@ -44,8 +46,8 @@ NOT_OFFERED = ("jobs", "queue_rows", "run_rows", "say")
 
 @answers_misspelt
 @explained_methods(
-    "lab", "__init__", "but", "script", "code", "submit", "run", "open", "cancel", "clean",
-    "tensorboard", "set_budget",
+    "lab", "__init__", "but", "script", "code", "submit", "run", "open", "elsewhere", "cancel",
+    "clean", "tensorboard", "set_budget",
 )  # fmt: skip
 class Lab:
     """A workspace, a site and the runs made there.
@@ -61,18 +63,19 @@ class Lab:
         self.workspace = Workspace(Path(folder).resolve()) if folder else find()
         choice = clusters.choose(self.workspace, site)
         self.site, self._quiet = choice.site, quiet
-        if self.site.box:
-            clusters.put_box_on_path()
+        clusters.put_commands_on_path(self.site)
         self.say(f"Lab: {choice.why}; runs go to {self.workspace.runs}")
         pauses_s = PAUSES_ON_THE_BOX_S if self.site.box else PAUSES_S
-        self.jobs = Jobs(Registry(self.workspace), pauses_s, self.say)
+        slurm = NoSlurm() if self.site.recorded else Slurm()
+        self.jobs = Jobs(Registry(self.workspace), pauses_s, self.say, slurm)
         self._finish_half_submitted()
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in NOT_OFFERED]
 
     def __repr__(self) -> str:
-        return f"<Lab at {self.site.name}, workspace {self.workspace.folder}>"
+        how = "recorded at" if self.site.recorded else "at"
+        return f"<Lab {how} {self.site.name}, workspace {self.workspace.folder}>"
 
     def say(self, text: str) -> None:
         if not self._quiet:
@@ -96,7 +99,7 @@ class Lab:
     @property
     def device_pace(self) -> float:
         """How many times longer a device slot takes than a core would: 1 on GPUs."""
-        return told_pace()
+        return Shelf.of(self.workspace).device_pace if self.site.recorded else told_pace()
 
     def code(self, file: str, *names: str) -> Excerpt:
         """Functions of a program as they stand: `lab.code("training/model.py", "initialise")`."""
@@ -125,15 +128,10 @@ class Lab:
             repair(self.jobs)
             older = self._run_of(wanted)
             if older is not None and not again:
-                self.say(_already(older))
+                self.say(already(older))
                 return older
-            refuse_what_never_runs(self.jobs.slurm, self.site.name, recipe.name, wanted.script.text)
-            self.budget.admit(recipe)
-            sample_text.prepare(recipe, self.site, self.say)
-            self.say(f"{recipe.name}: {budgets.cost(recipe, self.site)}")
-            record = submit(self.jobs, wanted)
-        self.say(f"{recipe.name}: submitted to {self.site.name} as job {record.job_id}")
-        return Run(self.jobs, record)
+            obtain = recorded_run if self.site.recorded else new_run
+            return Run(self.jobs, obtain(self.jobs, wanted))
 
     def runs(self) -> pd.DataFrame:
         """All runs of the workspace, the newest first."""
@@ -163,6 +161,12 @@ class Lab:
     def open(self, folder: str | Path) -> Run:
         """A run that lies somewhere else, such as a recorded one: to be read, never cancelled."""
         return Run(self.jobs, recorded(Path(folder)))
+
+    def elsewhere(self, recipe: Recipe | Unfinished) -> list[Run]:
+        """Runs of this recipe that were recorded on other clusters, to be seen beside one's own."""
+        if isinstance(recipe, Unfinished):
+            return []
+        return [Run(self.jobs, record) for record in others(self.workspace, recipe, self.site)]
 
     def queue(self) -> pd.DataFrame:
         """Your jobs that have not ended; `course` tells those of this workspace."""
@@ -224,7 +228,8 @@ class Lab:
     def _run_of(self, wanted: Submission) -> Run | None:
         """The newest run of the same recipe here, made with the program as it is now."""
         for record in reversed(self.jobs.registry.all()):
-            if record.key != wanted.key or record.cleaned:
+            was_lent = record.cluster == RECORDED and not self.site.recorded
+            if record.key != wanted.key or record.cleaned or was_lent:
                 continue
             run = Run(self.jobs, record)
             if run.deleted:
@@ -248,12 +253,3 @@ class Lab:
             self.say(f"Lab: a submission was left half done, and Slurm does not answer: {error}")
         except WorkspaceError as error:
             self.say(f"Lab: a submission was left half done, and cannot be finished now: {error}")
-
-
-def _already(run: Run) -> str:
-    """What stands in for a submission, and how to have one all the same."""
-    status = run.status
-    text = f"{run.name}: job {run.job_id} is of the same recipe, and is returned ({status.words})"
-    if status.ended or status.state == states.UNKNOWN:
-        text += "; submit(…, again=True) runs it once more"
-    return text

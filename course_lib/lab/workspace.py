@@ -55,6 +55,16 @@ class Workspace:
         return self.state / "jobs"
 
     @property
+    def kept(self) -> Path:
+        """Runs that were cleaned, kept for a recording."""
+        return self.state / "kept"
+
+    @property
+    def elsewhere(self) -> Path:
+        """Recorded runs of other clusters, unpacked to be read."""
+        return self.state / "elsewhere"
+
+    @property
     def site_file(self) -> Path:
         return self.folder / SITE_FILE
 

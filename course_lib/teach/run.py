@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.lab.errors import LabError
-from course_lib.lab.queue.records import Registry
+from course_lib.lab.queue.records import Record, Registry
+from course_lib.lab.runs.clean import KEEP
 from course_lib.lab.workspace import Workspace
 from course_lib.teach import claims
+from course_lib.teach.book import origin
 from course_lib.teach.claims import Claim
 from course_lib.teach.source import lessons_in, number_of
 
@@ -49,7 +51,7 @@ def run_lesson(path: Path, workspace: Path) -> Result:
         kernel_manager_class=NotebookKernels,
         resources={"metadata": {"path": str(path.parent)}},
     )
-    jobs_before, claims_before = _jobs(workspace), len(claims.kept(workspace))
+    jobs_before, claims_before = len(_jobs(workspace)), len(claims.kept(workspace))
     started = time.monotonic()
     failure = ""
     with _environment(COURSE_WORKSPACE=str(workspace)):
@@ -59,9 +61,10 @@ def run_lesson(path: Path, workspace: Path) -> Result:
             last_line = ANSI_COLOUR.sub("", str(error)).strip().splitlines()[-1]
             failure = f"{_where(notebook)}: {last_line}"
     seconds = time.monotonic() - started
+    jobs, made = _jobs(workspace)[jobs_before:], claims.kept(workspace, claims_before)
+    origin.write(notebook, origin.of(jobs))
     _keep_executed(notebook, path, workspace)
-    jobs, made = _jobs(workspace) - jobs_before, claims.kept(workspace, claims_before)
-    return Result(path.stem, failure, seconds, jobs, tuple(made))
+    return Result(path.stem, failure, seconds, len(jobs), tuple(made))
 
 
 def _where(notebook: object) -> str:
@@ -82,9 +85,9 @@ def _keep_executed(notebook: object, path: Path, workspace: Path) -> None:
     nbformat.write(notebook, folder / path.name)
 
 
-def _jobs(workspace: Path) -> int:
+def _jobs(workspace: Path) -> list[Record]:
     """All that were submitted there; lessons delete most of their folders at the end."""
-    return len(Registry(Workspace(workspace)).all())
+    return Registry(Workspace(workspace)).all()
 
 
 @contextlib.contextmanager
@@ -137,6 +140,11 @@ def main(argv: list[str] | None = None) -> int:
         type=Path,
         help="where the runs go, on a cluster a folder that all nodes see; default: a new folder",
     )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep the runs that lessons delete at their end, so that `course record` finds them",
+    )
     options = parser.parse_args(argv)
     folder = Path(__file__).resolve().parents[2] / "solutions"
     paths = chosen(folder, options.lessons)
@@ -148,9 +156,10 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         raise LabError(f"{workspace} cannot be a workspace: {error.strerror}") from error
     results = []
-    for path in paths:
-        print(f"{path.stem} …", file=sys.stderr, flush=True)
-        results.append(run_lesson(path, workspace.resolve()))
+    with _environment(**({KEEP: "1"} if options.keep else {})):
+        for path in paths:
+            print(f"{path.stem} …", file=sys.stderr, flush=True)
+            results.append(run_lesson(path, workspace.resolve()))
     print(table(results))
     if made := [(result.lesson, claim) for result in results for claim in result.claims]:
         print(f"\n{claims.table(made)}")

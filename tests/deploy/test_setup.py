@@ -27,6 +27,7 @@ case "$*" in
     echo "Downloading https://somewhere.example/files/cuda_runtime-1-none-any.whl (1.2 GB)"
     echo "Downloading six-1.17.0-py2.py3-none-any.whl (11 kB)"
     exit {pip_fails} ;;
+*"--requirement deploy/book/requirements.lock"*) echo "$*" >>book.calls ;;
 esac
 """
 LONGER_THAN_ANY_ANSWER_S = 100
@@ -42,12 +43,15 @@ def clone(tmp_path, repository):
     return folder
 
 
-def set_up(clone: Path, without_venv: int = 0, pip_fails: int = 0, **environment: str):
+def set_up(
+    clone: Path, without_venv: int = 0, pip_fails: int = 0, script: str = "deploy/setup.sh",
+    **environment: str,
+):  # fmt: skip
     python = clone / "python3"
     python.write_text(STAND_IN.format(without_venv=without_venv, pip_fails=pip_fails))
     python.chmod(0o755)
     return subprocess.run(
-        ["bash", "deploy/setup.sh"], cwd=clone, text=True, capture_output=True, check=False,
+        ["bash", script], cwd=clone, text=True, capture_output=True, check=False,
         env={**os.environ, "PYTHON": str(python), **environment},
         timeout=LONGER_THAN_ANY_ANSWER_S,
     )  # fmt: skip
@@ -100,6 +104,14 @@ def test_a_python_without_venv_is_named_in_one_sentence_with_the_cure(clone, no_
     assert "has no venv" in line
     assert line.endswith("sudo apt-get install python3.11-venv")
     assert not (clone / ".venv").exists()
+
+
+def test_what_makes_the_book_is_installed_once_with_the_pins_of_the_course(clone, no_npm):
+    for _ in range(2):
+        done = set_up(clone, script="deploy/book/setup.sh", **no_npm)
+        assert done.returncode == 0, done.stderr
+    [call] = (clone / "book.calls").read_text().splitlines()
+    assert "--constraint requirements.lock" in call
 
 
 @pytest.fixture

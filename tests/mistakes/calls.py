@@ -15,7 +15,8 @@ ROOMS = {
     "plan": plan, "read": read, "show": show, "show.moving": moving, "bench": bench,
     "gpt": gpt, "links": links, "program": program, "shell": shell,
 }  # fmt: skip
-OF_LAB = ("but", "script", "submit", "run", "open", "cancel", "clean", "tensorboard", "set_budget")
+OF_LAB = ("but", "script", "submit", "run", "open", "elsewhere", "cancel", "clean",
+          "tensorboard", "set_budget")  # fmt: skip
 OF_RUN = ("require", "wait", "watch", "compare", "tail", "cancel")
 WRITES_OR_SERVES = {("lab.tensorboard", "tab", ""), ("lab.set_budget", "device_hours", "")}
 

@@ -18,6 +18,7 @@ def main(argv: list[str]) -> int:
     add_site(options)
     given = options.parse_args(argv)
 
+    from course_lib.lab.clusters import is_recorded
     from course_lib.lab.doctor.examine import examine
 
     try:
@@ -25,6 +26,7 @@ def main(argv: list[str]) -> int:
     except LabError as error:
         print(f"✗ {error}")
         return 1
-    text, is_well = report(findings, quiet=given.quiet)
+    well = "Recorded runs can be read." if is_recorded(given.site) else "A job would run."
+    text, is_well = report(findings, quiet=given.quiet, well=well)
     print(text)
     return 0 if is_well else 1

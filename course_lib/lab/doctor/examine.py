@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from course_lib.lab import clusters, workspace
 from course_lib.lab.doctor import cluster, machine, trial
 from course_lib.lab.doctor.findings import Finding, bad, good
-from course_lib.lab.errors import LabError, SiteError
+from course_lib.lab.errors import LabError
 from course_lib.lab.job.site import Site
+from course_lib.lab.recorded.shelf import Shelf
 
 Check = Callable[[], Iterator[Finding]]
 
@@ -27,12 +28,14 @@ def examine(site_name: str | None, *, run_a_job: bool) -> list[Finding]:
     )
     try:
         choice = clusters.choose(place, site_name)
-    except SiteError as error:
+    except LabError as error:
         return [
             *findings,
             bad(str(error), "`course site show` prints it, `site list` lists others"),
         ]
     findings.append(good(f"the cluster: {choice.why}"))
+    if choice.site.recorded:
+        return [*findings, *_all(lambda: recorded(place))]
     findings += _of_the_cluster(choice.site, place)
     if all(finding.level != "bad" for finding in findings):
         findings += _all(lambda: cluster.would_run(choice.site))
@@ -44,7 +47,7 @@ def examine(site_name: str | None, *, run_a_job: bool) -> list[Finding]:
 def _of_the_cluster(site: Site, place: workspace.Workspace) -> list[Finding]:
     findings: list[Finding] = []
     if site.box:
-        clusters.put_box_on_path()
+        clusters.put_commands_on_path(site)
         findings += _all(cluster.network, cluster.pace)
     return findings + _all(
         lambda: cluster.site_file(site, place),
@@ -54,6 +57,15 @@ def _of_the_cluster(site: Site, place: workspace.Workspace) -> list[Finding]:
         lambda: cluster.names(site),
         lambda: machine.scratch(site),
     )
+
+
+def recorded(place: workspace.Workspace) -> Iterator[Finding]:
+    shelf = Shelf.of(place)
+    for one in shelf.recordings:
+        runs = len(one.head.runs)
+        yield good(f"{one.path.name}: {runs} runs, {one.head.date}, {one.head.machine}")
+    for words in shelf.refused:
+        yield bad(words, "get it again from where it came")
 
 
 def _trial(site: Site, findings: list[Finding]) -> list[Finding]:

@@ -30,7 +30,9 @@ def bad(what: str, cure: str) -> Finding:
     return Finding(BAD, what, cure)
 
 
-def report(findings: Iterable[Finding], *, quiet: bool = False) -> tuple[str, bool]:
+def report(
+    findings: Iterable[Finding], *, quiet: bool = False, well: str = "A job would run."
+) -> tuple[str, bool]:
     """Text, and whether a job would run."""
     found = list(findings)
     lines = []
@@ -44,5 +46,5 @@ def report(findings: Iterable[Finding], *, quiet: bool = False) -> tuple[str, bo
     if faults:
         lines.append(f"\n{faults} of these stop{'s' if faults == 1 else ''} jobs from running.")
     else:
-        lines.append("\nA job would run." if not quiet or lines else "A job would run.")
+        lines.append(f"\n{well}" if not quiet or lines else well)
     return "\n".join(lines), faults == 0

@@ -27,8 +27,9 @@ PRESETS = Path(__file__).parent / "sites"
 ASKS = ("gpus-per-node", "gres", "gpus-per-task", "none")
 VALUE_OF = re.compile(r"\$(?P<brace>\{)?(?P<name>[A-Za-z_]\w*)(?(brace)\})")
 KINDS = ("cpu", "cuda", "rocm")
-PLACE = ("workspace", "programs", "data", "path")
-"""Fields that say where the course lies on this machine, not what the cluster is like."""
+PLACE = ("workspace", "programs", "data", "path", "recorded")
+"""Fields that say where the course lies on this machine, not what the cluster is like; `recorded`:
+that nothing runs here, and runs that were recorded on this site stand in for jobs."""
 
 
 @answers_misspelt
@@ -79,6 +80,7 @@ class Site:
     programs: str = ""
     data: str = ""
     path: str = ""
+    recorded: bool = False
 
     def __post_init__(self) -> None:
         if wrong := value_types.problems(self):

@@ -39,18 +39,29 @@ class SelfContained(Preprocessor):  # type: ignore[misc]
     """Of nbconvert; changes a copy of the notebook."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        saved = nb.metadata.pop("widgets", {}).get(STATE, {}).get("state", {})
+        saved = saved_widgets(nb)
+        nb.metadata.pop("widgets", None)
         for cell in nb.cells:
             if cell.cell_type == "markdown":
                 attach_figures(cell)
                 cell.source = with_drawn_formulas(cell.source)
-            for output in cell.get("outputs", []):
-                data = output.get("data", {})
-                if WIDGET in data and len(data) > 1:
-                    model = data.pop(WIDGET).get("model_id", "")
-                    if shown := last_shown(saved, model):
-                        data["text/html"] = f"<div>{shown}</div>"
+            say_in_place_of_widgets(cell, saved)
         return nb, resources
+
+
+def saved_widgets(nb: Any) -> Any:
+    """By the name of the model: as the notebook was saved with them."""
+    return nb.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
+
+
+def say_in_place_of_widgets(cell: Any, saved: Any) -> None:
+    """What they showed last, or what their output has beside them."""
+    for output in cell.get("outputs", []):
+        data = output.get("data", {})
+        if WIDGET in data and len(data) > 1:
+            model = data.pop(WIDGET).get("model_id", "")
+            if shown := last_shown(saved, model):
+                data["text/html"] = f"<div>{shown}</div>"
 
 
 def last_shown(saved: Any, model: str) -> str:

@@ -39,12 +39,13 @@ def folders() -> list[str]:
     except LabError as error:
         print(f"course: {error}", file=sys.stderr)
         return here
-    return [str(clusters.box_bin()), *here] if site.box else here
+    commands = clusters.commands_of(site)
+    return [str(commands), *here] if commands else here
 
 
 def prepared(environment: dict[str, str], wanted: list[str]) -> dict[str, str]:
     """The folders stand in front, and the box's nowhere else: a real Slurm must not be hidden."""
-    known = {*wanted, str(clusters.box_bin())}
+    known = {*wanted, str(clusters.box_bin()), str(clusters.RECORDED_BIN)}
     before = environment.get("PATH", os.defpath).split(os.pathsep)
     path = [*wanted, *(folder for folder in before if folder not in known)]
     return {

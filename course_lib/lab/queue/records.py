@@ -22,6 +22,8 @@ from course_lib.lab.workspace import Workspace, write_json, writing
 LATEST_UNIX_S = 1e11
 """The year 5138: later is no time of a submission, and more than calendars can say."""
 INTENT = ".intent.json"
+RECORDED = "recorded"
+"""In place of a cluster's name: the run was made elsewhere, and handed out from a recording."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,8 @@ class Record:
     cancel_asked: bool = False
     cleaned: bool = False
     final: Mapping[str, Any] | None = None
+    origin: str = ""
+    """Of a run that was recorded elsewhere: where and when."""
 
     @property
     def mark(self) -> str:

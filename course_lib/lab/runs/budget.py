@@ -10,7 +10,7 @@ from course_lib.lab.errors import BudgetError
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.site import Site
 from course_lib.lab.plain_files import plain
-from course_lib.lab.queue.records import Record
+from course_lib.lab.queue.records import RECORDED, Record
 from course_lib.lab.workspace import Workspace, write_atomically
 from course_lib.plan.numbers import real
 
@@ -59,6 +59,8 @@ class Budget:
 def budget(workspace: Workspace, records: Iterable[Record]) -> Budget:
     used = reserved = 0.0
     for record in records:
+        if record.cluster == RECORDED:
+            continue  # somebody else's device-hours
         if record.status is None:
             reserved += record.device_hours
         else:

@@ -16,6 +16,8 @@ from course_lib.lab.runs.run import Run
 from course_lib.lab.workspace import Workspace
 
 MIB = 1 << 20
+KEEP = "COURSE_KEEP_RUNS"
+"""Set by `course run --keep`: whole runs are then moved to where `course record` looks for them."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +95,20 @@ def clean(registry: Registry, cleaning: Cleaning) -> Cleaning:
             doomed = target.path.with_name(f".deleting-{target.path.name}")
             target.path.rename(doomed)
             registry.update(target.record, cleaned=True)
-            shutil.rmtree(doomed)
+            if os.environ.get(KEEP, "") not in ("", "0"):
+                keep(registry.workspace, doomed, target.path.name)
+            else:
+                shutil.rmtree(doomed)
         elif target.path.is_dir() and not target.path.is_symlink():
             shutil.rmtree(target.path)
         else:
             target.path.unlink()
     return Cleaning(cleaning.targets, cleaning.refused, done=True)
+
+
+def keep(workspace: Workspace, doomed: Path, name: str) -> None:
+    workspace.kept.mkdir(parents=True, exist_ok=True)
+    doomed.rename(workspace.kept / name)
 
 
 def size_bytes(path: Path) -> int:

@@ -25,7 +25,8 @@ class FollowedJob:
         self._jobs, self._record = jobs, record
 
     def __repr__(self) -> str:
-        return f"<Run {self.name}, job {self.job_id}: {self.reason}>"
+        origin = f", {self.origin}" if self.origin else ""
+        return f"<Run {self.name}, job {self.job_id}: {self.reason}{origin}>"
 
     @property
     def name(self) -> str:
@@ -79,6 +80,11 @@ class FollowedJob:
     @property
     def elapsed_s(self) -> float | None:
         return self.status.elapsed_s
+
+    @property
+    def origin(self) -> str:
+        """Of a run that was recorded elsewhere: when and on what machine; else empty."""
+        return self._record.origin
 
     @property
     def devices(self) -> int:

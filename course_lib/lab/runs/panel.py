@@ -55,7 +55,8 @@ class Panel:
     def show(self, status: Status, progress: Progress) -> None:
         name = escape(f"{self._run.name} (job {self._run.job_id})")
         where = f" on {escape(status.nodes)}" if status.nodes else ""
-        _set(self._head, f"<b>{name}</b>: {escape(status.words)}{where}")
+        origin = f"<br>{escape(self._run.origin)}" if self._run.origin else ""
+        _set(self._head, f"<b>{name}</b>: {escape(status.words)}{where}{origin}")
         self._bar.value = progress.share
         cells = "".join(
             f'<td style="{CELL}">{escape(label)}<br><b>{escape(value)}</b></td>'

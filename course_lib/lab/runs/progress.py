@@ -6,7 +6,7 @@ import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from course_lib.lab.plain_files import plain
 
@@ -39,10 +39,15 @@ class Progress:
         return self.iteration / self.total if self.iteration and self.total else 0.0
 
 
+class HasLog(Protocol):
+    @property
+    def log_file(self) -> Path: ...
+
+
 class Follower:
     """Reads what a log has grown by; the tables are made only when something came."""
 
-    def __init__(self, run: FollowedJob):
+    def __init__(self, run: HasLog):
         from course_lib.read import TrainingReader
 
         self._run, self._reader = run, TrainingReader()

@@ -9,6 +9,7 @@ from course_lib.lab.errors import StillRunningError
 from course_lib.lab.queue.states import UNKNOWN, Status
 from course_lib.lab.runs.audience import in_notebook, is_plain
 from course_lib.lab.runs.progress import Follower, Progress, details, last_line
+from course_lib.lab.runs.replay import replay
 
 if TYPE_CHECKING:
     from course_lib.lab.runs.outputs import RunOutputs
@@ -26,6 +27,8 @@ def watch(run: RunOutputs, timeout_s: float | None = None) -> None:
     follower, view = Follower(run), choose_view(run)
     start_s = time.monotonic()
     try:
+        if run.origin and not is_plain():
+            replay(run, view)
         status = _follow(run, follower, view, timeout_s)
     except KeyboardInterrupt:
         view.close(

@@ -1,0 +1,68 @@
+"""`course book`: the lessons as pages to read, from a workspace in which the course was run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from course_lib.lab.errors import LabError
+from course_lib.lab.workspace import PACKAGE
+from course_lib.teach.book import check
+from course_lib.teach.book.page import Links
+from course_lib.teach.book.site import executed_in, write
+
+OUT = Path("build") / "book"
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="course book",
+        description="writes the lessons as pages to read, with the results of `course run`",
+    )
+    parser.add_argument(
+        "--workspace",
+        type=Path,
+        help="in which `course run` ran lessons; default: the newest course-run-… of this folder",
+    )
+    parser.add_argument("--out", type=Path, default=OUT, help=f"default: {OUT}")
+    parser.add_argument(
+        "--open-at",
+        default="",
+        metavar="URL",
+        help="where readers find the notebooks, {notebook} standing for a file's name, such as "
+        "https://HUB/hub/user-redirect/lab/tree/notebooks/{notebook}",
+    )
+    options = parser.parse_args(argv)
+    if not (PACKAGE.parent / "lessons").is_dir():
+        raise LabError("there is no lessons/ here; `course book` works in a clone only")
+    links = Links(address(options.open_at))
+    workspace = options.workspace or newest_run()
+    if workspace and not executed_in(workspace).is_dir():
+        raise LabError(f"no lesson was run in {workspace}; `course run --workspace` does it")
+    book = write(workspace, options.out.resolve(), links)
+    print(book)
+    broken = check.broken_links(book.folder)
+    for line in broken:
+        print(f"broken: {line}")
+    return int(bool(broken or book.warnings))
+
+
+def newest_run(folder: Path | None = None) -> Path | None:
+    """None where nothing was run: the book then has the lessons without results."""
+    there = (folder or Path.cwd()).glob("course-run-*")
+    made = [path for path in there if executed_in(path).is_dir()]
+    return max(made, key=lambda path: executed_in(path).stat().st_mtime, default=None)
+
+
+def address(text: str) -> str:
+    """It goes into links of every page, so no `javascript:` and nothing else that is no address."""
+    if not text:
+        return ""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.netloc or "{notebook}" not in parts.path:
+        raise LabError(
+            f"--open-at {text!r} is no address of notebooks; one begins with https:// or http:// "
+            "and has {notebook} where the name of the file comes"
+        )
+    return text

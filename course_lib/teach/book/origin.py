@@ -1,0 +1,69 @@
+"""Where the numbers of an executed notebook come from: on what machine, when, by which jobs.
+
+`course run` writes it into the notebook; the book says it below the title of the page. No host,
+account or path is in it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from course_lib.lab.queue.records import Record
+from course_lib.lab.recorded.machine import day, machine
+
+WERE_RECORDED = "recorded on "
+ON_THE_BOX = "on the box"
+KEY = "course"
+"""In the metadata of a notebook."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    machine: str
+    date: str
+    """As ISO writes it, `2026-11-23`."""
+    sites: tuple[str, ...] = ()
+    """Where its jobs ran: `on the box`, or `recorded on 1 March 2026 on …`."""
+    runs: tuple[str, ...] = ()
+    """Folders of the runs that this lesson made, in the order of their submission."""
+
+    def words(self) -> str:
+        count = len(self.runs)
+        jobs = f"{count} job{'' if count == 1 else 's'}" if count else "no jobs"
+        jobs = " ".join([jobs, *filter(None, [" and ".join(self.sites)])])
+        if self.sites and all(site.startswith(WERE_RECORDED) for site in self.sites):
+            return jobs  # what only read them here measured nothing
+        here = {ON_THE_BOX, *(site for site in self.sites if site.startswith(WERE_RECORDED))}
+        whose = "" if here.issuperset(self.sites) else "the notebook on "  # a login node, maybe
+        return f"{day(self.date)}, {jobs}; {whose}{self.machine}"
+
+
+def of(records: Iterable[Record]) -> Origin:
+    """Of a lesson that ran here, today."""
+    made = list(records)
+    sites = tuple(dict.fromkeys(record.origin or _at(record.site) for record in made))
+    runs = tuple(record.folder for record in made)
+    return Origin(machine(), time.strftime("%Y-%m-%d"), sites, runs)
+
+
+def _at(site: str) -> str:
+    return {"box": ON_THE_BOX, "slurm": "on a Slurm cluster"}.get(site, f"on {site}")
+
+
+def write(notebook: Any, origin: Origin) -> None:
+    notebook.metadata[KEY] = asdict(origin)
+
+
+def read(notebook: Any) -> Origin | None:
+    """None where the notebook does not say, or says what cannot be meant."""
+    told = notebook.metadata.get(KEY)
+    if not isinstance(told, dict) or not isinstance(told.get("machine"), str):
+        return None
+    sites, runs = (told.get(name, ()) for name in ("sites", "runs"))
+    if not all(isinstance(names, list | tuple) for names in (sites, runs)):
+        return None
+    texts = [tuple(map(str, names)) for names in (sites, runs)]
+    return Origin(told["machine"], str(told.get("date", "")), *texts)

@@ -1,0 +1,81 @@
+"""`course record`: packs the runs of a workspace into files that others can be given."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+from course_lib.lab.errors import LabError, SlurmError
+from course_lib.lab.queue.pace import told_pace
+from course_lib.lab.queue.records import RECORDED, Record, Registry
+from course_lib.lab.recorded import pack as packing
+from course_lib.lab.recorded.recording import ENDING, Recording
+from course_lib.lab.workspace import Workspace, find
+from course_lib.teach.book import origin
+from course_lib.teach.book.site import executed_in
+
+NAME = re.compile(r"[a-z0-9][\w-]{0,60}", re.ASCII)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="course record",
+        description="packs runs that have ended, one file per lesson that `course run --keep` ran, "
+        "else all of the workspace into one",
+    )
+    parser.add_argument("--workspace", type=Path, help="default: the one where you are")
+    parser.add_argument("--out", type=Path, help="default: recordings/ of the workspace")
+    parser.add_argument("--name", default="", help="one file of this name with all runs")
+    parser.add_argument("--check", type=Path, metavar="FILE", help="only read such a file whole")
+    options = parser.parse_args(argv)
+    if options.check:
+        return check(options.check)
+    workspace = Workspace(options.workspace.resolve()) if options.workspace else find()
+    groups = by_lesson(workspace) if not options.name else {}
+    name = options.name or ("" if groups else "runs")
+    if name and not NAME.fullmatch(name):
+        raise LabError(f"--name {name!r}: use letters, digits, - and _")
+    groups = groups or {name: [r for r in Registry(workspace).all() if r.cluster != RECORDED]}
+    folder, pace = options.out or workspace.folder / "recordings", device_pace()
+    made = 0
+    for name, records in groups.items():
+        if runs := packing.sources(workspace, records):
+            print(packing.pack(runs, workspace, pace, folder / f"{name}{ENDING}"))
+            made += 1
+    if not made:
+        raise LabError(
+            f"no run that has ended lies in {workspace.folder}. Lessons delete theirs at their "
+            "end; `course run --keep` keeps them"
+        )
+    return 0
+
+
+def check(file: Path) -> int:
+    recording = Recording(file)
+    recording.check()
+    head = recording.head
+    print(f"{file}: {len(head.runs)} runs, whole; {head.date}, {head.machine}")
+    return 0
+
+
+def by_lesson(workspace: Workspace) -> dict[str, list[Record]]:
+    """As the executed notebooks say which runs are theirs."""
+    records = {record.folder: record for record in Registry(workspace).all()}
+    groups = {}
+    for file in sorted(executed_in(workspace.folder).glob("*.ipynb")):
+        try:
+            told = json.loads(file.read_text(encoding="utf-8"))["metadata"].get(origin.KEY)
+        except (OSError, ValueError, KeyError, AttributeError):
+            continue
+        names = (told or {}).get("runs", ())
+        groups[file.stem] = [records[name] for name in names if name in records]
+    return {name: made for name, made in groups.items() if made}
+
+
+def device_pace() -> float:
+    try:
+        return told_pace()
+    except SlurmError:
+        return 1.0

@@ -1,0 +1,229 @@
+"""A lab of recorded runs: no Slurm, no box, and every run there as if it had just ended."""
+
+from __future__ import annotations
+
+import subprocess
+
+import nbformat
+import pytest
+
+from course_lib.lab.clusters import RECORDED_BIN
+from course_lib.lab.errors import LabError
+from course_lib.lab.job.recipes import gpt, program
+from course_lib.lab.lab import Lab
+from course_lib.lab.recorded.shelf import NoRecordingError
+from course_lib.lab.runs import replay
+from course_lib.lab.runs.panel import Panel
+from course_lib.lab.runs.progress import Progress
+from course_lib.lab.workspace import write_atomically
+from course_lib.teach.book import origin
+from course_lib.teach.run import run_lesson
+
+
+@pytest.fixture
+def no_cluster(tmp_path, monkeypatch):
+    """Neither Slurm's commands nor the box, which could not begin without its folder."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("COURSE_BOX_HOME", "/proc/no-box")
+    monkeypatch.delenv("COURSE_RECORDINGS", raising=False)
+
+
+@pytest.fixture
+def here(made, tmp_path, no_cluster):
+    """Another workspace, to which the recording was handed."""
+    folder = tmp_path / "here"
+    (folder / "recordings").mkdir(parents=True)
+    made.pack().rename(folder / "recordings" / "part.runs")
+    write_atomically(folder / "work" / "mine.py", "print('hello')\n")
+    return folder
+
+
+@pytest.fixture
+def lab(here):
+    return Lab(here, site="recorded")
+
+
+def test_the_same_recipe_gets_the_recorded_run_with_its_banner(lab, made, capsys):
+    run = lab.submit(made.recipes["dp4"])
+    said = capsys.readouterr().out
+    assert "dp4: job 17, recorded on" in said
+    assert "core" in said
+    assert (run.state, run.exit_code, run.job_id) == ("COMPLETED", 0, 17)
+    assert "recorded on" in repr(run)
+    assert len(run.log.iterations) == 20
+    assert run.wait() == "COMPLETED"
+    assert lab.run("dp4").folder == run.folder
+    assert list(lab.runs()["name"]) == ["dp4"]
+    assert len(lab.queue()) == 0
+    assert lab.budget.used == 0, "somebody else's device-hours"
+    assert lab.device_pace == 3.0
+
+
+def test_a_recipe_with_a_secret_is_found_by_who_has_another_one(made, here):
+    made.recipes["dp4"] = made.recipes["dp4"].but(environment={"HF_TOKEN": "hf_abcdef123"})
+    made.add("dp4", 19, LOG)
+    made.pack().rename(here / "recordings" / "part.runs")
+    mine = made.recipes["dp4"].but(environment={"HF_TOKEN": "hf_of_somebody_else"})
+    assert Lab(here, site="recorded").submit(mine).job_id == 19
+
+
+def test_a_second_call_returns_the_same_run(lab, made, capsys):
+    first = lab.submit(made.recipes["dp4"])
+    again = lab.submit(made.recipes["dp4"])
+    assert first.folder == again.folder
+    assert "is of the same recipe" in capsys.readouterr().out
+
+
+def test_another_recipe_is_refused_and_told_what_differs_and_what_there_is(lab):
+    other = gpt.recipe("dp4", nodes=2, gpus_per_node=2, iterations=40, profile=True)
+    with pytest.raises(NoRecordingError) as refused:
+        lab.submit(other)
+    words = str(refused.value)
+    assert "--train-iters: 20 was recorded, 40 is asked" in words
+    assert "Recorded are: dp4, mine" in words
+    with pytest.raises(NoRecordingError, match="Near it: dp4"):
+        lab.submit(gpt.recipe("dp", nodes=1, gpus_per_node=1))
+
+
+def test_a_program_with_another_text_is_not_taken_for_the_recorded_one(lab, here):
+    mine = program.recipe("mine", "work/mine.py")
+    assert lab.submit(mine).text == "hello from ~/course/runs/mine.txt\n"
+    write_atomically(here / "work" / "mine.py", "print('other')\n")
+    with pytest.raises(NoRecordingError, match=r"another text of mine\.py"):
+        lab.submit(mine)
+
+
+LOG = "a line\n"
+LESSON = """
+from course_lib import Lab, gpt
+lab = Lab()
+run = lab.submit(gpt.recipe("dp4", nodes=2, gpus_per_node=2, iterations=20, profile=True))
+run.watch()
+assert len(run.log.iterations) == 20 and run.ok
+"""
+
+
+def test_a_lesson_runs_on_recorded_runs_alone_and_says_whose_they_are(here, tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_SITE", "recorded")
+    monkeypatch.delenv("COURSE_PLAIN")
+    path = tmp_path / "77_test.ipynb"
+    cells = [nbformat.v4.new_code_cell(LESSON, id="all")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    result = run_lesson(path, here)
+    assert (result.failure, result.jobs) == ("", 1)
+    told = origin.read(nbformat.read(here / ".course" / "executed" / path.name, as_version=4))
+    assert told.words().startswith("1 job recorded on ")
+
+
+def test_a_site_that_was_changed_is_another_run(lab, made):
+    with pytest.raises(NoRecordingError):
+        lab.but(link_gbit=0.2).submit(made.recipes["dp4"])
+
+
+def test_the_same_job_on_another_cluster_is_shown_beside_ones_own(lab, here, made):
+    assert lab.elsewhere(made.recipes["dp4"]) == [], "it was made on such a site as this"
+    file = here / "recordings" / "part.runs"
+    head, body = made.parts(file)
+    for run in head["runs"]:
+        run["site"] = {"name": "h200", "title": "eight H200", "kind": "cuda"}
+    made.forged(file.with_name("h200.runs"), head, body)
+    for _ in range(2):
+        [other] = lab.elsewhere(made.recipes["dp4"])
+        assert other.ok
+        assert len(other.log.iterations) == 20
+        assert other.origin.endswith("on eight H200"), "not the machine where it was packed"
+        assert other.folder.parent.name == "h200"
+    assert lab.submit(made.recipes["dp4"]).folder.parent == here / "runs"
+
+
+def test_cancel_and_clean_touch_what_was_handed_out_alone(lab, made, capsys):
+    run = lab.submit(made.recipes["dp4"])
+    run.cancel()
+    assert "has ended already" in capsys.readouterr().out
+    lab.clean("dp4", yes=True)
+    assert run.deleted
+    assert lab.submit(made.recipes["dp4"]).log_file.exists(), "it is handed out once more"
+
+
+def test_commands_of_slurm_say_that_nothing_runs_here(lab):
+    done = subprocess.run(["squeue", "--me"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "squeue: nothing runs here" in done.stderr
+    assert (RECORDED_BIN / "sbatch").exists()
+    with pytest.raises(LabError, match="nothing runs here"):
+        lab.jobs.slurm.call("sinfo")
+
+
+def test_a_run_of_ones_own_does_not_become_a_recorded_one_nor_the_other_way_round(lab, made, here):
+    lab.submit(made.recipes["dp4"])
+    real = Lab(here, site="box", quiet=True)
+    assert real._run_of(real_submission(real, made)) is None
+
+
+def real_submission(lab, made):
+    from course_lib.lab.queue.submission import Submission
+
+    return Submission.of(made.recipes["dp4"], lab.site)
+
+
+def test_watching_shows_the_run_once_more_from_its_first_line(lab, made, monkeypatch):
+    monkeypatch.setattr(replay.time, "sleep", lambda _: None)
+    seen = []
+
+    class View:
+        def show(self, status, progress):
+            seen.append((status.state, progress.iteration))
+
+    replay.replay(lab.submit(made.recipes["dp4"]), View())
+    iterations = [number for _, number in seen if number]
+    assert seen[0] == ("RUNNING", None)
+    assert iterations == sorted(iterations)
+    assert len(set(iterations)) > 3
+
+
+def test_without_recordings_it_says_where_they_belong(tmp_path, no_cluster):
+    with pytest.raises(NoRecordingError, match="there are no recorded runs in"):
+        Lab(tmp_path, site="recorded")
+
+
+def test_the_environment_chooses_it_as_make_lab_does(here, monkeypatch, capsys):
+    monkeypatch.setenv("COURSE_SITE", "recorded")
+    assert Lab(here).site.recorded
+    assert "nothing runs here" in capsys.readouterr().out
+    monkeypatch.setenv("COURSE_SITE", "")
+    assert not Lab(here, quiet=True).site.recorded
+
+
+def test_a_recording_that_is_damaged_is_named_and_the_others_work(lab, here, made):
+    file = here / "recordings" / "part.runs"
+    (here / "recordings" / "bad.runs").write_bytes(file.read_bytes()[:300])
+    assert lab.submit(made.recipes["dp4"]).ok
+    with pytest.raises(NoRecordingError, match=r"bad\.runs is no recording that can be used"):
+        lab.submit(made.recipes["dp4"].but(name="unheard"))
+
+
+def test_a_run_that_turns_out_damaged_leaves_nothing_behind(lab, here, made):
+    file = here / "recordings" / "part.runs"
+    head, body = made.parts(file)
+    head["runs"][0]["files"][-1][2] = "0" * 64
+    made.forged(file, head, body)
+    with pytest.raises(LabError, match="checksum"):
+        lab.submit(made.recipes["dp4"])
+    assert list((here / "runs").iterdir()) == []
+    assert list(lab.runs()["name"]) == []
+
+
+def test_a_banner_has_no_escapes_and_an_end(lab, here, made, capsys):
+    file = here / "recordings" / "part.runs"
+    head, body = made.parts(file)
+    head["machine"] = "a \x1b[31mred\x1b[0m <script>alert(1)</script>" + "x" * 500
+    head["runs"][0]["status"]["nodes"] = "<script>alert(2)</script>"
+    made.forged(file, head, body)
+    run = lab.submit(made.recipes["dp4"])
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    panel = Panel(run)
+    panel.show(run.status, Progress())
+    assert "&lt;script&gt;" in panel._head.value
+    assert "<script>" not in panel._head.value
+    assert len(run.origin) <= 200

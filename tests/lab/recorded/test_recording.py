@@ -1,0 +1,208 @@
+"""Files of recorded runs: what goes in, and what of a hostile one is refused before it is used."""
+
+from __future__ import annotations
+
+import json
+import lzma
+
+import pytest
+
+from course_lib.lab.queue.records import Registry
+from course_lib.lab.recorded import pack as packing
+from course_lib.lab.recorded import recording as recordings
+from course_lib.lab.recorded.recording import Recording, RecordingError, may_be_recorded
+from course_lib.teach import recording as command
+
+
+def whole_text(made, file) -> str:
+    head, body = made.parts(file)
+    return json.dumps(head) + lzma.decompress(body).decode("latin-1")
+
+
+def test_what_was_recorded_comes_out_again(made, tmp_path):
+    recording = Recording(made.pack())
+    recording.check()
+    names = [run.name for run in recording.head.runs]
+    assert names == ["dp4", "mine"]
+    recording.unpack(recording.head.runs[0], tmp_path / "out")
+    log = made.workspace.runs / "dp4-17" / "out.log"
+    assert (tmp_path / "out" / "out.log").read_bytes() == log.read_bytes()
+    assert not (tmp_path / "out" / "program").exists(), "of the other run"
+
+
+def test_neither_folders_nor_accounts_nor_secrets_go_in(made):
+    made.recipes["dp4"] = made.recipes["dp4"].but(environment={"HF_TOKEN": "hf_abcdef123"})
+    made.add("dp4", 19, "token hf_abcdef123 and proj_secret_42\n")
+    text = whole_text(made, made.pack())
+    for word in (str(made.workspace.folder), "proj_secret_42", "hf_abcdef123"):
+        assert word not in text
+    assert "hello from ~/course/runs/mine.txt" in text
+
+
+def test_pickles_checkpoints_links_and_unknown_files_stay_behind(made, tmp_path):
+    folder = made.workspace.runs / "dp4-17"
+    for name in ("snapshots/a.pickle", "checkpoints/x.bin", "memory/rank0.pkl", "notes.txt"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("x")
+    (tmp_path / "outside").write_text("secret of the machine")
+    (folder / "memory" / "rank0.jsonl.gz").write_bytes(b"cut off")
+    (folder / "links.json").symlink_to(tmp_path / "outside")
+    head, _ = made.parts(made.pack())
+    names = {file[0] for file in head["runs"][0]["files"]}
+    assert names == {"recipe.toml", "job.sbatch", "out.log", "exit_code"}
+
+
+def test_traces_are_slimmed_and_those_of_later_ranks_left_out_where_room_is_short(
+    made, monkeypatch, tmp_path
+):
+    for rank in range(4):
+        made.trace("dp4-17", rank, events=3000)
+    monkeypatch.setattr(packing, "LARGEST_BYTES", 64 << 10)
+    monkeypatch.setattr(packing, "XZ_OVER_ZLIB", 0.2)
+    file = made.pack()
+    recording = Recording(file)
+    assert file.stat().st_size <= 64 << 10
+    run = recording.head.runs[0]
+    assert run.left_out
+    assert not any("rank0" in name for name in run.left_out)
+    recording.unpack(run, tmp_path / "out")
+    from course_lib import read
+
+    assert read.profile(tmp_path / "out" / "profile") is not None
+    assert "Ev Idx" not in whole_text(made, file)
+    assert "/secret" not in whole_text(made, file)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../.bashrc", "/etc/passwd", "program/../../x", "program/.hidden", ".ssh/key", "program",
+        "profile/", "memory/x.pickle", "program/model.pt", "program\\x.py", "C:/x", "other/x.json",
+        "program/a\nb", "program/a/b/c/d/e/f", "", "..", "exit_code/x", "program/é.py",
+    ],
+)  # fmt: skip
+def test_a_file_elsewhere_or_of_another_kind_is_refused(made, name):
+    assert not may_be_recorded(name)
+    file = made.pack()
+    head, body = made.parts(file)
+    head["runs"][0]["files"][0][0] = name
+    with pytest.raises(RecordingError, match="is no file of a run"):
+        Recording(made.forged(file, head, body))
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", "x\0", "name with spaces", "é"])
+def test_a_run_whose_folder_would_lie_elsewhere_is_refused(made, name):
+    file = made.pack()
+    head, body = made.parts(file)
+    head["runs"][0]["name"] = head["runs"][0]["recipe"]["name"] = name
+    with pytest.raises(RecordingError, match="no recording that can be used"):
+        Recording(made.forged(file, head, body))
+
+
+def test_a_file_that_was_cut_off_or_changed_is_refused_wherever(made):
+    file = made.pack()
+    content = file.read_bytes()
+    for length in [0, 10, 90, len(content) // 2, len(content) - 40]:
+        file.write_bytes(content[:length])
+        with pytest.raises(RecordingError, match="no recording that can be used"):
+            Recording(file).check()
+    for place in range(5, len(content), max(len(content) // 60, 1)):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(RecordingError, match="no recording that can be used"):
+            Recording(file).check()
+
+
+def test_a_body_that_is_not_what_its_table_says_is_refused(made):
+    file = made.pack()
+    head, body = made.parts(file)
+    text = lzma.decompress(body)
+    other = lzma.compress(text.replace(b"hello", b"HELLO"))
+    with pytest.raises(RecordingError, match="checksum"):
+        Recording(made.forged(file, head, other)).check()
+    with pytest.raises(RecordingError, match="more in it"):
+        Recording(made.forged(file, head, lzma.compress(text + b"x"))).check()
+    with pytest.raises(RecordingError, match="ends within"):
+        Recording(made.forged(file, head, lzma.compress(text[:-1]))).check()
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(made, monkeypatch):
+    file = made.pack()
+    head, _ = made.parts(file)
+    bomb = lzma.compress(bytes(64 << 20), preset=1)
+    entry = head["runs"][0]["files"][0]
+    entry[1] = recordings.LARGEST_PART_BYTES + 1
+    with pytest.raises(RecordingError, match="more than 64 MiB"):
+        Recording(made.forged(file, head, bomb))
+    monkeypatch.setattr(recordings, "LARGEST_BODY_BYTES", 100)
+    with pytest.raises(RecordingError, match="would unpack to"):
+        Recording(made.pack())
+    monkeypatch.undo()
+    entry[1] = 3
+    with pytest.raises(RecordingError, match="checksum"):
+        Recording(made.forged(file, head, bomb)).check()
+
+
+def test_a_file_that_is_too_large_is_not_even_read(made):
+    file = made.pack()
+    with file.open("r+b") as opened:
+        opened.truncate(recordings.LARGEST_FILE_BYTES + 1)
+    with pytest.raises(RecordingError, match="at most 16 MiB"):
+        Recording(file)
+
+
+def test_a_recipe_or_state_that_no_run_has_is_refused(made):
+    file = made.pack()
+    for change in (
+        {"recipe": {"name": "dp4", "nodes": -1}},
+        {"site": {"name": "x", "kind": "quantum"}},
+        {"site": {"no_such_field": 1}},
+        {"status": {"state": "RUNNING"}},
+        {"job_id": -3},
+        {"files": "all"},
+        {"recipe": [1]},
+    ):
+        head, body = made.parts(file)
+        head["runs"][0] |= change
+        other = file.with_name("other.runs")
+        with pytest.raises(RecordingError):
+            Recording(made.forged(other, head, body))
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x80\x04.", b"[" * 100_000])
+def test_what_is_no_recording_is_refused_in_words(tmp_path, content):
+    file = tmp_path / "x.runs"
+    file.write_bytes(content)
+    with pytest.raises(RecordingError, match="does not begin with"):
+        Recording(file)
+
+
+def test_recordings_that_come_with_the_course_are_small_and_whole(repository):
+    for file in sorted((repository / "recordings").glob("*.runs")):
+        Recording(file).check()
+        assert file.stat().st_size <= packing.LARGEST_BYTES, file.name
+
+
+def test_the_command_packs_a_file_for_each_lesson_that_was_run(made, capsys):
+    executed = made.workspace.state / "executed"
+    executed.mkdir()
+    for name, runs in (("03_x", ["dp4-17"]), ("04_y", ["mine-18", "gone-1"])):
+        metadata = {"course": {"machine": "m", "runs": runs}}
+        (executed / f"{name}.ipynb").write_text(json.dumps({"metadata": metadata}))
+    (executed / "broken.ipynb").write_text("{")
+    assert command.main(["--workspace", str(made.workspace.folder)]) == 0
+    files = sorted((made.workspace.folder / "recordings").iterdir())
+    assert [file.name for file in files] == ["03_x.runs", "04_y.runs"]
+    assert [run.folder for run in Recording(files[1]).head.runs] == ["mine-18"]
+    assert command.main(["--check", str(files[0])]) == 0
+    assert "1 runs, whole" in capsys.readouterr().out
+
+
+def test_runs_that_a_lesson_cleaned_are_recorded_from_where_they_were_kept(made, monkeypatch):
+    from course_lib.lab.lab import Lab
+    from course_lib.lab.runs.clean import KEEP
+
+    monkeypatch.setenv(KEEP, "1")
+    Lab(made.workspace.folder, site="box", quiet=True).clean("dp4", yes=True)
+    assert not (made.workspace.runs / "dp4-17").exists()
+    runs = packing.sources(made.workspace, Registry(made.workspace).all())
+    assert [source.folder.parent.name for source in runs] == ["kept", "runs"]
