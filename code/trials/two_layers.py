@@ -3,6 +3,7 @@ they the right ones, and was the other layer freed meanwhile."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import torch
@@ -14,6 +15,9 @@ from trials.shares import EQUAL, close, shares
 SAMPLES = 3
 BYTES = 8
 """Of a number in float64."""
+PATIENCE_S = 2.0
+"""A thread of gloo may hold what it received a little longer than the program does. So long a trial
+waits in all before it says that something was not freed."""
 
 
 class Freed(RuntimeError):
@@ -76,7 +80,7 @@ class WatchedLayer(nn.Module):
     def is_whole(self) -> bool:
         """Some tensor that this layer computed with still has its room."""
         least = BYTES * self.shape[0] * self.shape[1]
-        return any(bytes_of(storage) >= least for storage in self.storages)
+        return any(stays(storage, least) for storage in self.storages)
 
     def keeps_gradients(self) -> bool:
         there = [getattr(self, name, None) for name in ("weight", "bias")]
@@ -100,6 +104,20 @@ class Affine(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         ctx.layer.look("backward", weight)
         return slopes[0] @ weight, slopes[0].T @ x, slopes[0].sum(0), None
+
+
+class Patience:
+    left_s = PATIENCE_S
+
+
+def stays(storage: StorageWeakRef, least_bytes: int) -> bool:
+    began = time.monotonic()
+    while bytes_of(storage) >= least_bytes:
+        if time.monotonic() - began > Patience.left_s:
+            Patience.left_s = 0.0
+            return True
+        time.sleep(0.001)
+    return False
 
 
 def bytes_of(reference: StorageWeakRef) -> int:

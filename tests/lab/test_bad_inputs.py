@@ -112,7 +112,7 @@ def test_a_site_file_that_is_none_is_refused_in_words(course, tmp_path, command)
         (["sumbit"], "did you mean `course submit`?"),
         (["QUEUE"], "did you mean `course queue`?"),
         (["no-such-thing-at-all"], "usage: course COMMAND"),
-        (["run", ""], "begins no lesson; there are: 00, 02"),
+        (["run", ""], "begins no lesson; there are: 00, 01, 02"),
         (["run", "00", "98"], "'98' begins no lesson"),
         (["budget", "nan"], "a number from 0"),
         (["budget", "inf"], "a number from 0"),

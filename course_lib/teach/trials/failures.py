@@ -84,7 +84,7 @@ def came_through(check: Checklist, trial: Trial, run: Any) -> None:
         len(through) < len(trial.ranks),
         "all ranks came to the end",
         hint=f"Ranks {listed(set(range(len(trial.ranks))) - set(through))} ended before. "
-        f"{run.error or run.tail()}",
+        f"{_no_such_peer_at_last(trial) or run.error or run.tail()}",
     )
 
 
@@ -125,6 +125,7 @@ def _failed(check: Checklist, trial: Trial, is_wrong: bool) -> None:
     if event["kind"] == "SystemExit":
         told = f"Rank {rank}{where} ends the program (sys.exit)."
     hint = next((text for words, text in TOLD_BY_TORCH if re.search(words, event["text"])), "")
+    hint = hint or _no_such_peer_at_last(trial)
     check.refuse(f"no error on {ranks(event['size'])}", f"{told}\n{hint}".strip())
 
 
@@ -203,6 +204,25 @@ def _stuck(check: Checklist, trial: Trial) -> None:
     check.refuse(f"it comes to an end on {ranks(size)}", "\n".join([f"{case}:", *told, why]))
 
 
+def _no_such_peer_at_last(trial: Trial) -> str:
+    """Gloo does not always refuse such a message: it may end the process, without a word."""
+    if not trial.cases:
+        return ""
+    size, case = trial.cases[-1]
+    last = [calls[-1] for calls in trial.at(size, case, "call") if calls]
+    return _no_such_peer(last, size)
+
+
+def _no_such_peer(last: Sequence[Event], size: int) -> str:
+    for call in last:
+        if not 0 <= (call.get("peer") or 0) < size:
+            return (
+                f"There is no rank {call['peer']} among {size}. The rank after the last one is "
+                "rank 0: (rank + 1) % size."
+            )
+    return ""
+
+
 def _at(event: Event) -> str:
     return f"at line {event['line']}" if event.get("line") else "outside of the file"
 
@@ -211,12 +231,8 @@ def _why_stuck(last: Sequence[Event], size: int) -> str:
     waiting = {call["call"] for call in last}
     if not last:
         return "No rank has sent or received anything: look for a loop that never ends."
-    for call in last:
-        if not 0 <= (call.get("peer") or 0) < size:
-            return (
-                f"There is no rank {call['peer']} among {size}. The rank after the last one is "
-                "rank 0: (rank + 1) % size."
-            )
+    if told := _no_such_peer(last, size):
+        return told
     if waiting == {"send"}:
         return (
             "Every rank waits in send until its neighbour receives, and no neighbour does, because "
