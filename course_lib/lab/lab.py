@@ -15,7 +15,6 @@ from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.script import Script, render
 from course_lib.lab.job.site import Site
 from course_lib.lab.job.unfinished import Unfinished
-from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import PAUSES_ON_THE_BOX_S, PAUSES_S, Jobs
 from course_lib.lab.queue.nodes import refuse_what_never_runs
 from course_lib.lab.queue.pace import told_pace
@@ -24,7 +23,7 @@ from course_lib.lab.queue.submission import Submission, check_writable, repair, 
 from course_lib.lab.runs import budget as budgets
 from course_lib.lab.runs.budget import Budget
 from course_lib.lab.runs.run import Run
-from course_lib.lab.runs.tables import QUEUE_COLUMNS, RUN_COLUMNS, queue_row, run_row
+from course_lib.lab.runs.tables import QUEUE_COLUMNS, RUN_COLUMNS, already, queue_row, run_row
 from course_lib.lab.workspace import Workspace, find
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import shown
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
     from course_lib.lab.runs.clean import Cleaning
     from course_lib.lab.tensorboard import Link
+    from course_lib.read import Stacks
 
 Which = Run | str | int
 NOT_OFFERED = ("jobs", "queue_rows", "run_rows", "say")
@@ -45,7 +45,7 @@ NOT_OFFERED = ("jobs", "queue_rows", "run_rows", "say")
 @answers_misspelt
 @explained_methods(
     "lab", "__init__", "but", "script", "code", "submit", "run", "open", "cancel", "clean",
-    "tensorboard", "set_budget",
+    "stacks", "tensorboard", "set_budget",
 )  # fmt: skip
 class Lab:
     """A workspace, a site and the runs made there.
@@ -125,7 +125,7 @@ class Lab:
             repair(self.jobs)
             older = self._run_of(wanted)
             if older is not None and not again:
-                self.say(_already(older))
+                self.say(already(older))
                 return older
             refuse_what_never_runs(self.jobs.slurm, self.site.name, recipe.name, wanted.script.text)
             self.budget.admit(recipe)
@@ -182,6 +182,10 @@ class Lab:
         for one in which:
             if not isinstance(one, Unfinished):
                 self._cancel(one)
+
+    def stacks(self, which: Which) -> Stacks:
+        """Where every rank of a running job is at this moment; the job goes on."""
+        return self.run(which).stacks()
 
     def _cancel(self, which: Which) -> None:
         try:
@@ -248,12 +252,3 @@ class Lab:
             self.say(f"Lab: a submission was left half done, and Slurm does not answer: {error}")
         except WorkspaceError as error:
             self.say(f"Lab: a submission was left half done, and cannot be finished now: {error}")
-
-
-def _already(run: Run) -> str:
-    """What stands in for a submission, and how to have one all the same."""
-    status = run.status
-    text = f"{run.name}: job {run.job_id} is of the same recipe, and is returned ({status.words})"
-    if status.ended or status.state == states.UNKNOWN:
-        text += "; submit(…, again=True) runs it once more"
-    return text

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from course_lib.read.profiler_traces.reader import profile
     from course_lib.read.profiler_traces.recommendations import Recommendation
     from course_lib.read.profiler_traces.result import Profile
+    from course_lib.read.rank_files.diary import Diary, diary
+    from course_lib.read.rank_files.findings import Finding
+    from course_lib.read.rank_files.stacks import Stacks, stacks
     from course_lib.read.slurm_output.hostlist import expand_hosts
     from course_lib.read.slurm_output.reader import slurm
     from course_lib.read.slurm_output.result import SlurmTable, SlurmText
@@ -40,6 +43,9 @@ _LATE = {
     "profiler_traces.reader": "profile",
     "measurements.link_times": "Links links",
     "measurements.node_load": "Monitor monitor",
+    "rank_files.diary": "Diary diary",
+    "rank_files.findings": "Finding",
+    "rank_files.stacks": "Stacks stacks",
     "slurm_output.result": "SlurmTable SlurmText",
     "slurm_output.reader": "slurm",
     "slurm_output.hostlist": "expand_hosts",
@@ -48,7 +54,9 @@ _LATE = {
 }
 
 __all__ = [
+    "Diary",
     "Failure",
+    "Finding",
     "Links",
     "Memory",
     "MemoryTimeline",
@@ -59,9 +67,11 @@ __all__ = [
     "Recommendation",
     "SlurmTable",
     "SlurmText",
+    "Stacks",
     "TrainingLog",
     "TrainingReader",
     "World",
+    "diary",
     "expand_hosts",
     "failure",
     "failures",
@@ -71,6 +81,7 @@ __all__ = [
     "nccl",
     "profile",
     "slurm",
+    "stacks",
     "training_log",
 ]
 

@@ -24,6 +24,7 @@ ASK = (
 RECORDED = {
     "memory": ("memory trace", ASK.format("memory")),
     "profile": ("profile", ASK.format("profile")),
+    "diary": ("diary", ASK.format("diary")),
     "monitor": ("load", ASK.format("monitor")),
     "links": ("times of links", "links.recipe(…) makes a run that measures them"),
 }
@@ -109,6 +110,10 @@ class RunOutputs(FollowedJob):
     @property
     def profile(self) -> Any:
         return self._reader("profile", self._recorded(self.paths.profile))
+
+    @property
+    def diary(self) -> Any:
+        return self._reader("diary", self._recorded(self.paths.diary))
 
     @property
     def links(self) -> Any:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from course_lib.lab.queue import states
 from course_lib.lab.queue.records import Record
 from course_lib.lab.queue.slurm import QueueRow
 from course_lib.lab.queue.states import Status
+
+if TYPE_CHECKING:
+    from course_lib.lab.runs.followed import FollowedJob
 
 RUN_COLUMNS = [
     "name", "job_id", "state", "reason", "site", "devices", "submitted", "elapsed_s",
@@ -60,3 +64,12 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def already(run: FollowedJob) -> str:
+    """What stands in for a submission, and how to have one all the same."""
+    status = run.status
+    text = f"{run.name}: job {run.job_id} is of the same recipe, and is returned ({status.words})"
+    if status.ended or status.state == states.UNKNOWN:
+        text += "; submit(…, again=True) runs it once more"
+    return text
