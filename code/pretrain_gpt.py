@@ -207,8 +207,8 @@ def save(training: Training, report: Report, progress: Progress) -> None:
     else:
         report.first(
             f"ERROR: no checkpoint of iteration {progress.iteration}: {problem}. Training goes on; "
-            f"the last good checkpoint is {newest(Path(training.args.save)) or 'none'}. Make room: `df -h "
-            f"{training.args.save}` says how much is left"
+            f"the last good checkpoint is {newest(Path(training.args.save)) or 'none'}. Make room "
+            f"on the disk: `df -h {training.args.save}` says how much is left"
         )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from course_lib.read.profiler_traces.recommendations import Recommendation
     from course_lib.read.profiler_traces.result import Profile
     from course_lib.read.rank_files.diary import Diary, diary
-    from course_lib.read.rank_files.findings import Finding
+    from course_lib.read.rank_files.findings import DiaryFinding
     from course_lib.read.rank_files.stacks import Stacks, stacks
     from course_lib.read.slurm_output.hostlist import expand_hosts
     from course_lib.read.slurm_output.reader import slurm
@@ -44,7 +44,7 @@ _LATE = {
     "measurements.link_times": "Links links",
     "measurements.node_load": "Monitor monitor",
     "rank_files.diary": "Diary diary",
-    "rank_files.findings": "Finding",
+    "rank_files.findings": "DiaryFinding",
     "rank_files.stacks": "Stacks stacks",
     "slurm_output.result": "SlurmTable SlurmText",
     "slurm_output.reader": "slurm",
@@ -55,8 +55,8 @@ _LATE = {
 
 __all__ = [
     "Diary",
+    "DiaryFinding",
     "Failure",
-    "Finding",
     "Links",
     "Memory",
     "MemoryTimeline",

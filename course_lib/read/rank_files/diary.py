@@ -23,7 +23,7 @@ _NUMBERS = ("step_ms", "own_ms", "loss", "grad_norm", "memory_mib")
 @dataclass(frozen=True)
 class Diary:
     """`table` has a row for each rank and step. `copy` names what ranks hold copies of: ranks with
-    the same have the same weights; `data` is their data rank. `findings` are Finding objects."""
+    the same have the same weights; `data` is their data rank. `findings` say so in words."""
 
     table: pd.DataFrame
     vocabulary: int | None = None

@@ -19,7 +19,7 @@ STEPS_OF_A_SLOPE = 4
 
 
 @dataclass(frozen=True)
-class Finding:
+class DiaryFinding:
     """`kind` is a word for programs; `rank` is None where no single one is odd."""
 
     kind: str
@@ -32,7 +32,7 @@ class Finding:
         return self.text
 
 
-def findings(diary: Diary) -> list[Finding]:
+def findings(diary: Diary) -> list[DiaryFinding]:
     if diary.table.empty:
         return []
     looks = (_nan, _weights, _samples, _random, _order, _slow, _memory, _start)
@@ -44,7 +44,7 @@ def _place(diary: Diary, rank: int) -> str:
     return str(rows["node"].iloc[0])
 
 
-def _nan(diary: Diary) -> Iterator[Finding]:
+def _nan(diary: Diary) -> Iterator[DiaryFinding]:
     """A rank's own loss, before anything is summed."""
     table = diary.table
     broken = table[table["loss"].isna() & table["grad_norm"].isna()]
@@ -53,16 +53,16 @@ def _nan(diary: Diary) -> Iterator[Finding]:
     first = broken[broken["iteration"] == broken["iteration"].min()]
     if len(first) > 1:  # all of them: no single sample
         number = int(first["iteration"].iloc[0])
-        yield Finding("nan", f"the loss of {len(first)} ranks is no number at iteration {number}",
-                      iteration=number)  # fmt: skip
+        text = f"the loss of {len(first)} ranks is no number at iteration {number}"
+        yield DiaryFinding("nan", text, iteration=number)
         return
     row = first.iloc[0]
     text = (f"the first loss that is no number is that of rank {row['rank']} ({row['node']}) at "
             f"iteration {row['iteration']}, samples {row['samples']}")  # fmt: skip
-    yield Finding("nan", text, int(row["rank"]), str(row["node"]), int(row["iteration"]))
+    yield DiaryFinding("nan", text, int(row["rank"]), str(row["node"]), int(row["iteration"]))
 
 
-def _weights(diary: Diary) -> Iterator[Finding]:
+def _weights(diary: Diary) -> Iterator[DiaryFinding]:
     """Ranks that hold copies of the same weights have the same ones, from the first step on."""
     table = diary.table.dropna(subset=["weights"])
     for (iteration, copy), rows in table.groupby(["iteration", "copy"]):
@@ -72,7 +72,7 @@ def _weights(diary: Diary) -> Iterator[Finding]:
         who = f"rank {rank}" if rank is not None else "some ranks"
         text = f"the weights of {who} differ after iteration {iteration} ({copy})"
         node = None if rank is None else _place(diary, rank)
-        yield Finding("weights", text, rank, node, int(str(iteration)))
+        yield DiaryFinding("weights", text, rank, node, int(str(iteration)))
         return
 
 
@@ -84,17 +84,17 @@ def _odd(rows: Any, column: str) -> int | None:
     return int(rows[rows[column] == counts.index[-1]]["rank"].iloc[0])
 
 
-def _samples(diary: Diary) -> Iterator[Finding]:
+def _samples(diary: Diary) -> Iterator[DiaryFinding]:
     """Data ranks read different samples."""
     yield from _alike(diary, "samples", "same_samples", "have read the same samples")
 
 
-def _random(diary: Diary) -> Iterator[Finding]:
+def _random(diary: Diary) -> Iterator[DiaryFinding]:
     """Data ranks draw different numbers for their dropout."""
     yield from _alike(diary, "random", "same_random", "have drawn the same random numbers")
 
 
-def _alike(diary: Diary, column: str, kind: str, said: str) -> Iterator[Finding]:
+def _alike(diary: Diary, column: str, kind: str, said: str) -> Iterator[DiaryFinding]:
     table = diary.table[diary.table[column].notna() & (diary.table[column] != "")]
     found = 0
     for _, rows in table.groupby(["iteration", "copy"]):
@@ -103,10 +103,10 @@ def _alike(diary: Diary, column: str, kind: str, said: str) -> Iterator[Finding]
             found += 1
     steps = table["iteration"].nunique()
     if steps and 2 * found > steps:
-        yield Finding(kind, f"ranks {said} in {found} of {steps} steps")
+        yield DiaryFinding(kind, f"ranks {said} in {found} of {steps} steps")
 
 
-def _order(diary: Diary) -> Iterator[Finding]:
+def _order(diary: Diary) -> Iterator[DiaryFinding]:
     """Two epochs in the same order: the samples of all steps repeat with a period."""
     steps = diary.table.sort_values("rank").groupby("iteration")["samples"].agg(" ".join)
     seen = steps.drop_duplicates()
@@ -115,10 +115,10 @@ def _order(diary: Diary) -> Iterator[Finding]:
         first = list(steps)
         if all(first[n] == first[n % period] for n in range(len(first))):
             text = f"after {period} steps the same samples come in the same order again"
-            yield Finding("same_order", text, iteration=period + 1)
+            yield DiaryFinding("same_order", text, iteration=period + 1)
 
 
-def _slow(diary: Diary) -> Iterator[Finding]:
+def _slow(diary: Diary) -> Iterator[DiaryFinding]:
     table = diary.table[diary.table["iteration"] > diary.table["iteration"].min()]
     own = table.groupby("rank")["own_ms"].median()
     if len(own) < 3:
@@ -128,10 +128,10 @@ def _slow(diary: Diary) -> Iterator[Finding]:
     if factor > SLOWER:
         node = _place(diary, rank)
         text = f"rank {rank} ({node}) computes {factor:.1f} times as long as the others"
-        yield Finding("slow", text, rank, node)
+        yield DiaryFinding("slow", text, rank, node)
 
 
-def _memory(diary: Diary) -> Iterator[Finding]:
+def _memory(diary: Diary) -> Iterator[DiaryFinding]:
     """Memory that rises with every step, on whom it rises most."""
     slopes = {}
     for rank, rows in diary.table.groupby("rank"):
@@ -144,14 +144,14 @@ def _memory(diary: Diary) -> Iterator[Finding]:
     if slopes[rank] > LEAST_SLOPE_MIB:
         node = _place(diary, rank)
         text = f"the memory of rank {rank} ({node}) grows by {slopes[rank]:.1f} MiB each step"
-        yield Finding("memory", text, rank, node)
+        yield DiaryFinding("memory", text, rank, node)
 
 
-def _start(diary: Diary) -> Iterator[Finding]:
+def _start(diary: Diary) -> Iterator[DiaryFinding]:
     if not diary.vocabulary:
         return
     first = diary.table[diary.table["iteration"] == diary.table["iteration"].min()]["loss"].mean()
     even = math.log(diary.vocabulary)
     if first == first and abs(first / even - 1) > SHARE_OFF_START:  # noqa: PLR0124 - NaN
         text = f"the first loss is {first:.2f}, and ln({diary.vocabulary}) is {even:.2f}"
-        yield Finding("start", text)
+        yield DiaryFinding("start", text)
