@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import threading
 import time
 from typing import Any
 
@@ -29,6 +31,20 @@ class NodeDies(Fault):
             if "TORCHELASTIC_RUN_ID" in os.environ:
                 os.kill(os.getppid(), signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Mortal(Fault):
+    """Nodes that die at random, every so many seconds on average: `iteration` says how many, `rank`
+    is the seed. Each start of the job draws anew."""
+
+    def built(self, training: Any) -> None:
+        drawn = random.Random(f"{self.rank}/{os.environ.get('SLURM_STEP_ID')}")
+        after_s = drawn.expovariate(1 / self.iteration)
+        node = drawn.randrange(int(os.environ.get("SLURM_NNODES") or 1))
+        if int(os.environ.get("SLURM_NODEID") or 0) == node:
+            clock = threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGKILL))
+            clock.daemon = True
+            clock.start()
 
 
 class SlowRank(Fault):

@@ -34,6 +34,7 @@ FAULTS: dict[str, type[Fault]] = {
     "leak": machines.Leak,
     "killed": machines.Killed,
     "node-dies": machines.NodeDies,
+    "mortal": machines.Mortal,
     "slow-rank": machines.SlowRank,
     "wrong-port": meeting.WrongPort,
     "wrong-master": meeting.WrongMaster,

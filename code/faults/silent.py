@@ -43,9 +43,12 @@ class SameDropout(Fault):
 
 
 class SameOrder(Fault):
-    """Each epoch goes through the samples in the order of the first: `set_epoch` was forgotten."""
+    """Each epoch goes through the samples in the order of the first: `set_epoch` was forgotten.
+    An epoch has four steps here: a small data set, so that one sees the second."""
+
+    STEPS = 4
 
     def built(self, training: Any) -> None:
         samples = training.loaders["train"].samples
-        shuffled = samples.sample
-        samples.sample = lambda number: shuffled(number % samples.count)
+        shuffled, count = samples.sample, self.STEPS * training.args.global_batch_size
+        samples.sample = lambda number: shuffled(number % count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 from pathlib import Path
@@ -17,6 +18,13 @@ def number_of(folder: Path) -> int:
 
 class DiskFull(Fault):
     """What is written to `/dev/full` meets what a full disk says."""
+
+    EVERY = 3
+
+    def at_start(self, args: argparse.Namespace) -> None:
+        if not args.save:
+            args.save = str(Path(os.environ.get("COURSE_RUN_DIR", ".")) / "checkpoints")
+            args.save_interval = self.EVERY
 
     def saving(self, folder: Path) -> None:
         if number_of(folder) >= self.iteration:

@@ -7,7 +7,7 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_lib.lab import clusters
+from course_lib.lab import clusters, mysteries
 from course_lib.lab.errors import SiteError, SlurmError, UnknownRunError, WorkspaceError
 from course_lib.lab.job import own_files, sample_text
 from course_lib.lab.job.program_text import Excerpt, excerpt
@@ -45,7 +45,7 @@ NOT_OFFERED = ("jobs", "queue_rows", "run_rows", "say")
 @answers_misspelt
 @explained_methods(
     "lab", "__init__", "but", "script", "code", "submit", "run", "open", "cancel", "clean",
-    "stacks", "tensorboard", "set_budget",
+    "mystery", "stacks", "tensorboard", "set_budget",
 )  # fmt: skip
 class Lab:
     """A workspace, a site and the runs made there.
@@ -134,6 +134,10 @@ class Lab:
             record = submit(self.jobs, wanted)
         self.say(f"{recipe.name}: submitted to {self.site.name} as job {record.job_id}")
         return Run(self.jobs, record)
+
+    def mystery(self, seed: int) -> Run | Unfinished:
+        """Submits a blind case: a run with one fault. Every seed is another."""
+        return self.submit(mysteries.mystery(seed))
 
     def runs(self) -> pd.DataFrame:
         """All runs of the workspace, the newest first."""

@@ -133,7 +133,7 @@ class Goodput:
 
 
 def goodput(nodes: int, failures: Failures = TYPICAL, interval_s: float | None = None) -> Goodput:
-    """What becomes of the time of a job on so many nodes; it saves at the best interval, or this."""
+    """What becomes of the time of a job on so many nodes that saves at the best interval."""
     nodes = whole_number("nodes", nodes)
     expect(Failures, "failures", failures, "plan.Failures()")
     mtbf = failures.mtbf_s(nodes)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from course_lib.read.profiler_traces.reader import profile
     from course_lib.read.profiler_traces.recommendations import Recommendation
     from course_lib.read.profiler_traces.result import Profile
+    from course_lib.read.rank_files.attempts import Attempts, attempts
     from course_lib.read.rank_files.diary import Diary, diary
     from course_lib.read.rank_files.findings import DiaryFinding
     from course_lib.read.rank_files.stacks import Stacks, stacks
@@ -43,6 +44,7 @@ _LATE = {
     "profiler_traces.reader": "profile",
     "measurements.link_times": "Links links",
     "measurements.node_load": "Monitor monitor",
+    "rank_files.attempts": "Attempts attempts",
     "rank_files.diary": "Diary diary",
     "rank_files.findings": "DiaryFinding",
     "rank_files.stacks": "Stacks stacks",
@@ -54,6 +56,7 @@ _LATE = {
 }
 
 __all__ = [
+    "Attempts",
     "Diary",
     "DiaryFinding",
     "Failure",
@@ -71,6 +74,7 @@ __all__ = [
     "TrainingLog",
     "TrainingReader",
     "World",
+    "attempts",
     "diary",
     "expand_hosts",
     "failure",

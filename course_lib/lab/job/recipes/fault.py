@@ -43,7 +43,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "same-data": {},
     "unequal-weights": {},
     "same-dropout": {},
-    "same-order": {"split": "4,96,0", "iterations": 12},
+    "same-order": {},
     "disk-full": {"save": True, "save_interval": 3},
     "killed-saving": {"save": True, "save_interval": 3},
     "damaged": {"save": True, "save_interval": 3},
