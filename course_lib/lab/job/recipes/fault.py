@@ -78,5 +78,14 @@ def recipe(
     return gpt.recipe(name, model=MODEL, **(flags | more))
 
 
-__all__ = ["recipe"]
+@explained("fault.restarts", takes_gaps=True)
+@keeps_keywords("fault")
+def restarts(name: str, **more: Any) -> Recipe | Unfinished:
+    """A job that goes on from its last checkpoint whenever a node dies: see restarts.py."""
+    from course_lib.lab.job.recipes import restarts as made
+
+    return made.recipe(name, **more)
+
+
+__all__ = ["recipe", "restarts"]
 __dir__ = offering(__all__)
