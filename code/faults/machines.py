@@ -85,11 +85,11 @@ class Hoard(Fault):
 
 
 class Leak(Fault):
-    """One rank keeps its gradients of every step in a list, "for a plot"."""
+    """One rank keeps its weights and gradients of every step in a list, "for a plot"."""
 
     def built(self, training: Any) -> None:
         self.kept: list[torch.Tensor] = []
 
     def before_step(self, training: Any, progress: Any) -> None:
         if self.mine and progress.iteration:
-            self.kept.append(training.holder.gradients.clone())
+            self.kept += [training.holder.gradients.clone(), training.holder.values.clone()]
