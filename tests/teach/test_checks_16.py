@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from course_lib import plan
 from course_lib.lab.job.recipes import fault
 from course_lib.lab.mysteries import KINDS, Case, case_of, mystery, opened, seal
 from course_lib.teach.checks import lesson16, lesson16b
 from course_lib.teach.diagnoses import kinds
 from course_lib.teach.diagnoses.judging import is_meant, score
 
+from .answers_to_try import hold
 from .finished_runs import hint_of
 
 SAID = {
@@ -169,16 +171,29 @@ def test_an_open_run_is_no_blind_case(finished):
     assert Case("stuck", 2, 4).text == "stuck:2:4"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"), [(16, "4 devices of a node"), (3840, "minutes"), (0.667, "")]
-)
-def test_the_price_of_a_hang(workspace, wrong, words):
-    lesson16.ex16_hang(64)
-    assert words in hint_of(lesson16.ex16_hang, wrong)
+def test_the_price_of_a_hang(workspace):
+    wrong = (16, 64 / 96, 3840, 64 * 3600, -64, 640)
+    hold("device_hours", lesson16.ex16_hang, 64, wrong)
+    assert "4 devices of a node" in hint_of(lesson16.ex16_hang, 16)
 
 
 def test_the_interval_is_right_by_young_and_by_daly(workspace):
-    for minutes in (15.5, 15.05):
-        lesson16b.ex16b_interval(minutes)
+    right = plan.checkpoint_interval(40, plan.failures_of("llama-405b").mtbf_s(2048)) / 60
+    wrong = (11.1, 711.4, 185.6, right * 60, right / 60)
+    hold("minutes", lesson16b.ex16b_interval, right, wrong, accepted=(15, 15.3, 15.7))
     assert "factor 2" in hint_of(lesson16b.ex16b_interval, 15.7 / 2**0.5)
     assert "one node" in hint_of(lesson16b.ex16b_interval, 712)
+
+
+def test_what_half_as_many_checkpoints_cost(workspace):
+    rate = plan.failures_of("llama-405b", checkpoint_s=40, restart_s=600)
+    best = plan.goodput(2048, rate)
+    half = plan.goodput(2048, rate, 2 * best.interval_s)
+    right = 100 * (best.useful - half.useful)
+
+    def check(number):
+        lesson16b.ex16b_half(number, "flat")
+
+    wrong = (100 * half.useful, -right, right / 100, right * 10)
+    hold("costs_percent", check, right, wrong, accepted=(1.8, 2))
+    assert "Choose" in hint_of(lesson16b.ex16b_half, right, "sharp")
