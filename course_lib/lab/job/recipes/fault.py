@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.job.recipes import gpt, program
+from course_lib.lab.job.recipe import RUN_FOLDER, Recipe
+from course_lib.lab.job.recipes import gpt, program, shell
 from course_lib.lab.job.recipes.keywords import keeps_keywords
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.late_names import offering
@@ -17,6 +18,23 @@ from course_lib.plan import Model
 MODEL = Model("faulty", 2, 64, 2, 64, vocabulary=8192)
 """As small as it can be: what is looked at is how a run ends."""
 PATIENCE_S = 6
+LINES = """\
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+export MASTER_ADDR="${{nodes[0]}}" OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1 TORCH_CPP_LOG_LEVEL=ERROR
+getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || MASTER_ADDR=127.0.0.1
+for attempt in $(seq 1 {most}); do
+    export MASTER_PORT=$((10000 + (SLURM_JOB_ID * 37 + attempt) % 20000))
+    echo "attempt $attempt begins at $(date +%s.%N)"
+    if srun --nodes={nodes} --ntasks-per-node={each} --cpus-per-task=1 --kill-on-bad-exit=1 \\
+        python {program} {arguments}; then
+        echo "attempt $attempt has done the work at $(date +%s.%N)"
+        exit 0
+    fi
+    echo "attempt $attempt ends at $(date +%s.%N)"
+done
+exit 1
+"""
+"""Starts the program again for as long as it ends badly."""
 PLAIN: dict[str, Any] = {
     "nodes": 2, "gpus_per_node": 2, "micro_batch": 1, "global_batch": 4, "iterations": 10,
     "diary": True, "launcher": "srun", "time_limit_minutes": 2,
@@ -79,12 +97,32 @@ def recipe(
 
 
 @explained("fault.restarts", takes_gaps=True)
-@keeps_keywords("fault")
-def restarts(name: str, **more: Any) -> Recipe | Unfinished:
-    """A job that goes on from its last checkpoint whenever a node dies: see restarts.py."""
-    from course_lib.lab.job.recipes import restarts as made
-
-    return made.recipe(name, **more)
+def restarts(
+    name: str, *, mean_s: int = 12, seed: int = 1, save_interval: int = 10, attempts: int = 12,
+    programs: str = "", **more: Any,
+) -> Recipe | Unfinished:  # fmt: skip
+    """A training that goes on from its last checkpoint whenever a node dies, which happens every
+    `mean_s` seconds of a start on average (0: never). `programs` is the folder of the course's
+    programs, that of `lab.site`; `more` is what fault.recipe takes."""
+    if missing := gaps({"mean_s": mean_s, "seed": seed, "save_interval": save_interval, **more}):
+        return Unfinished(name, missing)
+    dies = f"mortal:{seed}:{mean_s}" if mean_s else None
+    inner = recipe(
+        name, planted_fault=dies, diary=False, save=True, save_interval=save_interval,
+        load=f"{RUN_FOLDER}/checkpoints", mock_data=True, vocab_size=MODEL.vocabulary,
+        **({"log_interval": 1} | more),
+    )  # fmt: skip
+    if isinstance(inner, Unfinished):
+        return inner
+    words = " ".join(map(shlex.quote, inner.arguments))
+    text = LINES.format(
+        most=attempts, nodes=inner.nodes, each=inner.gpus_per_node,
+        program=shlex.quote(f"{programs}/{inner.program}" if programs else inner.program),
+        arguments=words.replace(f"'{RUN_FOLDER}/", "\"$COURSE_RUN_DIR\"/'"),
+    )  # fmt: skip
+    return shell.recipe(
+        name, text, nodes=inner.nodes, gpus_per_node=inner.gpus_per_node, time_limit_minutes=3
+    )
 
 
 __all__ = ["recipe", "restarts"]
