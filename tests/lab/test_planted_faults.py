@@ -1,7 +1,8 @@
-"""Each planted fault looks like itself, is named with its rank and node, and leaves nothing behind."""
+"""Each planted fault looks like itself, is named with rank and node, and leaves nothing behind."""
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -132,8 +133,7 @@ def test_a_damaged_checkpoint_is_passed_over(broken):
 
 def test_every_fault_of_the_program_has_a_recipe_and_is_tried(repository):
     text = (repository / "code/faults/plant.py").read_text()
-    names = {line.split('"')[1] for line in text.splitlines() if line.startswith('    "') and
-             ": " in line}  # fmt: skip
+    names = set(re.findall(r'^    "([a-z-]+)": \w+\.\w+,$', text, re.MULTILINE))
     tried = {*FAILS, *OF_A_NODE, *OF_NOBODY, *SILENT, "extra", "damaged"}
     assert names - {"mortal"} | {"fp16"} == set(fault.FAULTS)
     assert tried == set(fault.FAULTS)

@@ -17,7 +17,10 @@ def test_a_fault_has_a_rank_and_an_iteration(name):
     assert (fault_of(name).rank, fault_of(name).iteration) == (2, 4)
 
 
-@pytest.mark.parametrize("text", ["", "hang", "stuck:x", "stuck:1:2:3", "stuck:-1", "sealed-", "sealed-77"])  # fmt: skip
+NAMES_NONE = ["", "hang", "stuck:x", "stuck:1:2:3", "stuck:-1", "sealed-", "sealed-77"]
+
+
+@pytest.mark.parametrize("text", NAMES_NONE)
 def test_what_names_no_fault_is_answered_with_those_that_there_are(text):
     with pytest.raises(ArgumentsError, match="with a NAME of stuck, skipped"):
         fault_of(text)
