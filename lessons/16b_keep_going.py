@@ -66,10 +66,10 @@ def wait_for_step(run, step, longest_s=90):
         time.sleep(0.1)
 
 
-for step in (6, 14):
-    wait_for_step(thrown, step)
-    # !scontrol requeue {thrown.job_id}
-    print(f"after step {step}: {thrown.reason}")
+wait_for_step(thrown, 6)
+# !scontrol requeue {thrown.job_id}
+wait_for_step(thrown, 14)
+# !scontrol requeue {thrown.job_id}
 thrown.require()
 
 # %% id="requeue-see"
@@ -88,7 +88,8 @@ claim("largest difference from the undisturbed run", differ, most=0, unit="nats"
 # **Explain.** No step is lost, and none is made twice: the last act of each life was a checkpoint. The losses are equal to the last
 # digit, because a checkpoint holds *everything* that the next step depends on: weights, Adam's two moments and its step count, the loss scale,
 # and how many samples were consumed, from which order and random numbers follow (lesson 03). Forget one of them, and the
-# run goes on and is another one. That is a test worth having: *stop, continue, compare bit for bit*.
+# run goes on and is another one. That is a test worth having: *stop, continue, compare bit for bit*. (A requeued job waits a
+# while before it starts again: two minutes on a real Slurm, five seconds on the box.)
 
 # %% [markdown] id="disk-idea"
 # ## Half a checkpoint
