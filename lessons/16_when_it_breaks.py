@@ -132,7 +132,9 @@ speaker.compare("rank 2" if first.startswith("[rank2]") else "the other ranks")
 print(short.failure)
 
 # %% [markdown] id="timeout-explain"
-# The log names those that waited. The second line, by which the cause can be found afterwards, is one that this
+# ![Four ranks over time. All make step 3. In step 4 ranks 0, 1 and 3 wait in all_reduce, and at the time-out each says "timed out"; rank 2 waits for its data reader and says nothing.](../images/hang.svg)
+#
+# The log names those that waited. The line with `note:`, by which the cause can be found afterwards, is one that this
 # program adds: when others give up, a rank that is not in a collective says where it is. **Who complains is seldom who
 # failed.** `run.failure` reads the whole log under this rule, and calls the rest consequences.
 
@@ -462,6 +464,10 @@ print(read.failure(file))
 claim("the first cause is on rank", read.failure(file).rank, least=1, most=1)
 
 # %% [markdown] id="ex1" tags=["exercise"]
+# ## Which question first
+#
+# ![A ladder of questions. Did it make a step? If not: the surroundings or the meeting point. Did it end well? The diary. Is it still there, and silent? Stacks of all ranks. Was memory refused? The slope. Is a number no number? Whose loss was it first. Was somebody killed? One task, or a node.](../images/which_fault.svg)
+#
 # ## Exercises
 #
 # > **Exercise 16.1** — A job on 96 nodes with 4 devices each hangs, and nobody looks. NCCL's time-out is left at its 10
