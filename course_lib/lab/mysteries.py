@@ -12,6 +12,7 @@ from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import fault
 from course_lib.lab.job.unfinished import Unfinished
+from course_lib.mistakes.kinds import shown
 from course_lib.plan.numbers import whole
 
 SEALED = "sealed-"
@@ -45,7 +46,9 @@ class Case:
 def case_of(seed: Any) -> Case:
     number = whole(seed)
     if number is None or number < 0:
-        raise RecipeError(f"seed {seed!r} is not a whole number from 0 on; any such has a case")
+        raise RecipeError(
+            f"seed {shown(seed)} is not a whole number from 0 on; any such has a case"
+        )
     kind = KINDS[(number * STRIDE + 3) % len(KINDS)]
     drawn = random.Random(f"mystery {number}")
     return Case(kind, drawn.randint(1, 3), drawn.randint(4, 7))

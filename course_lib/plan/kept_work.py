@@ -8,10 +8,10 @@ from math import exp, sqrt
 from typing import TYPE_CHECKING, Any
 
 from course_lib.plan.checks import (
-    PlanError,
     expect,
     expect_each,
     keep_numbers,
+    named,
     number,
     positive,
     whole_number,
@@ -170,11 +170,9 @@ def goodputs(
 
 def failures_of(run: str, **changes: float) -> Failures:
     """The failure rate of a published run: "llama-405b", "opt-175b", "bloom-176b"."""
-    if run not in PUBLISHED:
-        raise PlanError(f"no published run {run!r}; there are {', '.join(PUBLISHED)}")
     for name, value in changes.items():
         number(name, value, 0)
-    found = PUBLISHED[run]
+    found = named("published run", run, PUBLISHED)
     source = f"{found.run} ({found.source})"
     given: dict[str, Any] = {"node_mtbf_hours": found.node_mtbf_hours, "source": source} | changes
     return Failures(**given)

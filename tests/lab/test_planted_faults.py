@@ -177,3 +177,22 @@ def test_a_job_thrown_out_again_and_again_ends_with_the_losses_of_one_that_was_n
     lives = run.log.iterations
     assert lives["iteration"].tolist() == list(range(1, 41))
     assert lives["lm_loss"].tolist() == plain.log.iterations["lm_loss"].tolist()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_job_whose_nodes_die_at_random_ends_with_the_losses_of_one_whose_nodes_live(
+    cluster, workspace, monkeypatch, seed
+):
+    """Saved every fourth step; killed on average every four seconds, in the middle of anything."""
+    monkeypatch.setenv("COURSE_BOX_WARM", "1")
+    lab = Lab(workspace, site=cluster, quiet=True)
+    habits = {"iterations": 40, "save_interval": 4, "programs": lab.site.programs}
+    quiet = lab.submit(fault.restarts("lives", mean_s=0, **habits))
+    mortal = lab.submit(fault.restarts(f"dies-{seed}", mean_s=4, seed=seed, attempts=40, **habits))
+    for run in (quiet, mortal):
+        assert run.wait(PATIENCE_S + 60) == "COMPLETED", run.text[-2000:]
+    told = [run.log.iterations.drop_duplicates("iteration", keep="last") for run in (quiet, mortal)]
+    assert [table["iteration"].max() for table in told] == [40, 40]
+    losses = [table.set_index("iteration")["lm_loss"].to_dict() for table in told]
+    assert losses[0] == losses[1]
+    assert read.attempts(mortal.log_file).finished

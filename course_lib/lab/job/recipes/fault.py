@@ -12,6 +12,7 @@ from course_lib.lab.job.recipes.keywords import keeps_keywords
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
+from course_lib.mistakes.kinds import shown
 from course_lib.mistakes.names import instead
 from course_lib.plan import Model
 
@@ -89,7 +90,7 @@ def recipe(
         )
     if fault and fault not in FAULTS:
         known = [*FAULTS, "normalisation"]
-        raise RecipeError(f"no fault {fault!r}; {instead(fault, known, 'there are')}")
+        raise RecipeError(f"no fault {shown(fault)}; {instead(fault, known, 'there are')}")
     flags = PLAIN | FAULTS.get(fault, {})
     if fault and fault not in BY_FLAGS:
         flags |= {"planted_fault": f"{fault}:{rank}:{iteration}"}
