@@ -33,7 +33,7 @@ ALIKE: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Case:
+class BlindCase:
     kind: str
     rank: int
     iteration: int
@@ -43,7 +43,7 @@ class Case:
         return f"{self.kind}:{self.rank}:{self.iteration}"
 
 
-def case_of(seed: Any) -> Case:
+def case_of(seed: Any) -> BlindCase:
     number = whole(seed)
     if number is None or number < 0:
         raise RecipeError(
@@ -51,7 +51,7 @@ def case_of(seed: Any) -> Case:
         )
     kind = KINDS[(number * STRIDE + 3) % len(KINDS)]
     drawn = random.Random(f"mystery {number}")
-    return Case(kind, drawn.randint(1, 3), drawn.randint(4, 7))
+    return BlindCase(kind, drawn.randint(1, 3), drawn.randint(4, 7))
 
 
 def mystery(seed: Any) -> Recipe | Unfinished:
@@ -66,7 +66,7 @@ def seal(text: str) -> str:
     )
 
 
-def opened(recipe: Recipe) -> Case | None:
+def opened(recipe: Recipe) -> BlindCase | None:
     """The case in a recipe; None where there is none, or where it lies open."""
     sealed = str(recipe.flags.get(FLAG, ""))
     if not sealed.startswith(SEALED):
@@ -75,6 +75,6 @@ def opened(recipe: Recipe) -> Case | None:
     try:
         folded = base64.b32decode(letters + "=" * (-len(letters) % 8))
         kind, rank, iteration = zlib.decompress(folded[::-1]).decode().split(":")
-        return Case(kind, int(rank), int(iteration))
+        return BlindCase(kind, int(rank), int(iteration))
     except (ValueError, zlib.error):
         return None

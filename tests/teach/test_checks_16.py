@@ -6,7 +6,7 @@ import pytest
 
 from course_lib import plan
 from course_lib.lab.job.recipes import fault
-from course_lib.lab.mysteries import KINDS, Case, case_of, mystery, opened, seal
+from course_lib.lab.mysteries import KINDS, BlindCase, case_of, mystery, opened, seal
 from course_lib.teach.checks import lesson16, lesson16b
 from course_lib.teach.diagnoses import kinds
 from course_lib.teach.diagnoses.judging import is_meant, score
@@ -168,7 +168,7 @@ def test_the_score_counts_first_tries(case, workspace):
 def test_an_open_run_is_no_blind_case(finished):
     run = finished(fault.recipe("open", "stuck"), "", exit_code=1)
     assert "This is none" in hint_of(lesson16.ex16_warm_up, run, "stuck", 2, "node2", "x")
-    assert Case("stuck", 2, 4).text == "stuck:2:4"
+    assert BlindCase("stuck", 2, 4).text == "stuck:2:4"
 
 
 def test_the_price_of_a_hang(workspace):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib import read
-from course_lib.lab.mysteries import Case, opened
+from course_lib.lab.mysteries import BlindCase, opened
 from course_lib.lab.plain_files import account
 from course_lib.teach import kept_lines
 from course_lib.teach.answers import number_in, text_in
@@ -58,7 +58,7 @@ def _why_not(right: Kind, said: str) -> str:
     return f"If that were so ({other.title}), {other.looks}. Is that what you see? {right.look}"
 
 
-def _rank(check: Checklist, run: Any, case: Case, kind: Kind, rank: Any) -> None:
+def _rank(check: Checklist, run: Any, case: BlindCase, kind: Kind, rank: Any) -> None:
     nobody = rank is None or (text_in(rank) or "x").strip().lower() in NOBODY
     number = None if nobody else number_in(rank)
     if isinstance(rank, str) and rank.strip().lower().removeprefix("rank").strip().isdecimal():
@@ -75,7 +75,7 @@ def _rank(check: Checklist, run: Any, case: Case, kind: Kind, rank: Any) -> None
     )
 
 
-def _ranks(run: Any, case: Case, kind: Kind) -> set[int]:
+def _ranks(run: Any, case: BlindCase, kind: Kind) -> set[int]:
     if kind.one == "first":
         return {0}
     if kind.one == "rank":
@@ -85,7 +85,7 @@ def _ranks(run: Any, case: Case, kind: Kind) -> set[int]:
     return set(range(first, first + on_each))
 
 
-def _node(check: Checklist, run: Any, case: Case, kind: Kind, node: Any) -> None:
+def _node(check: Checklist, run: Any, case: BlindCase, kind: Kind, node: Any) -> None:
     said = "" if node is None else str(text_in(node) or node).strip().lower()
     if kind.one == "none":
         check.that(said in NOBODY, "no single node has it", hint="All nodes have it. Give None.")

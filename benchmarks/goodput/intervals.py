@@ -1,7 +1,7 @@
 """Kept work of a job whose nodes die at random, by the interval between checkpoints: Young and Daly
 beside what is measured.
 
-    python benchmarks/goodput.py --mean 8 --steps 120 --intervals 3 6 12 24 48 --seeds 3
+    python benchmarks/goodput/intervals.py --mean 8 --steps 120 --intervals 3 6 12 24 48 --seeds 3
 
 A job for each interval and seed, one after the other; takes some minutes. Prints a table, and the
 interval that the formula picks from the times that the same jobs show.
