@@ -194,24 +194,32 @@ claim("a step with DETAIL is not shorter", ratio, least=0.95, most=8, unit="time
 # *per collective*, so small steps pay most. Switch it on to find something, and off again.
 
 # %% [markdown] id="meeting-idea"
-# ## They never meet
+# ## Before the first step
 #
-# Before the first step all ranks connect to one address and one port. What can go wrong there has four faces:
+# A node may have other software than its neighbour, or no way out; and all ranks have to meet at one address and
+# one port. What can go wrong has six faces, all of them in the **first** lines of the log:
 #
 # | you see | it is |
 # |---|---|
+# | `ModuleNotFoundError`, `cannot import name`, on one node | another environment there, or an older module |
+# | `<urlopen error …>` | something is to be fetched, and compute nodes have no internet (lesson 02): fetch it before the job |
 # | `Name or service not known`, or a name that times out | the name: misspelt, or unknown on that node |
 # | `Connection refused`, at once, again and again | nobody listens there: wrong port, wrong host, or rank 0 has died |
 # | nothing for a long time, then `timed out` | a wall: what you send is thrown away (a firewall, the wrong network card) |
 # | `EADDRINUSE`, `address already in use` | two programs want one port: another job, or what an earlier one left |
 #
-# All four can be tried **without any training**, in seconds, by a job of your own. Name, route and port, on each node:
+# All of them can be tried **without any training**, in seconds, by a job of your own. Software, name, route and port,
+# on each node:
 
 # %% id="meeting"
 ONE_LINERS = """
 export master=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 getent hosts "$master" >/dev/null 2>&1 || master=127.0.0.1
 export port=$((10000 + SLURM_JOB_ID % 20000))
+
+# which Python, which torch?
+srun --overlap --ntasks-per-node=1 python -c 'import os, sys, importlib.metadata as have
+print(os.environ["SLURMD_NODENAME"], sys.executable, "torch", have.version("torch"))'
 
 # somebody listens on the first node, as rank 0 would
 srun --overlap --nodes=1 --ntasks=1 python -c 'import os, socket, time
@@ -234,7 +242,7 @@ meeting.wait()
 print(meeting.text)
 
 # %% [markdown] id="meeting-see"
-# From each node: an address, an open port, and what a wrong port says. Now the same mistake in a training run: rank 2 was
+# From each node: one software, an address, an open port, and what a wrong port says. Now the same mistake in a training run: rank 2 was
 # given yesterday's port.
 
 # %% id="port"
@@ -248,6 +256,27 @@ claim("the rank that did not come", port.failure.rank, least=2, most=2)
 # %% [markdown] id="port-explain"
 # The rank that says so is again one of those that waited. It can say *who* did not come, because each rank leaves its
 # name at the meeting point first.
+
+# %% [markdown] id="gone-idea"
+# ## Somebody is gone
+#
+# A process that is killed says nothing; nor does a node. In the next run all processes of one node vanish in step 4.
+
+# %% id="gone"
+gone = lab.submit(fault.recipe("gone", "node-dies", rank=2))
+gone.wait()
+print(gone.failure)
+# !sacct -j {gone.job_id} --format=JobID,JobName,State,ExitCode,NodeList
+
+# %% id="gone-claim" tags=["claim"]
+claim("ranks that were killed", len(gone.failure.ranks), least=1, most=2, unit="ranks")
+claim("the least of them", min(gone.failure.ranks), least=2, most=3)
+
+# %% [markdown] id="gone-explain"
+# **Explain.** Who started the processes tells: `srun` names tasks and node, `torchrun` exit code −9 (minus the number of the
+# signal). Count them. One task: most often the kernel, which had no memory left and took the largest process (`sacct`
+# then says `OUT_OF_MEMORY`, or the node's own log does). All tasks of a node: the node. Where Slurm itself notices, the
+# state is `NODE_FAIL`. All else in the log is about peers that went away, and comes *from* the others.
 
 # %% [markdown] id="leak-idea"
 # ## The memory of one
@@ -555,7 +584,7 @@ check.ex16_mystery(case, cause, rank, node, cure)
 # %% id="clean"
 lab.clean(
     *("healthy", "hang", "timeout", "shape", "shape-detail", "healthy-detail", "meeting"),
-    *("wrong-port", "leak", "slow", "bad-sample", "bad-again", "same-data", "unequal"),
+    *("wrong-port", "gone", "leak", "slow", "bad-sample", "bad-again", "same-data", "unequal"),
     *(one, case),
     yes=True,
 )

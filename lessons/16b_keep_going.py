@@ -11,7 +11,7 @@
 # | You will be able to | write a job that survives preemption and dead nodes; know which checkpoint is good; choose the interval between checkpoints; say what share of a machine's time becomes work |
 # | Minutes | 40 |
 # | Devices | 2 nodes with 2 devices each |
-# | Before | lesson 16; the checkpoints of lesson 03's program are explained here |
+# | Before | lessons 03 and 16 |
 
 # %% id="begin"
 import time
