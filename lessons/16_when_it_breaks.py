@@ -2,8 +2,8 @@
 # # 16 When it breaks
 #
 # The larger a job, the more of its life is failure. One run of 16 384 GPUs was interrupted 419 times in 54 days, for
-# reasons nobody had planned (arXiv 2407.21783). Most of these look alike from outside: nothing is printed any more, or
-# four hundred ranks complain at once, nearly all of them about somebody else. In this lesson you break runs on
+# reasons nobody had planned (arXiv 2407.21783). Most of these look alike from outside: nothing is printed any more,
+# or four hundred ranks complain at once, nearly all of them about somebody else. In this lesson you break runs on
 # purpose, each in a way that is known from clusters, and learn for each the tool that finds it. At the end you get
 # cases of which you are told nothing.
 #
@@ -29,8 +29,8 @@ lab = Lab()
 # Who has never looked at a run in health will not see what is ill. `fault.recipe` makes a training run that is as
 # small as can be (two layers, ten steps). Without the name of a fault it is healthy.
 #
-# `diary=True` is set in it: every rank writes **a line each step** about itself into a file of its own. Nothing is sent for
-# that, and nobody waits.
+# `diary=True` is set in it: every rank writes **a line each step** about itself into a file of its own. Nothing is
+# sent for that, and nobody waits.
 
 # %% id="diary"
 healthy = lab.submit(fault.recipe("healthy"))
@@ -47,14 +47,14 @@ healthy.diary.table[healthy.diary.table["iteration"] == 10].drop(columns=["rando
 # | `own_ms` (the step without its messages) | alike |
 # | `memory_mib` | alike, and level |
 #
-# Keep these six lines in mind; all that follows is one of them going wrong. Megatron-LM compares checksums with the flag
-# `--check-weight-hash-across-dp-replicas-interval`, for the same reason.
+# Keep these six lines in mind; all that follows is one of them going wrong. Megatron-LM compares checksums with the
+# flag `--check-weight-hash-across-dp-replicas-interval`, for the same reason.
 
 # %% [markdown] id="hang-idea"
 # ## It hangs
 #
-# In the next run the thread that reads the data of rank 2 ends at step 4, and rank 2 waits for it. The other ranks know
-# nothing of that.
+# In the next run the thread that reads the data of rank 2 ends at step 4, and rank 2 waits for it. The other ranks
+# know nothing of that.
 #
 # **Predict.** Suppose that everybody's patience ends at some time. Whose error will you find in the log?
 
@@ -89,8 +89,8 @@ time.sleep(1)
 print(hang.reason, "|", steps_seen(hang), "steps")
 
 # %% [markdown] id="stacks-idea"
-# The job is `running`, the queue is content, and nothing happens. To watch the log is no use: who hangs prints nothing.
-# What helps is to ask each process *where it is*: for the stack of its calls.
+# The job is `running`, the queue is content, and nothing happens. To watch the log is no use: who hangs prints
+# nothing. What helps is to ask each process *where it is*: for the stack of its calls.
 
 # %% id="stacks"
 stacks = lab.stacks(hang)
@@ -103,22 +103,22 @@ claim("ranks that are elsewhere than the others", len(odd), least=1, most=1, uni
 claim("the rank that is elsewhere", odd[0] if odd else -1, least=2, most=2)
 
 # %% [markdown] id="stacks-explain"
-# **Explain.** Three ranks are within `all_reduce`: they wait, and are innocent. One is at another place, and *that* is
-# where to read on. The rule for every hang: **not the ranks in a collective, but the one that is not**.
+# **Explain.** Three ranks are within `all_reduce`: they wait, and are innocent. One is at another place, and *that*
+# is where to read on. The rule for every hang: **not the ranks in a collective, but the one that is not**.
 #
 # No magic is in it. Each program of the course says at its start
 #
 #     faulthandler.register(signal.SIGUSR2, file=…, all_threads=True)
 #
 # after which Python writes the stacks of all its threads whenever that signal comes, even if no thread can run.
-# `lab.stacks` starts a small step *beside* the hanging one (`srun --overlap --jobid=…`), which sends the signal on each
-# node. For a program that was not prepared, `py-spy dump --pid …` in such a step does the same from outside (where you may
-# look into your own processes). With NCCL, PyTorch keeps a *flight recorder*: the last collectives of each rank, written
-# down when a time-out strikes (`TORCH_FR_BUFFER_SIZE`, `TORCH_NCCL_DUMP_ON_TIMEOUT`). It answers the same question for
-# ranks that are all in a collective, but not in the same one.
+# `lab.stacks` starts a small step *beside* the hanging one (`srun --overlap --jobid=…`), which sends the signal on
+# each node. For a program that was not prepared, `py-spy dump --pid …` in such a step does the same from outside
+# (where you may look into your own processes). With NCCL, PyTorch keeps a *flight recorder*: the last collectives of
+# each rank, written down when a time-out strikes (`TORCH_FR_BUFFER_SIZE`, `TORCH_NCCL_DUMP_ON_TIMEOUT`). It answers
+# the same question for ranks that are all in a collective, but not in the same one.
 #
-# Who asks nobody waits for the **time-out**: 10 minutes with NCCL, 30 with gloo, unless you say otherwise. All devices
-# are paid for meanwhile. Here it is set to six seconds, on purpose:
+# Who asks nobody waits for the **time-out**: 10 minutes with NCCL, 30 with gloo, unless you say otherwise. All
+# devices are paid for meanwhile. Here it is set to six seconds, on purpose:
 
 # %% id="timeout"
 short = lab.submit(fault.recipe("timeout", "stuck", rank=2))
@@ -135,15 +135,15 @@ print(short.failure)
 # ![Four ranks over time. All make step 3. In step 4 ranks 0, 1 and 3 wait in all_reduce, and at the time-out each says "timed out"; rank 2 waits for its data reader and says nothing.](../images/hang.svg)
 #
 # The log names those that waited. The line with `note:`, by which the cause can be found afterwards, is one that this
-# program adds: when others give up, a rank that is not in a collective says where it is. **Who complains is seldom who
-# failed.** `run.failure` reads the whole log under this rule, and calls the rest consequences.
+# program adds: when others give up, a rank that is not in a collective says where it is. **Who complains is seldom
+# who failed.** `run.failure` reads the whole log under this rule, and calls the rest consequences.
 
 # %% [markdown] id="mismatch-idea"
 # ## They call different things
 #
-# In the next run all ranks are at work, but rank 2 brings half as many gradients as the others, as happens when a layer is
-# frozen on one rank. First as it comes, then with `TORCH_DISTRIBUTED_DEBUG=DETAIL`, which makes ranks compare what they
-# are about to call *before* each collective.
+# In the next run all ranks are at work, but rank 2 brings half as many gradients as the others, as happens when a
+# layer is frozen on one rank. First as it comes, then with `TORCH_DISTRIBUTED_DEBUG=DETAIL`, which makes ranks
+# compare what they are about to call *before* each collective.
 
 # %% id="mismatch"
 shape = fault.recipe("shape", "shape", rank=2)
@@ -161,9 +161,10 @@ claim("DETAIL names both sizes: the first is", sizes["shape"][0] / sizes["other_
       least=0.5, most=2.0, unit="times the other")  # fmt: skip
 
 # %% [markdown] id="mismatch-explain"
-# **Explain.** Without it you are lucky if the library notices: sizes that do not match end one process in the middle of the
-# transfer, and equal sizes of *different* collectives may even pass, and sum apples and pears. With it you read rank,
-# operation and shape. Why is it not always on? **Predict** by how much a step of a healthy run gets longer.
+# **Explain.** Without it you are lucky if the library notices: sizes that do not match end one process in the middle
+# of the transfer, and equal sizes of *different* collectives may even pass, and sum apples and pears. With it you
+# read rank, operation and shape. Why is it not always on? **Predict** by how much a step of a healthy run gets
+# longer.
 
 # %% id="detail-guess"
 ### BEGIN SOLUTION
@@ -190,14 +191,14 @@ longer.compare(ratio)
 claim("a step with DETAIL is not shorter", ratio, least=0.95, most=8, unit="times as long")
 
 # %% [markdown] id="detail-explain"
-# Every collective is now two: all ranks meet first and exchange what they are going to do. That is a fixed price
-# *per collective*, so small steps pay most. Switch it on to find something, and off again.
+# Every collective is now two: all ranks meet first and exchange what they are going to do. That is a fixed price *per
+# collective*, so small steps pay most. Switch it on to find something, and off again.
 
 # %% [markdown] id="meeting-idea"
 # ## Before the first step
 #
-# A node may have other software than its neighbour, or no way out; and all ranks have to meet at one address and
-# one port. What can go wrong has six faces, all of them in the **first** lines of the log:
+# A node may have other software than its neighbour, or no way out; and all ranks have to meet at one address and one
+# port. What can go wrong has six faces, all of them in the **first** lines of the log:
 #
 # | you see | it is |
 # |---|---|
@@ -242,8 +243,8 @@ meeting.wait()
 print(meeting.text)
 
 # %% [markdown] id="meeting-see"
-# From each node: one software, an address, an open port, and what a wrong port says. Now the same mistake in a training run: rank 2 was
-# given yesterday's port.
+# From each node: one software, an address, an open port, and what a wrong port says. Now the same mistake in a
+# training run: rank 2 was given yesterday's port.
 
 # %% id="port"
 port = lab.submit(fault.recipe("wrong-port", "wrong-port", rank=2))
@@ -273,17 +274,17 @@ claim("ranks that were killed", len(gone.failure.ranks), least=1, most=2, unit="
 claim("the least of them", min(gone.failure.ranks), least=2, most=3)
 
 # %% [markdown] id="gone-explain"
-# **Explain.** Who started the processes tells: `srun` names tasks and node, `torchrun` exit code −9 (minus the number of the
-# signal). Count them. One task: most often the kernel, which had no memory left and took the largest process (`sacct`
-# then says `OUT_OF_MEMORY`, or the node's own log does). All tasks of a node: the node. Where Slurm itself notices, the
-# state is `NODE_FAIL`. All else in the log is about peers that went away, and comes *from* the others.
+# **Explain.** Who started the processes tells: `srun` names tasks and node, `torchrun` exit code −9 (minus the number
+# of the signal). Count them. One task: most often the kernel, which had no memory left and took the largest process
+# (`sacct` then says `OUT_OF_MEMORY`, or the node's own log does). All tasks of a node: the node. Where Slurm itself
+# notices, the state is `NODE_FAIL`. All else in the log is about peers that went away, and comes *from* the others.
 
 # %% [markdown] id="leak-idea"
 # ## The memory of one
 #
 # "Out of memory" has two kinds. Either one allocation is too large, or something is kept that should not be, and the
-# end comes with patience. In the next run rank 2 keeps a copy of its weights and gradients of every step, "for a plot":
-# 5 MB each time. Devices have 205 MiB here, of which the healthy run uses what its diary says above.
+# end comes with patience. In the next run rank 2 keeps a copy of its weights and gradients of every step, "for a
+# plot": 5 MB each time. Devices have 205 MiB here, of which the healthy run uses what its diary says above.
 #
 # **Predict.** At which step does the run end, if it may make 40?
 
@@ -312,9 +313,9 @@ claim("memory of the others grows by at most", slope.drop(2).max(), most=1.0, un
 
 # %% [markdown] id="leak-explain"
 # **Explain.** The error message names the tensor that did not fit any more, which is innocent: an ordinary one, at an
-# ordinary place. The **slope** names the rank, and its size what is kept: 5 MB are one copy of all weights and gradients. (Who
-# divided what was free by 5 MB guessed too late: the allocator holds more than is in use, lesson 06.) A line
-# that is level, and then one step to the ceiling, is the other kind: a long sample, an uneven pipeline stage
+# ordinary place. The **slope** names the rank, and its size what is kept: 5 MB are one copy of all weights and
+# gradients. (Who divided what was free by 5 MB guessed too late: the allocator holds more than is in use, lesson 06.)
+# A line that is level, and then one step to the ceiling, is the other kind: a long sample, an uneven pipeline stage
 # (lesson 06). The usual leak in PyTorch is shorter than this one: `total += loss` keeps the loss *with its whole
 # graph*; `loss.item()` keeps a number.
 
@@ -345,16 +346,18 @@ claim("its own time is longer than the others'", own_ms[2] / own_ms.drop(2).medi
       least=1.6, unit="times")  # fmt: skip
 
 # %% [markdown] id="slow-explain"
-# **Explain.** Nearly as much longer as that device is slower: all wait for the last one, at every step. In the time *of a step* all four
-# ranks look equally slow. Only the **own** time, without the messages, tells them apart. (Lesson 05 found the same in a
-# profile; this column costs nothing, and is there on the day that it happens.) No error, no exit code; `sinfo` calls the node idle or allocated as ever. What helps is to leave it
-# out: `--exclude=<node>`, and a word to those who run the cluster.
+# **Explain.** Nearly as much longer as that device is slower: all wait for the last one, at every step. In the time
+# *of a step* all four ranks look equally slow. Only the **own** time, without the messages, tells them apart. (Lesson
+# 05 found the same in a profile; this column costs nothing, and is there on the day that it happens.) No error, no
+# exit code; `sinfo` calls the node idle or allocated as ever. What helps is to leave it out: `--exclude=<node>`, and
+# a word to those who run the cluster.
 
 # %% [markdown] id="nan-idea"
 # ## Suddenly NaN
 #
 # One sample in the data has no token that counts. Its mean loss is 0 / 0, and one NaN in a sum makes the sum NaN: one
-# step later every weight on every rank is lost. So training stops at the first one, and the question is *whose* it was.
+# step later every weight on every rank is lost. So training stops at the first one, and the question is *whose* it
+# was.
 
 # %% id="nan"
 bad = fault.recipe("bad-sample", "bad-sample", rank=2, save=True, save_interval=2)
@@ -367,12 +370,14 @@ for found in nan.diary.findings:
     print(found)
 
 # %% [markdown] id="nan-explain"
-# The loss of **one** rank, before anything was summed, and with it the samples that it had read. Is it the sample, or the
-# device? Bisect: go back to the last checkpoint before, which has good weights, and run the same steps once more, with the
-# same data. If the same *sample* fails again, it is the data. (If the same *device* fails with other samples, it is the device.
-# If neither does, look at the weights: a learning rate that is too high takes some steps, and takes all ranks.)
+# The loss of **one** rank, before anything was summed, and with it the samples that it had read. Is it the sample, or
+# the device? Bisect: go back to the last checkpoint before, which has good weights, and run the same steps once more,
+# with the same data. If the same *sample* fails again, it is the data. (If the same *device* fails with other
+# samples, it is the device. If neither does, look at the weights: a learning rate that is too high takes some steps,
+# and takes all ranks.)
 #
-# This time with `detect_anomaly`, under which autograd looks at every gradient, and stops where the first NaN comes from:
+# This time with `detect_anomaly`, under which autograd looks at every gradient, and stops where the first NaN comes
+# from:
 
 # %% id="anomaly"
 again = lab.submit(
@@ -392,17 +397,17 @@ claim("steps that were repeated to find it", from_checkpoint, least=2, most=2, u
 claim("it is the same rank again", again.failure.rank, least=2, most=2)
 
 # %% [markdown] id="anomaly-explain"
-# The message names an operation, and the log above it the line of the forward pass that made it: the one that divides by
-# the number of tokens. (0 / 0 on the way forward is x / 0 on the way back, which is infinite, and times 0 it is NaN: so
-# autograd may stop one operation later than you would.) The cure is one `clamp(min=1)` there, or a filter before.
-# Every gradient is looked at, which takes time: switch it on for the two steps between the checkpoint and the NaN, not for
-# the week before.
+# The message names an operation, and the log above it the line of the forward pass that made it: the one that divides
+# by the number of tokens. (0 / 0 on the way forward is x / 0 on the way back, which is infinite, and times 0 it is
+# NaN: so autograd may stop one operation later than you would.) The cure is one `clamp(min=1)` there, or a filter
+# before. Every gradient is looked at, which takes time: switch it on for the two steps between the checkpoint and the
+# NaN, not for the week before.
 
 # %% [markdown] id="silent-idea"
 # ## Nothing is wrong, and the result is
 #
-# The worst faults end no run. In the next two runs, all ranks read the same samples (a sampler that was not told its rank), or
-# rank 2 began with other weights than the rest.
+# The worst faults end no run. In the next two runs, all ranks read the same samples (a sampler that was not told its
+# rank), or rank 2 began with other weights than the rest.
 #
 # **Predict.** How do their loss curves look beside the healthy one?
 
@@ -436,8 +441,9 @@ claim("the diary finds both, and nothing in the healthy run",
       least=2, most=4)  # fmt: skip
 
 # %% [markdown] id="silent-explain"
-# **Explain.** No curve tells you. The loss falls in all three; with equal data four devices learn what one would, at four times the
-# price. What tells you are **invariants**: sentences that must be true in every step, whatever is trained.
+# **Explain.** No curve tells you. The loss falls in all three; with equal data four devices learn what one would, at
+# four times the price. What tells you are **invariants**: sentences that must be true in every step, whatever is
+# trained.
 #
 # | invariant | broken by |
 # |---|---|
@@ -448,13 +454,14 @@ claim("the diary finds both, and nothing in the healthy run",
 # | the first loss is near ln(vocabulary) | labels shifted, a wrong mean, a checkpoint not loaded |
 # | the mean of unequal means is not taken | losses averaged over ranks with unequal token counts (`code/weigh_tokens.py`, lesson 10) |
 #
-# A checksum of all weights costs one pass over them, and comparing one number per rank costs nothing. Put them in before you need them.
+# A checksum of all weights costs one pass over them, and comparing one number per rank costs nothing. Put them in
+# before you need them.
 
 # %% [markdown] id="real-idea"
 # ## What a real cluster adds
 #
-# Some faults cannot be planted in a laptop. They leave lines, too. Each of these, in the form in which machines print it, is
-# the *only* line that matters among thousands:
+# Some faults cannot be planted in a laptop. They leave lines, too. Each of these, in the form in which machines print
+# it, is the *only* line that matters among thousands:
 
 # %% id="real"
 LINES = {
@@ -472,10 +479,10 @@ LINES = {
 pd.DataFrame(LINES.items(), columns=["what it is", "the line"]).style.hide(axis="index")
 
 # %% [markdown] id="real-explain"
-# The first four stand in the log of the *node* (`dmesg`, `nvidia-smi -q`), which you may have to ask for; `sinfo -R` shows
-# why nodes are drained; the last two in your own. Read the last one like the hang above: rank 0 *waited*. With
-# `SeqNum=2` it was in its second collective: start-up, and not the middle of training. Now put them together, as they come: rank 1's
-# own error is somewhere in the middle, ten minutes before everybody else's.
+# The first four stand in the log of the *node* (`dmesg`, `nvidia-smi -q`), which you may have to ask for; `sinfo -R`
+# shows why nodes are drained; the last two in your own. Read the last one like the hang above: rank 0 *waited*. With
+# `SeqNum=2` it was in its second collective: start-up, and not the middle of training. Now put them together, as they
+# come: rank 1's own error is somewhere in the middle, ten minutes before everybody else's.
 
 # %% id="real-read"
 log = [
@@ -499,8 +506,8 @@ claim("the first cause is on rank", read.failure(file).rank, least=1, most=1)
 #
 # ## Exercises
 #
-# > **Exercise 16.1** — A job on 96 nodes with 4 devices each hangs, and nobody looks. NCCL's time-out is left at its 10
-# > minutes. How many device-hours does the hang cost?
+# > **Exercise 16.1** — A job on 96 nodes with 4 devices each hangs, and nobody looks. NCCL's time-out is left at its
+# > 10 minutes. How many device-hours does the hang cost?
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -512,14 +519,14 @@ device_hours = 96 * 4 * 10 / 60
 check.ex16_hang(device_hours)
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 16.2** — A blind case. `lab.mystery(1)` submits a run with one fault; name and script tell nothing. Look at it with
-# > what you have (`run.failure`, `run.diary.findings`, `show.diary`, `lab.stacks` while it runs). Then write down the cause in your own
-# > words, the rank and the node that have it (`None` where it is no single one), and what cures it.
+# > **Exercise 16.2** — A blind case. `lab.mystery(1)` submits a run with one fault; name and script tell nothing.
+# > Look at it with what you have (`run.failure`, `run.diary.findings`, `show.diary`, `lab.stacks` while it runs).
+# > Then write down the cause in your own words, the rank and the node that have it (`None` where it is no single
+# > one), and what cures it.
 
 # %% id="ex2-run" tags=["exercise"]
 one = lab.mystery(1)
-one.wait()
-print(one.reason)
+print(one.wait())
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -536,8 +543,8 @@ cause, rank, node, cure = (
 check.ex16_warm_up(one, cause, rank, node, cure)
 
 # %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 16.3** — Now any other seed, ten of them if you like: each is another case, and the check keeps your score over the
-# > first ten. What counts is the first answer.
+# > **Exercise 16.3** — Now any other seed, ten of them if you like: each is another case, and the check keeps your
+# > score over the first ten. What counts is the first answer.
 
 # %% id="ex3-run" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -545,8 +552,7 @@ check.ex16_warm_up(one, cause, rank, node, cure)
 seed = 6
 ### END SOLUTION
 case = lab.mystery(seed)
-case.wait()
-print(case.reason)
+print(case.wait())
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -564,9 +570,9 @@ cause, rank, node, cure = (
 check.ex16_mystery(case, cause, rank, node, cure)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# A way through all of them: *Did it end, and how?* (`run.state`, `run.failure`.) *Did it make steps?* If not, it is the environment
-# or the meeting point. *Did it stop in the middle?* Then who was not in a collective. *Did it end well?* Then the diary: weights, samples,
-# order, random numbers, own time, memory.
+# A way through all of them: *Did it end, and how?* (`run.state`, `run.failure`.) *Did it make steps?* If not, it is
+# the environment or the meeting point. *Did it stop in the middle?* Then who was not in a collective. *Did it end
+# well?* Then the diary: weights, samples, order, random numbers, own time, memory.
 
 # %% [markdown] id="home"
 # ## To take home

@@ -1,10 +1,10 @@
 # %% [markdown] id="title"
 # # 16b Keep going
 #
-# Lesson 16 was about finding out why a run has ended. A run of weeks ends so often that somebody has to start it again
-# at three in the morning, unless it does so by itself, and loses little. In this lesson a job is thrown out of its nodes and
-# comes back without anybody; a disk fills up and nothing is lost; and you work out how often to save, from a rate of
-# failure and two times that you measure.
+# Lesson 16 was about finding out why a run has ended. A run of weeks ends so often that somebody has to start it
+# again at three in the morning, unless it does so by itself, and loses little. In this lesson a job is thrown out of
+# its nodes and comes back without anybody; a disk fills up and nothing is lost; and you work out how often to save,
+# from a rate of failure and two times that you measure.
 #
 # | | |
 # |---|---|
@@ -25,8 +25,9 @@ lab = Lab()
 # %% [markdown] id="requeue-idea"
 # ## Thrown out, and back
 #
-# A job of higher priority comes, and Slurm takes your nodes back: your job is **preempted** and, if its owner did not refuse,
-# **requeued**. The same happens when a node dies, when the cluster is serviced, and when the time limit comes, if the script asks for it. What it takes:
+# A job of higher priority comes, and Slurm takes your nodes back: your job is **preempted** and, if its owner did not
+# refuse, **requeued**. The same happens when a node dies, when the cluster is serviced, and when the time limit
+# comes, if the script asks for it. What it takes:
 #
 # | who | does what |
 # |---|---|
@@ -85,17 +86,18 @@ claim("steps made in all lives", len(lives), least=24, most=24, unit="steps")
 claim("largest difference from the undisturbed run", differ, most=0, unit="nats")
 
 # %% [markdown] id="requeue-explain"
-# **Explain.** No step is lost, and none is made twice: the last act of each life was a checkpoint. The losses are equal to the last
-# digit, because a checkpoint holds *everything* that the next step depends on: weights, Adam's two moments and its step count, the loss scale,
-# and how many samples were consumed, from which order and random numbers follow (lesson 03). Forget one of them, and the
-# run goes on and is another one. That is a test worth having: *stop, continue, compare bit for bit*. (A requeued job waits a
-# while before it starts again: two minutes on a real Slurm, five seconds on the box.)
+# **Explain.** No step is lost, and none is made twice: the last act of each life was a checkpoint. The losses are
+# equal to the last digit, because a checkpoint holds *everything* that the next step depends on: weights, Adam's two
+# moments and its step count, the loss scale, and how many samples were consumed, from which order and random numbers
+# follow (lesson 03). Forget one of them, and the run goes on and is another one. That is a test worth having: *stop,
+# continue, compare bit for bit*. (A requeued job waits a while before it starts again: two minutes on a real Slurm,
+# five seconds on the box.)
 
 # %% [markdown] id="disk-idea"
 # ## Half a checkpoint
 #
-# A node that dies sends no signal first, and it may die while saving. What lies in the folder then? And what if the disk
-# is full?
+# A node that dies sends no signal first, and it may die while saving. What lies in the folder then? And what if the
+# disk is full?
 
 # %% id="disk"
 full = lab.submit(fault.recipe("disk-full", "disk-full", iteration=6))
@@ -107,11 +109,13 @@ for run in (full, killed):
     print(*sorted(f"    {path.name}" for path in (run.folder / "checkpoints").iterdir()), sep="\n")
 
 # %% [markdown] id="disk-explain"
-# A checkpoint is written into a folder that is called *unfinished*, with a checksum of each file at the end, and gets its name by **one rename**:
-# so a name that is there stands for a whole checkpoint. The tracker file names the newest, and is replaced in the same way.
-# The run whose disk was full went on, and told at its end that its last checkpoint is not there: ending with success would have been a lie.
+# A checkpoint is written into a folder that is called *unfinished*, with a checksum of each file at the end, and gets
+# its name by **one rename**: so a name that is there stands for a whole checkpoint. The tracker file names the
+# newest, and is replaced in the same way. The run whose disk was full went on, and told at its end that its last
+# checkpoint is not there: ending with success would have been a lie.
 #
-# A rename does not help against what happens *afterwards*. In the next run a file of the newest checkpoint loses its second half:
+# A rename does not help against what happens *afterwards*. In the next run a file of the newest checkpoint loses its
+# second half:
 
 # %% id="damaged"
 damaged = lab.submit(fault.recipe("damaged", "damaged", iteration=9))
@@ -129,21 +133,22 @@ first = int(onwards.log.iterations["iteration"].iloc[0])
 claim("first step after a damaged checkpoint of step 9", first, least=7, most=7)
 
 # %% [markdown] id="damaged-explain"
-# The damaged one is passed over, with a warning, and the last good one is taken: so keep more than one. (If none were whole, the
-# run would end. To begin anew with random weights would look like a run that goes on.)
+# The damaged one is passed over, with a warning, and the last good one is taken: so keep more than one. (If none were
+# whole, the run would end. To begin anew with random weights would look like a run that goes on.)
 
 # %% [markdown] id="interval-idea"
 # ## How often to save?
 #
-# While a checkpoint is written, training stands still. What was done since the last one is done again after a failure. Save often, and you pay for saving; save
-# seldom, and you pay for repeating. With `C` seconds for a checkpoint and a failure every `M` seconds, an interval of `T` loses about
+# While a checkpoint is written, training stands still. What was done since the last one is done again after a
+# failure. Save often, and you pay for saving; save seldom, and you pay for repeating. With `C` seconds for a
+# checkpoint and a failure every `M` seconds, an interval of `T` loses about
 #
 # > $C / T$ of the time to saving, and $T / 2M$ to repeating: least at $T = \sqrt{2 C M}$ (Young 1974).
 #
 # Daly (2006) has the next orders, and the restart `R`. `plan.checkpoint_interval(C, M)` is his formula.
 #
-# Measure it. A job whose nodes die at random moments, on average every 10 seconds, and whose script starts the program again until it is through. This is all that
-# an "auto-resume" is:
+# Measure it. A job whose nodes die at random moments, on average every 10 seconds, and whose script starts the
+# program again until it is through. This is all that an "auto-resume" is:
 
 # %% id="interval-script"
 recipe = fault.restarts(
@@ -195,10 +200,10 @@ claim("kept work", 100 * went.useful, least=5, most=95, unit="%")
 # %% [markdown] id="interval-explain"
 # *The curve: kept work by the interval, for the two times that you have just measured. The dot: your run.*
 #
-# **Explain.** Most guesses forget the restart. At this scale it is the largest part: to notice, to end all processes, to start Python and torch
-# on every node, to meet, to load. On a large machine it takes minutes, and no interval helps against it. And see how **flat** the
-# bottom is: twice or half the best interval costs next to nothing. So nobody needs the formula to three digits, but everybody
-# should know on which side of it they are.
+# **Explain.** Most guesses forget the restart. At this scale it is the largest part: to notice, to end all processes,
+# to start Python and torch on every node, to meet, to load. On a large machine it takes minutes, and no interval
+# helps against it. And see how **flat** the bottom is: twice or half the best interval costs next to nothing. So
+# nobody needs the formula to three digits, but everybody should know on which side of it they are.
 #
 # One run with a handful of failures is one throw of dice; the dot may lie well off the curve.
 
@@ -217,11 +222,13 @@ table = plan.goodputs([16, 256, 4096, 16_384], failures)
 table.round(1).style.hide(axis="index").format(precision=1)
 
 # %% [markdown] id="scale-explain"
-# **Explain.** The same nodes: with two of them half a year passes between failures, and nobody needs this lesson. With 2048 it is three hours.
-# (These assume 60 s to save and ten minutes to restart; the authors of the first run report that more than 90 % of its time was training, so theirs must have been shorter.)
+# **Explain.** The same nodes: with two of them half a year passes between failures, and nobody needs this lesson.
+# With 2048 it is three hours. (These assume 60 s to save and ten minutes to restart; the authors of the first run
+# report that more than 90 % of its time was training, so theirs must have been shorter.)
 #
-# **Asynchronous** checkpoints change the first term. Training stands still only while the state is copied to the memory of the host,
-# some seconds; it is written while training goes on. A failure meanwhile falls back to the checkpoint before:
+# **Asynchronous** checkpoints change the first term. Training stands still only while the state is copied to the
+# memory of the host, some seconds; it is written while training goes on. A failure meanwhile falls back to the
+# checkpoint before:
 
 # %% id="async"
 behind = failures.but(checkpoint_s=3, written_behind_s=60)
@@ -240,14 +247,14 @@ claim("writing behind keeps more by", gain, least=1, most=10, unit="points")
 # %% [markdown] id="async-explain"
 # It pays twice: little time stands still, and so one saves more often, and repeats less. What is left is the restart.
 # Large runs attack that next: spare nodes that wait, processes that stay, checkpoints in the memory of a neighbour.
-# (`torch.distributed.checkpoint.async_save` and Megatron-LM's `--async-save` write behind; the course's program does not. The
-# table above is the planner's.)
+# (`torch.distributed.checkpoint.async_save` and Megatron-LM's `--async-save` write behind; the course's program does
+# not. The table above is the planner's.)
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 16b.1** — The run of 405 B on 16 384 devices (2048 nodes), with checkpoints of 40 s: how many minutes of training should lie between
-# > two of them?
+# > **Exercise 16b.1** — The run of 405 B on 16 384 devices (2048 nodes), with checkpoints of 40 s: how many minutes
+# > of training should lie between two of them?
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -259,8 +266,9 @@ minutes = plan.checkpoint_interval(40, plan.failures_of("llama-405b").mtbf_s(204
 check.ex16b_interval(minutes)
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 16b.2** — The same run, with 600 s for a restart. Somebody saves only half as often as is best. How many percentage points of kept work does that
-# > cost (`plan.goodput(nodes, failures, interval_s).useful`)? Is the curve `"flat"` or `"sharp"` near its best?
+# > **Exercise 16b.2** — The same run, with 600 s for a restart. Somebody saves only half as often as is best. How
+# > many percentage points of kept work does that cost (`plan.goodput(nodes, failures, interval_s).useful`)? Is the
+# > curve `"flat"` or `"sharp"` near its best?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -275,12 +283,14 @@ chosen = "flat"
 check.ex16b_half(costs_percent, chosen)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# Less than two points, for half the traffic to the disk. Where a file system is shared by a thousand users, that may be a good bargain.
+# Less than two points, for half the traffic to the disk. Where a file system is shared by a thousand users, that may
+# be a good bargain.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - A job script that always loads from where it saves, and a program that saves on SIGTERM, survive preemption, service and time limits by themselves.
+# - A job script that always loads from where it saves, and a program that saves on SIGTERM, survive preemption,
+#   service and time limits by themselves.
 # - Stop, continue, compare bit for bit: if the losses differ, the checkpoint lacks something.
 # - A checkpoint is there when its name is; check its bytes before you trust it; keep more than one.
 # - $\sqrt{2 C M}$, and a flat bottom. After that, shorten the restart.

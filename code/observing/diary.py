@@ -126,13 +126,21 @@ class Diary:
             "grad_norm": _number(float(result.norm)),
             "memory_mib": round(self.memory.bytes()[0] / 2**20, 2), "samples": self.read,
             "weights": checksum(holder.values) if hasattr(holder, "values") else None,
-            "random": checksum(torch.get_rng_state()) if dropped else None,
+            "random": checksum(_random_state(training.device)) if dropped else None,
         })  # fmt: skip
 
     def _line(self, row: dict[str, Any]) -> None:
         assert self.file is not None
         self.file.write(json.dumps(row) + "\n")
         self.file.flush()  # who is killed has written all the same
+
+
+def _random_state(device: torch.device) -> Tensor:
+    """Of the generator from which masks are drawn."""
+    if device.type == "cpu":
+        return torch.get_rng_state()
+    state: Tensor = torch.get_device_module(device).get_rng_state(device)
+    return state
 
 
 def _number(value: float) -> float | str:

@@ -55,6 +55,8 @@ def case_of(seed: Any) -> BlindCase:
 
 
 def mystery(seed: Any) -> Recipe | Unfinished:
+    if seed is ...:
+        return Unfinished("mystery", ("seed",))
     sealed = seal(case_of(seed).text)
     return fault.recipe(f"mystery-{seed}", planted_fault=sealed, **ALIKE)
 

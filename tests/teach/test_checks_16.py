@@ -147,6 +147,13 @@ def test_name_and_script_tell_nothing(lab):
         assert opened(recipe) == case_of(seed)
 
 
+def test_a_seed_that_is_still_to_be_chosen_submits_nothing(lab, capsys):
+    case = lab.mystery(...)
+    assert case.wait() == "UNFINISHED"
+    assert "seed" in capsys.readouterr().out
+    assert "This is none" in hint_of(lesson16.ex16_mystery, case, ..., ..., ..., ...)
+
+
 def test_the_seal_of_the_lab_is_opened_by_the_program(repository, monkeypatch):
     monkeypatch.syspath_prepend(str(repository / "code"))
     text = (repository / "code/faults/plant.py").read_text()
