@@ -34,7 +34,8 @@ class Fault:
     def on_my_node(self) -> bool:
         """Ranks of a node follow each other, as launchers number them."""
         rank, _, local = environment_of_rank()
-        on_each = int(os.environ.get("LOCAL_WORLD_SIZE") or os.environ["SLURM_TASKS_PER_NODE"][:1])
+        told = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("SLURM_TASKS_PER_NODE") or "1"
+        on_each = int(told.partition("(")[0].partition(",")[0])  # such as 2(x2)
         first = rank - local
         return first <= self.rank < first + on_each
 
