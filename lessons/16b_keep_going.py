@@ -222,7 +222,7 @@ table = plan.goodputs([16, 256, 4096, 16_384], failures)
 table.round(1).style.hide(axis="index").format(precision=1)
 
 # %% [markdown] id="scale-explain"
-# **Explain.** The same nodes: with two of them half a year passes between failures, and nobody needs this lesson.
+# **Explain.** The same nodes: with two of them four months pass between failures, and nobody needs this lesson.
 # With 2048 it is three hours. (These assume 60 s to save and ten minutes to restart; the authors of the first run
 # report that more than 90 % of its time was training, so theirs must have been shorter.)
 #
