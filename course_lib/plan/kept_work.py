@@ -76,11 +76,11 @@ PUBLISHED: Mapping[str, PublishedFailures] = {
         16384, 8, 54, 419,
     ),
     "opt-175b": PublishedFailures(
-        "OPT-175B", "arXiv 2205.01068, section 2.5: at least 35 manual restarts in 2 months",
+        "OPT-175B", "arXiv 2205.01068: at least 35 manual restarts in 2 months",
         992, 8, 60, 35,
     ),
     "bloom-176b": PublishedFailures(
-        "BLOOM-176B", "arXiv 2211.05100, section 3.2.4: 1 to 2 device failures a week (here 1.5)",
+        "BLOOM-176B", "arXiv 2211.05100: 1 to 2 device failures a week (here 1.5)",
         384, 8, 7, 1.5,
     ),
 }  # fmt: skip
