@@ -18,7 +18,7 @@ import torch.distributed as dist
 from process import device
 from process.errors import AskedError
 from process.meeting import Meeting, open_store
-from process.places import answer_with_stacks
+from process.places import answer_with_stacks, leave_flight_record
 from process.telling import node_name, say, told
 
 EXIT_OUT_OF_MEMORY = 41
@@ -61,6 +61,7 @@ def fail(error: BaseException) -> NoReturn:
     out_of_memory = device.out_of_memory_line(error)
     if out_of_memory:  # each has its own size to tell; said first, while there is memory to say it
         say([out_of_memory])
+    leave_flight_record(device.environment_of_rank()[0])
     meeting = None if NOBODY_THERE.search(str(error)) else _meet()
     if meeting is not None and meeting.too_late():
         os._exit(1)

@@ -32,7 +32,7 @@ import torch.distributed as dist
 
 from process.errors import LostRankError
 from process.neighbour import DEAD, FAILED, WELL, Neighbour
-from process.places import busy_at
+from process.places import busy_at, leave_flight_record
 from process.telling import node_name, say, told
 
 LINGER_S = 3.0
@@ -140,6 +140,7 @@ class Meeting:
         self.heard_at = self.heard_at or time.monotonic()
         self.heard.set()
         _aside(self._spread_failure)
+        leave_flight_record(self.rank)
         if self._has("gave_up") and (place := busy_at()) and not self.told_place.locked():
             self.told_place.acquire()
             where = f"(rank {self.rank} on {node_name()})"

@@ -12,6 +12,7 @@ that do not wait for this signal are left alone: it would end them.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import json
 import os
@@ -41,6 +42,23 @@ def answer_with_stacks(rank: int, node: str) -> None:
         OPENED.append(file)
     except OSError:  # a full disk is no reason not to train
         return
+
+
+def leave_flight_record(rank: int) -> None:
+    """The last collectives of this rank, where torch was asked to remember them
+    (TORCH_FR_BUFFER_SIZE). Beside the others' one sees who was in another one, or behind."""
+    run = os.environ.get("COURSE_RUN_DIR")
+    if not run or not os.environ.get("TORCH_FR_BUFFER_SIZE"):
+        return
+    with contextlib.suppress(ImportError, OSError, RuntimeError):
+        from torch._C import _distributed_c10d
+
+        dump = getattr(_distributed_c10d, "_dump_fr_trace_json", None)  # not in every version
+        if dump is None:
+            return
+        folder = Path(run) / "flight"
+        folder.mkdir(exist_ok=True)
+        (folder / f"rank{rank}.json").write_bytes(dump())
 
 
 def began(pid: int) -> str:

@@ -27,7 +27,7 @@ STRIDE = 5
 """Coprime to the number of kinds: neighbours have unlike cases, and each kind has a turn."""
 ALIKE: dict[str, Any] = {
     "iterations": 16, "device_memory_gib": 0.2,
-    "distributed_timeout_seconds_after_init": fault.PATIENCE_S,
+    **fault.WAITS,
 }  # fmt: skip
 """What some of them need, all have."""
 

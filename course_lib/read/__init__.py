@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from course_lib.read.rank_files.attempts import Attempts, attempts
     from course_lib.read.rank_files.diary import Diary, diary
     from course_lib.read.rank_files.findings import DiaryFinding
+    from course_lib.read.rank_files.flight import Flight, flight
     from course_lib.read.rank_files.stacks import Stacks, stacks
     from course_lib.read.slurm_output.hostlist import expand_hosts
     from course_lib.read.slurm_output.reader import slurm
@@ -47,6 +48,7 @@ _LATE = {
     "rank_files.attempts": "Attempts attempts",
     "rank_files.diary": "Diary diary",
     "rank_files.findings": "DiaryFinding",
+    "rank_files.flight": "Flight flight",
     "rank_files.stacks": "Stacks stacks",
     "slurm_output.result": "SlurmTable SlurmText",
     "slurm_output.reader": "slurm",
@@ -60,6 +62,7 @@ __all__ = [
     "Diary",
     "DiaryFinding",
     "Failure",
+    "Flight",
     "Links",
     "Memory",
     "MemoryTimeline",
@@ -79,6 +82,7 @@ __all__ = [
     "expand_hosts",
     "failure",
     "failures",
+    "flight",
     "links",
     "memory",
     "monitor",

@@ -40,11 +40,16 @@ PLAIN: dict[str, Any] = {
     "nodes": 2, "gpus_per_node": 2, "micro_batch": 1, "global_batch": 4, "iterations": 10,
     "diary": True, "launcher": "srun", "time_limit_minutes": 2,
 }  # fmt: skip
+WAITS: dict[str, Any] = {
+    "distributed_timeout_seconds_after_init": PATIENCE_S,
+    "environment": {"TORCH_FR_BUFFER_SIZE": "200"},
+}
+"""Short patience, and a record of the last collectives."""
 FAULTS: dict[str, dict[str, Any]] = {
-    "stuck": {"distributed_timeout_seconds_after_init": PATIENCE_S},
-    "skipped": {"distributed_timeout_seconds_after_init": PATIENCE_S},
-    "shape": {"distributed_timeout_seconds_after_init": PATIENCE_S},
-    "extra": {"distributed_timeout_seconds_after_init": PATIENCE_S},
+    "stuck": WAITS,
+    "skipped": WAITS,
+    "shape": WAITS,
+    "extra": WAITS,
     "hoard": {"device_memory_gib": 0.2},
     "leak": {"device_memory_gib": 0.2, "iterations": 40},
     "killed": {},
