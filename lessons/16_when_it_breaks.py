@@ -113,9 +113,7 @@ claim("the rank that is elsewhere", odd[0] if odd else -1, least=2, most=2)
 # after which Python writes the stacks of all its threads whenever that signal comes, even if no thread can run.
 # `lab.stacks` starts a small step *beside* the hanging one (`srun --overlap --jobid=…`), which sends the signal on
 # each node. For a program that was not prepared, `py-spy dump --pid …` in such a step does the same from outside
-# (where you may look into your own processes). With NCCL, PyTorch keeps a *flight recorder*: the last collectives of
-# each rank, written down when a time-out strikes (`TORCH_FR_BUFFER_SIZE`, `TORCH_NCCL_DUMP_ON_TIMEOUT`). It answers
-# the same question for ranks that are all in a collective, but not in the same one.
+# (where you may look into your own processes).
 #
 # Who asks nobody waits for the **time-out**: 10 minutes with NCCL, 30 with gloo, unless you say otherwise. All
 # devices are paid for meanwhile. Here it is set to six seconds, on purpose:
@@ -137,6 +135,13 @@ print(short.failure)
 # The log names those that waited. The line with `note:`, by which the cause can be found afterwards, is one that this
 # program adds: when others give up, a rank that is not in a collective says where it is. **Who complains is seldom
 # who failed.** `run.failure` reads the whole log under this rule, and calls the rest consequences.
+#
+# PyTorch itself keeps a **flight recorder** of the last collectives of each rank, where `TORCH_FR_BUFFER_SIZE` says how
+# many (with NCCL it is written down when a time-out strikes: `TORCH_NCCL_DUMP_ON_TIMEOUT`). It answers the same question
+# for ranks that are *all* in a collective, but not in the same one. Here each rank leaves it when it gives up:
+
+# %% id="flight"
+print(short.flight)
 
 # %% [markdown] id="mismatch-idea"
 # ## They call different things
