@@ -23,12 +23,13 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from checkpoints.checkpoint import Checkpoints, Progress
-from checkpoints.files import newest
+from checkpoints.files import CheckpointError, newest
 from checkpoints.saved_model import find
 from checkpoints.saving_lock import SavingLock
 from dataset.indexed_data import check_present
 from dataset.samples import DEFAULT_DATA, Loader, make_loaders, weighted
 from dataset.tokenizer_files import padded, vocabulary_size
+from faults.plant import plant
 from flags.arguments import parse_arguments
 from observing.memory_trace import MemoryRecorder
 from observing.profiling import Profiler
@@ -67,7 +68,7 @@ class Training:
     loaders: dict[str, Loader]
     micro_batches: int
     checkpoints: Checkpoints
-    unsaved: bool = False  # the last checkpoint could not be written
+    unsaved: str | None = None  # why the last checkpoint could not be written
 
 
 def prepare(args: argparse.Namespace, grid: Grid) -> None:
@@ -201,16 +202,14 @@ def train(training: Training, report: Report, progress: Progress) -> None:
 def save(training: Training, report: Report, progress: Progress) -> None:
     where = f"iteration {progress.iteration:7d} to {training.args.save}"
     report.first(f"saving checkpoint at {where} in torch_dist format")
-    problem = training.checkpoints.save(Path(training.args.save), progress)
-    training.unsaved = problem is not None
+    training.unsaved = problem = training.checkpoints.save(Path(training.args.save), progress)
     if problem is None:
         report.first(f"  successfully saved checkpoint from {where}")
     else:
-        kept = newest(Path(training.args.save))
         report.first(
             f"ERROR: no checkpoint of iteration {progress.iteration}: {problem}. Training goes on; "
-            f"the last good checkpoint is {kept or 'none'}. Make room on the disk: `df -h "
-            f"{training.args.save}` says how much is left"
+            f"the last good checkpoint is {newest(Path(training.args.save)) or 'none'}. Make room "
+            f"on the disk: `df -h {training.args.save}` says how much is left"
         )
 
 
@@ -232,6 +231,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.dry_run:
         print(describe(args, grid))
         return 0
+    plant(sys.modules[__name__], args)
     prepare(args, grid)
     device = start(args)
     layout = make_layout(grid, rank)
@@ -252,7 +252,9 @@ def main(argv: list[str] | None = None) -> int:
     report.close()
     for lock in locks:
         lock.release()
-    return 1 if training.unsaved else 0
+    if training.unsaved and rank == 0:
+        raise CheckpointError(f"the last checkpoint could not be written: {training.unsaved}")
+    return 0
 
 
 if __name__ == "__main__":

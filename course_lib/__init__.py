@@ -19,6 +19,7 @@ EXPORTS: dict[str, str] = {
     "bench": "lab.bench",
     "check": "teach.check",
     "claim": "teach.claims:claim",
+    "fault": "lab.job.recipes.fault",
     "gpt": "lab.job.recipes.gpt",
     "guesses": "teach.predictions:kept",
     "links": "lab.job.recipes.links",

@@ -99,6 +99,12 @@ LAYOUT = [
         10,
         "how long a collective waits for a lost rank",
     ),
+    (
+        "--distributed-timeout-seconds-after-init",
+        COUNT,
+        None,
+        "and how long from the second step on",
+    ),
 ]
 BATCH = [
     ("--micro-batch-size", SIZE, 1, "samples that pass through the model at once, per rank"),
@@ -219,6 +225,9 @@ OURS = [
     ("--cuda-graphs", ON, False, "with --torch-compile: replay kernels as one graph"),
     ("--fp64", ON, False, "float64, for tests of equality"),
     ("--planted-bottleneck", OneOf(("1", "2")), None, "be slow in a way that a profile shows"),
+    ("--planted-fault", TEXT, None, "NAME:RANK:ITERATION: break there, as code/faults/ says"),
+    ("--diary", ON, False, "every rank writes a line each step into diary/ of the run folder"),
+    ("--detect-anomaly", ON, False, "stop in backward where a NaN begins; slow"),
 ]
 GROUPS: Mapping[str, Sequence[Row]] = {
     "model": MODEL, "layout": LAYOUT, "batch": BATCH, "optimizer": OPTIMIZER,

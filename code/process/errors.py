@@ -46,6 +46,17 @@ class DivergedError(AskedError):
     """Training that has left the range of its numbers: going on would only cost time."""
 
 
+class MissingRankError(AskedError):
+    """Ranks that did not come to where all were to meet."""
+
+    def __init__(self, ranks: Sequence[int], where: str) -> None:
+        who = f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+        super().__init__(
+            f"{who} did not come to the meeting point {where}: told another MASTER_ADDR or "
+            "MASTER_PORT, unable to resolve or reach it, or ended before; their own lines say which"
+        )
+
+
 class LostRankError(AskedError):
     """Ranks that ended without a word, told by the one that watched them."""
 

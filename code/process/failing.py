@@ -18,7 +18,8 @@ import torch.distributed as dist
 from process import device
 from process.errors import AskedError
 from process.meeting import Meeting, open_store
-from process.telling import say, told
+from process.places import answer_with_stacks, leave_flight_record
+from process.telling import node_name, say, told
 
 EXIT_OUT_OF_MEMORY = 41
 LONGEST_MEETING = timedelta(seconds=10)
@@ -28,6 +29,9 @@ PEER_GONE = re.compile(
     r"[Ff]ailed to recv|[Ww]atchdog caught collective operation timeout"
 )
 """How gloo, NCCL and the store say that somebody stopped answering."""
+WAITED = re.compile(r"Timed out waiting|[Ww]atchdog caught collective operation timeout")
+NOBODY_THERE = re.compile(r"while trying to connect|failed to connect")
+"""The store's words where ranks were to meet. To try that again would take as long again."""
 
 
 def run_and_exit(main: Callable[[], int]) -> None:
@@ -36,6 +40,7 @@ def run_and_exit(main: Callable[[], int]) -> None:
     The end is not the interpreter's own: a thread of gloo that lets go of a tensor meanwhile can
     end the process with "terminate called without an active exception", after all work was done.
     """
+    answer_with_stacks(device.environment_of_rank()[0], node_name())
     try:
         code = main()
     except Exception as error:
@@ -56,12 +61,15 @@ def fail(error: BaseException) -> NoReturn:
     out_of_memory = device.out_of_memory_line(error)
     if out_of_memory:  # each has its own size to tell; said first, while there is memory to say it
         say([out_of_memory])
-    meeting = _meet()
+    leave_flight_record(device.environment_of_rank()[0])
+    meeting = None if NOBODY_THERE.search(str(error)) else _meet()
     if meeting is not None and meeting.too_late():
         os._exit(1)
     foreseen = isinstance(error, AskedError)
     peer_gone = not foreseen and PEER_GONE.search(str(error))
     follows = meeting is not None and peer_gone and meeting.follows()
+    if meeting is not None and WAITED.search(str(error)):
+        meeting.gave_up()
     speaks = not out_of_memory and not follows and _speaks(error, meeting)
     if speaks:
         say(told(error, *device.environment_of_rank()[:2]))

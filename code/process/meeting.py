@@ -4,6 +4,7 @@ In the store, a few keys:
 
     said/<digest>   how many ranks have this error; the first of them speaks
     through         how many ranks have done their work
+    gave_up         a rank has waited for the others until its time-out
     news            "failed" once a rank has failed, "over" once all are through
     dead            the first rank that was missed
     ended           how many ranks have said what they had to say
@@ -31,6 +32,7 @@ import torch.distributed as dist
 
 from process.errors import LostRankError
 from process.neighbour import DEAD, FAILED, WELL, Neighbour
+from process.places import busy_at, leave_flight_record
 from process.telling import node_name, say, told
 
 LINGER_S = 3.0
@@ -81,6 +83,7 @@ class Meeting:
         self.over = threading.Event()  # all ranks are through
         self.heard = threading.Event()  # of a rank that has failed
         self.heard_at = 0.0
+        self.told_place = threading.Lock()  # once
         self.leaving = False  # with an error of our own
 
     def watch(self) -> None:
@@ -137,6 +140,12 @@ class Meeting:
         self.heard_at = self.heard_at or time.monotonic()
         self.heard.set()
         _aside(self._spread_failure)
+        leave_flight_record(self.rank)
+        if self._has("gave_up") and (place := busy_at()) and not self.told_place.locked():
+            self.told_place.acquire()
+            where = f"(rank {self.rank} on {node_name()})"
+            say([f"[rank{self.rank}]: note: not in a collective, but at {place} when others gave "
+                 f"up waiting {where}"])  # fmt: skip
         time.sleep(LINGER_S + MARGIN_S)
         if self.leaving:  # the main thread ends this process, unless the store holds it up
             time.sleep(2 * MARGIN_S)
@@ -147,6 +156,10 @@ class Meeting:
         if self.neighbour is not None:
             self.neighbour.leave(FAILED)
         self._set("news", "failed")
+
+    def gave_up(self) -> None:
+        """A collective has timed out here. Who is not in one is to say where it is instead."""
+        self._set("gave_up", "yes")
 
     def too_late(self) -> bool:
         """From now on errors are what follows when the rank that failed leaves."""
@@ -199,6 +212,12 @@ class Meeting:
             return int(self.store.add(key, amount))
         except RuntimeError:
             return None
+
+    def _has(self, key: str) -> bool:
+        try:
+            return bool(self.store.check([key]))
+        except RuntimeError:
+            return False
 
     def _set(self, key: str, value: str) -> None:
         try:

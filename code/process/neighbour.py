@@ -25,10 +25,12 @@ from typing import Any
 
 import torch.distributed as dist
 
+from process.errors import MissingRankError
 from process.telling import node_name
 
 WELL, FAILED, DEAD = b".", b"!", b""
 """The farewells: all ranks are through; one has failed and said so; killed, without a farewell."""
+MOST_ASKED_FOR = 512
 CONNECT_S = 10.0
 KEEP_ALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 4}
 """Seconds, and how often. Without power nothing is closed: a minute of silence counts as an end."""
@@ -42,7 +44,7 @@ class Neighbour:
         behind = (rank + 1) % size
         loopback = _loopback()
         _write(store, f"home/{rank}", [f"{node_name()}, process {os.getpid()}", loopback])
-        _, before = _read(store, f"home/{(rank - 1) % size}")
+        _, before = _home(store, (rank - 1) % size, size)
         family, host, address = socket.AF_INET, "127.0.0.1", "127.0.0.1"
         if before != loopback:
             family, host, address = _side_towards(os.environ["MASTER_ADDR"])
@@ -50,7 +52,7 @@ class Neighbour:
         self.door.setblocking(False)  # several threads may say farewell at once
         os.register_at_fork(after_in_child=self.door.close)  # a child may outlive this process
         _write(store, f"door/{rank}", [address, self.door.getsockname()[1]])
-        place, home = _read(store, f"home/{behind}")
+        place, home = _home(store, behind, size)
         self.who = f"rank {behind} (on {place})"
         self.connection = _held(_read(store, f"door/{behind}"), is_near=home == loopback)
 
@@ -106,6 +108,17 @@ def _side_towards(name: str) -> tuple[socket.AddressFamily, str, str]:
     if ipaddress.ip_address(own).is_loopback:  # this is that machine, and its name holds elsewhere
         return family, "", name
     return family, own, own
+
+
+def _home(store: dist.Store, rank: int, size: int) -> Any:
+    try:
+        return _read(store, f"home/{rank}")
+    except dist.DistStoreError as error:
+        # Rank 0 may keep the store, and wait in it for the others.
+        asked = range(1, size) if size <= MOST_ASKED_FOR else [rank]
+        missing = [r for r in asked if not store.check([f"home/{r}"])]
+        where = f"{os.environ.get('MASTER_ADDR', '?')}:{os.environ.get('MASTER_PORT', '?')}"
+        raise MissingRankError(missing or [rank], where) from error
 
 
 def _write(store: dist.Store, key: str, value: list[Any]) -> None:

@@ -7,7 +7,7 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_lib.lab import clusters
+from course_lib.lab import clusters, mysteries
 from course_lib.lab.errors import SiteError, SlurmError, UnknownRunError, WorkspaceError
 from course_lib.lab.job import own_files
 from course_lib.lab.job.program_text import Excerpt, excerpt
@@ -17,14 +17,14 @@ from course_lib.lab.job.site import Site
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.queue.jobs import PAUSES_ON_THE_BOX_S, PAUSES_S, Jobs
 from course_lib.lab.queue.pace import told_pace
-from course_lib.lab.queue.records import RECORDED, Registry, recorded
+from course_lib.lab.queue.records import Registry, recorded
 from course_lib.lab.queue.slurm import Slurm
 from course_lib.lab.queue.submission import Submission, check_writable, repair
 from course_lib.lab.recorded.lend import NoSlurm, others
 from course_lib.lab.recorded.shelf import Shelf
 from course_lib.lab.runs import budget as budgets
 from course_lib.lab.runs.budget import Budget
-from course_lib.lab.runs.obtain import already, new_run, recorded_run
+from course_lib.lab.runs.obtain import already, new_run, recorded_run, same_recipe
 from course_lib.lab.runs.run import Run
 from course_lib.lab.runs.tables import QUEUE_COLUMNS, RUN_COLUMNS, queue_row, run_row
 from course_lib.lab.workspace import Workspace, find
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from course_lib.lab.runs.clean import Cleaning
     from course_lib.lab.tensorboard import Link
+    from course_lib.read import Stacks
 
 Which = Run | str | int
 NOT_OFFERED = ("jobs", "queue_rows", "run_rows", "say")
@@ -47,7 +48,7 @@ NOT_OFFERED = ("jobs", "queue_rows", "run_rows", "say")
 @answers_misspelt
 @explained_methods(
     "lab", "__init__", "but", "script", "code", "submit", "run", "open", "elsewhere", "cancel",
-    "clean", "tensorboard", "set_budget",
+    "clean", "mystery", "stacks", "tensorboard", "set_budget",
 )  # fmt: skip
 class Lab:
     """A workspace, a site and the runs made there.
@@ -126,12 +127,16 @@ class Lab:
         check_writable(self.workspace)
         with self.workspace.locked():
             repair(self.jobs)
-            older = self._run_of(wanted)
+            older = same_recipe(self.jobs, wanted)
             if older is not None and not again:
                 self.say(already(older))
                 return older
             obtain = recorded_run if self.site.recorded else new_run
             return Run(self.jobs, obtain(self.jobs, wanted))
+
+    def mystery(self, seed: int) -> Run | Unfinished:
+        """Submits a blind case: a run with one fault. Every seed is another."""
+        return self.submit(mysteries.mystery(seed))
 
     def runs(self) -> pd.DataFrame:
         """All runs of the workspace, the newest first."""
@@ -187,6 +192,10 @@ class Lab:
             if not isinstance(one, Unfinished):
                 self._cancel(one)
 
+    def stacks(self, which: Which) -> Stacks:
+        """Where every rank of a running job is at this moment; the job goes on."""
+        return self.run(which).stacks()
+
     def _cancel(self, which: Which) -> None:
         try:
             self.run(which).cancel()
@@ -224,22 +233,6 @@ class Lab:
         """How many device-hours this workspace may spend in all; None lifts the limit."""
         budgets.set_limit(self.workspace, device_hours)
         self.say(self.budget.words)
-
-    def _run_of(self, wanted: Submission) -> Run | None:
-        """The newest run of the same recipe here, made with the program as it is now."""
-        for record in reversed(self.jobs.registry.all()):
-            was_lent = record.cluster == RECORDED and not self.site.recorded
-            if record.key != wanted.key or record.cleaned or was_lent:
-                continue
-            run = Run(self.jobs, record)
-            if run.deleted:
-                continue
-            if record.program_digest != wanted.program_digest:
-                what = " or ".join(wanted.recipe.files) or wanted.recipe.program
-                self.say(f"{run.name}: {what} has changed since job {run.job_id}")
-                return None
-            return run
-        return None
 
     def _finish_half_submitted(self) -> None:
         try:

@@ -22,8 +22,15 @@ if TYPE_CHECKING:
     from course_lib.plan.hardware.cluster import Cluster, Device, Link, Tier
     from course_lib.plan.hardware.machines import CLUSTERS, DEVICES, box, cluster, device
     from course_lib.plan.hardware.measured_links import with_links
+    from course_lib.plan.kept_work import (
+        Failures,
+        checkpoint_interval,
+        failures_of,
+        goodput,
+        goodputs,
+    )
     from course_lib.plan.layout_search import Choice, search
-    from course_lib.plan.scale import Failures, campaign, checkpoint_s, scale_out
+    from course_lib.plan.scale import campaign, checkpoint_s, scale_out
     from course_lib.plan.shapes.flops import of_iteration, of_sequence, training_days
     from course_lib.plan.shapes.parameter_counts import on_rank, parameters
     from course_lib.plan.shapes.ranks import groups
@@ -42,7 +49,8 @@ _LATE = {
     "simulated_nccl.log": "nccl_log",
     "shapes.parameter_counts": "on_rank parameters",
     "shapes.ranks": "groups",
-    "scale": "Failures campaign checkpoint_s scale_out",
+    "scale": "campaign checkpoint_s scale_out",
+    "kept_work": "Failures checkpoint_interval failures_of goodput goodputs",
     "code_bases": "STACKS Stack",
 }
 
@@ -67,9 +75,13 @@ __all__ = [
     "box",
     "calibrate",
     "campaign",
+    "checkpoint_interval",
     "checkpoint_s",
     "cluster",
     "device",
+    "failures_of",
+    "goodput",
+    "goodputs",
     "groups",
     "largest_micro_batch",
     "nccl_log",

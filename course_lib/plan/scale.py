@@ -1,11 +1,10 @@
-"""What changes when a run gets long and large: failures, checkpoints, price, and where adding
-devices stops to help."""
+"""What changes when a run gets long and large: its price with failures, and where adding devices
+stops to help."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import exp, sqrt
 from typing import TYPE_CHECKING
 
 from course_lib.plan.checks import (
@@ -13,12 +12,12 @@ from course_lib.plan.checks import (
     expect,
     expect_each,
     flag,
-    keep_numbers,
     number,
     positive,
     whole_number,
 )
 from course_lib.plan.estimate import DAY_S, Estimate
+from course_lib.plan.kept_work import TYPICAL, Failures, daly_interval_s, useful_share
 from course_lib.plan.shapes.parameter_counts import parameters
 
 if TYPE_CHECKING:
@@ -26,25 +25,6 @@ if TYPE_CHECKING:
 
 # Of a checkpoint: weights in 16 bits, and master weights and two moments in 32.
 CHECKPOINT_BYTES_PER_PARAMETER = 14
-
-
-@dataclass(frozen=True)
-class Failures:
-    """How often a node fails, and what a failure and a checkpoint cost. Meta's 405 B run saw 419
-    unexpected interruptions in 54 days on 16 384 devices (arXiv 2407.21783, section 3.3.4): one
-    per node of 8 in 6 300 hours."""
-
-    node_mtbf_hours: float = 6300.0
-    checkpoint_s: float = 60.0
-    restart_s: float = 900.0
-
-    def __post_init__(self) -> None:
-        keep_numbers(self, "node_mtbf_hours", "checkpoint_s", above=True)
-        keep_numbers(self, "restart_s")
-
-    def mtbf_s(self, nodes: int) -> float:
-        """Of the whole job: any node ends it."""
-        return self.node_mtbf_hours * 3600 / nodes
 
 
 def _an_estimate(value: Estimate) -> Estimate:
@@ -56,29 +36,6 @@ def checkpoint_s(estimate: Estimate, storage_gb_per_s: float) -> float:
     storage_gb_per_s = positive("storage_gb_per_s", storage_gb_per_s)
     size = parameters(_an_estimate(estimate).model).total * CHECKPOINT_BYTES_PER_PARAMETER
     return size / (storage_gb_per_s * 1e9)
-
-
-def young_interval_s(checkpoint_s: float, mtbf_s: float) -> float:
-    """Compute time between checkpoints that loses least, to first order (Young 1974)."""
-    return sqrt(2 * checkpoint_s * mtbf_s)
-
-
-def daly_interval_s(checkpoint_s: float, mtbf_s: float) -> float:
-    """The same to higher order (Daly 2006, equation 37)."""
-    if checkpoint_s >= 2 * mtbf_s:
-        return mtbf_s
-    ratio = checkpoint_s / (2 * mtbf_s)
-    return young_interval_s(checkpoint_s, mtbf_s) * (1 + sqrt(ratio) / 3 + ratio / 9) - checkpoint_s
-
-
-def useful_share(interval_s: float, failures: Failures, nodes: int) -> float:
-    """Share of the wall clock that is kept work: failures strike at random, each costs a restart
-    and what was not saved (Daly 2006, equation 20)."""
-    mtbf = failures.mtbf_s(nodes)
-    stretched = (interval_s + failures.checkpoint_s) / mtbf
-    if stretched > 700:  # e**700 is the end of the floating-point numbers
-        return 0.0
-    return interval_s / (mtbf * exp(failures.restart_s / mtbf) * (exp(stretched) - 1))
 
 
 @dataclass(frozen=True)
@@ -98,7 +55,7 @@ class Campaign:
 def campaign(
     estimate: Estimate,
     tokens: float,
-    failures: Failures = Failures(),
+    failures: Failures = TYPICAL,
     price_per_device_hour: float | None = None,
 ) -> Campaign:
     """Training on so many tokens. Energy and price are None where power or price is unknown."""

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from course_lib.read.profiler_traces.reader import profile
     from course_lib.read.profiler_traces.recommendations import Recommendation
     from course_lib.read.profiler_traces.result import Profile
+    from course_lib.read.rank_files.attempts import Attempts, attempts
+    from course_lib.read.rank_files.diary import Diary, diary
+    from course_lib.read.rank_files.findings import DiaryFinding
+    from course_lib.read.rank_files.flight import Flight, flight
+    from course_lib.read.rank_files.stacks import Stacks, stacks
     from course_lib.read.slurm_output.hostlist import expand_hosts
     from course_lib.read.slurm_output.reader import slurm
     from course_lib.read.slurm_output.result import SlurmTable, SlurmText
@@ -40,6 +45,11 @@ _LATE = {
     "profiler_traces.reader": "profile",
     "measurements.link_times": "Links links",
     "measurements.node_load": "Monitor monitor",
+    "rank_files.attempts": "Attempts attempts",
+    "rank_files.diary": "Diary diary",
+    "rank_files.findings": "DiaryFinding",
+    "rank_files.flight": "Flight flight",
+    "rank_files.stacks": "Stacks stacks",
     "slurm_output.result": "SlurmTable SlurmText",
     "slurm_output.reader": "slurm",
     "slurm_output.hostlist": "expand_hosts",
@@ -48,7 +58,11 @@ _LATE = {
 }
 
 __all__ = [
+    "Attempts",
+    "Diary",
+    "DiaryFinding",
     "Failure",
+    "Flight",
     "Links",
     "Memory",
     "MemoryTimeline",
@@ -59,18 +73,23 @@ __all__ = [
     "Recommendation",
     "SlurmTable",
     "SlurmText",
+    "Stacks",
     "TrainingLog",
     "TrainingReader",
     "World",
+    "attempts",
+    "diary",
     "expand_hosts",
     "failure",
     "failures",
+    "flight",
     "links",
     "memory",
     "monitor",
     "nccl",
     "profile",
     "slurm",
+    "stacks",
     "training_log",
 ]
 

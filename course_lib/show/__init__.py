@@ -11,6 +11,8 @@ from course_lib.late_names import late_names
 
 _LATE = {  # no module is named like a function: importing it would take the name
     "runs.curves": "loss throughput loss_scale scaling",
+    "runs.diaries": "diary",
+    "predictions.kept_work": "goodput_curve",
     "runs.bars": "step_time operators",
     "runs.two_columns": "lines",
     "runs.gains": "gains",

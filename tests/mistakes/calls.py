@@ -8,16 +8,16 @@ from typing import Any
 
 import pandas as pd
 
-from course_lib import bench, gpt, links, plan, program, read, shell, show
+from course_lib import bench, fault, gpt, links, plan, program, read, shell, show
 from course_lib.show import moving
 
 ROOMS = {
     "plan": plan, "read": read, "show": show, "show.moving": moving, "bench": bench,
-    "gpt": gpt, "links": links, "program": program, "shell": shell,
+    "fault": fault, "gpt": gpt, "links": links, "program": program, "shell": shell,
 }  # fmt: skip
-OF_LAB = ("but", "script", "submit", "run", "open", "elsewhere", "cancel", "clean",
-          "tensorboard", "set_budget")  # fmt: skip
-OF_RUN = ("require", "wait", "watch", "compare", "tail", "cancel")
+OF_LAB = ("but", "script", "submit", "run", "open", "elsewhere", "cancel", "clean", "mystery",
+          "stacks", "tensorboard", "set_budget")  # fmt: skip
+OF_RUN = ("require", "wait", "watch", "compare", "stacks", "tail", "cancel")
 WRITES_OR_SERVES = {("lab.tensorboard", "tab", ""), ("lab.set_budget", "device_hours", "")}
 
 
@@ -41,6 +41,7 @@ def right_values(run: Any) -> dict[str, Any]:
     return {
         "model": plan.preset("tiny"), "layout": layout, "cluster": cluster, "name": "x",
         "estimate": estimate, "global_batch": 8, "tokens": 1e9, "storage_gb_per_s": 1.0,
+        "checkpoint_s": 60.0, "mtbf_s": 3600.0, "nodes": 2, "seed": 3,
         "stage": 0, "stack": "megatron-core", "times": [1, 2], "devices": 2, "parameters": 1e6,
         "tflops_per_device": 1.0, "runs": [], "recipe": run.recipe, "which": run, "other": run,
         "tag": "box", "site": "slurm", "commands": "true", "text": "#!/bin/sh\n",

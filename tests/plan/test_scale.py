@@ -8,14 +8,11 @@ from course_lib.plan import Layout, PlanError, preset
 from course_lib.plan.code_bases import STACKS
 from course_lib.plan.estimate import Estimate
 from course_lib.plan.hardware.machines import cluster
+from course_lib.plan.kept_work import Failures, daly_interval_s, useful_share, young_interval_s
 from course_lib.plan.scale import (
-    Failures,
     campaign,
     checkpoint_s,
-    daly_interval_s,
     scale_out,
-    useful_share,
-    young_interval_s,
 )
 
 

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
+from course_lib.read import Diary
+
 CATEGORIES = ("parameters", "gradients", "optimizer", "activations", "temporary")
 
 
@@ -24,6 +26,19 @@ def iterations(count: int = 80, skipped: int = 0) -> pd.DataFrame:
             "nan_iterations": 0,
         }
     )
+
+
+def diary(broken: bool = False) -> Diary:
+    """Four ranks, ten steps; the loss of rank 2 may end as no number."""
+    rows = [
+        {
+            "rank": rank, "iteration": step, "own_ms": 40.0 + 5 * rank,
+            "loss": float("nan") if broken and rank == 2 and step == 10 else 9 - 0.02 * step,
+        }
+        for rank in range(4)
+        for step in range(1, 11)
+    ]  # fmt: skip
+    return Diary(pd.DataFrame(rows))
 
 
 def timeline(rank: int = 0, height: float = 1.0, points: int = 500) -> SimpleNamespace:

@@ -107,6 +107,9 @@ FIGURES = {
             index=["as it was", "fewer gaps", "half the bits"],
         )
     ),
+    "diary": lambda: show.diary(example.diary(), "own_ms"),
+    "diary with a NaN": lambda: show.diary(example.diary(broken=True), "loss"),
+    "kept work": lambda: show.goodput_curve(48, plan.Failures(), {4000.0: [0.9, 0.93]}),
     "throughput": lambda: show.throughput({"dp4": example.iterations()}),
     "time per iteration": lambda: show.throughput({"dp4": example.iterations()}, unit="ms"),
     "loss scale": lambda: show.loss_scale({"fp16": example.iterations(skipped=8)}),

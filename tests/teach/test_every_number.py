@@ -25,6 +25,7 @@ ARITHMETIC = {
     ("14_estimating", "ex1"): ["parameters_millions", "tflops_per_device", "training_days"],
     ("14_estimating", "ex2"): ["right_tokens", "right_flops_per_s", "right_days"],
     ("15_benchmark_at_scale", "ex2"): ["report_s"],
+    ("16_when_it_breaks", "ex1"): ["device_hours"],
 }
 """Exercises whose solutions need no run, and the names that their checks read."""
 FORMULAS = ("parameters_of", "flops_of", "days_of")

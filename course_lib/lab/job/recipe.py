@@ -26,7 +26,7 @@ DEVICE_MEMORY = "COURSE_DEVICE_MEMORY_BYTES"
 """Tells a program how much memory its device has, where that is less than all of it."""
 EMPTY: Mapping[str, str] = MappingProxyType({})
 TABLES = ("environment", "directives")
-MAKERS = ("gpt", "links", "program", "shell", "trial")
+MAKERS = ("fault", "gpt", "links", "program", "shell", "trial")
 """Modules whose `recipe` makes recipes, which `but` asks once more."""
 
 

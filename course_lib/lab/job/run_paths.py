@@ -31,6 +31,9 @@ class RunPaths:
         self.memory = folder / "memory"
         self.snapshots = folder / "snapshots"
         self.links = folder / "links.json"
+        self.diary = folder / "diary"  # what every rank wrote down each step
+        self.flight = folder / "flight"  # the last collectives of each rank, where it failed
+        self.stacks = folder / "stacks"  # where every rank was when it was asked
         self.monitor = folder / "monitor"
         self.checkpoints = folder / "checkpoints"
 

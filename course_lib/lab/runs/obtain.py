@@ -1,4 +1,4 @@
-"""A run of a recipe that there is none of yet: submitted to the cluster, or out of a recording."""
+"""The run of a recipe: the one there is, a new one on the cluster, or one out of a recording."""
 
 from __future__ import annotations
 
@@ -6,11 +6,28 @@ from course_lib.lab.job import sample_text
 from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import Jobs
 from course_lib.lab.queue.nodes import refuse_what_never_runs
-from course_lib.lab.queue.records import Record
+from course_lib.lab.queue.records import RECORDED, Record
 from course_lib.lab.queue.submission import Submission, submit
 from course_lib.lab.recorded.lend import lend
 from course_lib.lab.runs import budget as budgets
 from course_lib.lab.runs.run import Run
+
+
+def same_recipe(jobs: Jobs, wanted: Submission) -> Run | None:
+    """The newest run of the same recipe here, made with the program as it is now."""
+    for record in reversed(jobs.registry.all()):
+        was_lent = record.cluster == RECORDED and not wanted.site.recorded
+        if record.key != wanted.key or record.cleaned or was_lent:
+            continue
+        run = Run(jobs, record)
+        if run.deleted:
+            continue
+        if record.program_digest != wanted.program_digest:
+            what = " or ".join(wanted.recipe.files) or wanted.recipe.program
+            jobs.say(f"{run.name}: {what} has changed since job {run.job_id}")
+            return None
+        return run
+    return None
 
 
 def already(run: Run) -> str:

@@ -24,6 +24,12 @@ ASK = (
 RECORDED = {
     "memory": ("memory trace", ASK.format("memory")),
     "profile": ("profile", ASK.format("profile")),
+    "diary": ("diary", ASK.format("diary")),
+    "flight": (
+        "flight record",
+        'that takes environment={"TORCH_FR_BUFFER_SIZE": "200"} in its '
+        "recipe, and a run that fails: each rank leaves it when it gives up",
+    ),
     "monitor": ("load", ASK.format("monitor")),
     "links": ("times of links", "links.recipe(…) makes a run that measures them"),
 }
@@ -109,6 +115,15 @@ class RunOutputs(FollowedJob):
     @property
     def profile(self) -> Any:
         return self._reader("profile", self._recorded(self.paths.profile))
+
+    @property
+    def diary(self) -> Any:
+        return self._reader("diary", self._recorded(self.paths.diary))
+
+    @property
+    def flight(self) -> Any:
+        """The last collectives of each rank of a run that failed."""
+        return self._reader("flight", self._recorded(self.paths.flight))
 
     @property
     def links(self) -> Any:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.queue.records import Record
 from course_lib.lab.queue.slurm import QueueRow
 from course_lib.lab.queue.states import Status
+
+if TYPE_CHECKING:
+    pass
 
 RUN_COLUMNS = [
     "name", "job_id", "state", "reason", "site", "devices", "submitted", "elapsed_s",

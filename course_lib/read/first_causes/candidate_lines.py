@@ -76,6 +76,9 @@ WORDS = tuple(
         "unbound var",
         "not set",
         "ration source",
+        "in a collective",
+        "lost rank",
+        "did not come",
     ]
 )
 """A line without any of these is not looked at."""

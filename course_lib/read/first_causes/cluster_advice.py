@@ -69,6 +69,21 @@ CLUSTER_TEXTS = {
         "Look for a branch that depends on the rank (or on its data) around a collective; uneven "
         "last batches and conditional logging are the usual places.",
     ),
+    "stayed_away": (
+        "a rank did not come to a collective",
+        "The others waited for it until their time-out. It was alive, and busy or stuck at another "
+        "place of the program.",
+        "Look at that place, and at what it waits for: data, a lock, a file, a branch that only "
+        "this rank takes. lab.stacks(run) shows the same while the job still hangs.",
+    ),
+    "lost_rank": (
+        "a rank ended without a word",
+        "Its process is gone and has printed nothing: it was killed (mostly by the kernel, for the "
+        "host's memory), its node is gone, or compiled code ended it.",
+        "Look at `sacct -j <job> -o State,ExitCode,MaxRSS,NodeList` and that node's kernel log; "
+        "go on from the last checkpoint, without the node if it happens there again "
+        "(--exclude=<node>).",
+    ),
     "lost_peer": (
         "a peer went away",
         "The connection to another rank broke, because that rank had ended. Its own log holds the "

@@ -66,7 +66,7 @@ def _port(first: FailureLine, same: list[FailureLine], _: Scanner) -> dict[str, 
     return {"port": ports[0], "ports": tuple(ports)} if ports else {}
 
 
-def _mismatch(first: FailureLine, _: list[FailureLine], __: Scanner) -> dict[str, Any]:
+def _mismatch(first: FailureLine, same: list[FailureLine], __: Scanner) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for side, text in (
         ("", first.details.get("mine", "")),
@@ -77,7 +77,19 @@ def _mismatch(first: FailureLine, _: list[FailureLine], __: Scanner) -> dict[str
                 found[side + name] = _value(name, match[1])
     if first.details.get("rank", "").isdecimal():
         found["collective_rank"] = int(first.details["rank"])
-    return found
+    return found | _odd_one(same)
+
+
+def _odd_one(same: list[FailureLine]) -> dict[str, int]:
+    """Each rank names the first, counted from 0, that differs from it: those before are like it.
+    Two that are alike outvote one."""
+    for event in same:
+        mine, other = event.details.get("rank", ""), event.details.get("other_rank", "")
+        if mine.isdecimal() and other.isdecimal():
+            alike = {int(mine), *range(min(int(other), 5000))}
+            if len(alike) > 1:
+                return {"odd_rank": int(other)}
+    return {}
 
 
 def _value(name: str, text: str) -> Any:

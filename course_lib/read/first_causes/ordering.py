@@ -15,6 +15,7 @@ SURVIVED_AFTER = 3
 """So many more iterations in the same log mean that an error was not the end."""
 BY_SCHEDULER = {"time_limit", "cancelled", "preempted", "node_failure"}
 _ENDED_BADLY = {"process_failed", "task_failure", "killed", "crashed", "aborted"}
+_OF_THE_WAITING = {"collective_timeout", "stayed_away"}
 _NEVER = (99.0,)
 """A month that is later than all others."""
 
@@ -24,7 +25,7 @@ def causes_first(scanner: Scanner) -> list[FailureLine]:
 
     What the run survived is left out.
     """
-    after = 1 if scanner.finished else SURVIVED_AFTER
+    after = 2 if scanner.finished else SURVIVED_AFTER  # two streams may come in another order
     lasting = [
         event
         for event in scanner.events
@@ -92,7 +93,7 @@ def _without_bare_cancels(events: list[FailureLine]) -> list[FailureLine]:
 
 def _tier(event: FailureLine, waited: FailureLine | None) -> int:
     """What comes after ranks waited in vain for minutes cannot be why they waited."""
-    if waited is None or event.tier >= REPORT or event.cause == "collective_timeout":
+    if waited is None or event.tier >= REPORT or event.cause in _OF_THE_WAITING:
         return event.tier
     if event.source == waited.source:
         late = event.line > waited.line

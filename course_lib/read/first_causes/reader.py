@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_CONSEQUENCES = 50
+_OWN_LOSS = re.compile(r"[Ll]oss is nan|[Ll]oss is NaN|local forward loss|nan values in its")
 _OF_THE_LAUNCHER = {"killed", "crashed", "process_failed"}
 
 
@@ -87,7 +89,7 @@ def failures(paths: PathLike | Iterable[PathLike]) -> pd.DataFrame:
 
 
 def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
-    first = ordered[0]
+    first = _own_loss(ordered) if ordered[0].cause == "nan_loss" else ordered[0]
     same = [event for event in ordered if event.cause == first.cause]
     ranks = {rank for event in same if (rank := rank_of(event, scanner)) is not None}
     rank = rank_of(first, scanner)
@@ -101,18 +103,44 @@ def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
         if first.cause in _OF_THE_LAUNCHER:
             code = scanner.exit_codes.get(rank)
             ranks |= {other for other, its in scanner.exit_codes.items() if its == code}
+    if rank is None and first.cause == "rendezvous_timeout":
+        rank = next((r for event in same if (r := rank_of(event, scanner)) is not None), None)
+    details = complete(first, same, scanner)
+    if rank is None and first.cause == "collective_mismatch":  # gloo's own word, before it ends
+        rank = next(
+            (r for e in ordered if e.cause == "lost_rank" if (r := rank_of(e, scanner))), None
+        )
     rest = [event for event in ordered if event.cause != first.cause]
     return Failure.of(
         first.cause,
         rank=rank,
         ranks=tuple(sorted(ranks)),
-        node=node_of(first, scanner),
+        node=_node(first, rank, ordered, scanner),
         file=first.source.name,
         line=first.line,
         evidence=first.text,
-        details=complete(first, same, scanner),
+        details=details,
         consequences=_consequences(rest, scanner),
     )
+
+
+def _own_loss(ordered: list[FailureLine]) -> FailureLine:
+    """Once gradients are summed every rank has the NaN; a loss is a rank's own."""
+    said = (event for event in ordered if event.cause == "nan_loss" and event.tier == ROOT)
+    return next((event for event in said if _OWN_LOSS.search(event.text)), ordered[0])
+
+
+def _node(
+    first: FailureLine, rank: int | None, all_events: list[FailureLine], scanner: Scanner
+) -> str | None:
+    """Of the rank; any line may tell where that is."""
+    if (rank is None or rank == rank_of(first, scanner)) and (node := node_of(first, scanner)):
+        return node
+    told = (event for event in all_events if rank is not None and rank_of(event, scanner) == rank)
+    found = next((node for event in told if (node := node_of(event, scanner))), None)
+    if found is None and rank is not None and not scanner.launcher:
+        found = scanner.nodes.get(rank)
+    return found or (node_of(first, scanner) if rank_of(first, scanner) is None else None)
 
 
 def _by_srun(first: FailureLine, scanner: Scanner) -> tuple[int, ...]:

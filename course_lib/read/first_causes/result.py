@@ -36,6 +36,8 @@ class Failure:
         who = f" on rank {self.rank}" if self.rank is not None else ""
         who += f" ({self.node})" if self.node else ""
         others = [rank for rank in self.ranks if rank != self.rank]
+        odd = self.details.get("odd_rank")
+        who += f"; of the ranks compared, {odd} is the odd one" if odd is not None else ""
         also = f"\n  The same on ranks {_first_ranks(others)}." if others else ""
         return (
             f"{self.title[:1].upper()}{self.title[1:]}{who}.\n"

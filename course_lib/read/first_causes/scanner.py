@@ -22,6 +22,7 @@ _LONGEST_LINE_BYTES = 8000
 _TASK = re.compile(rb"srun: error: ([\w.-]{1,100}): tasks? ([\d,-]{1,200}):")
 _INTERFACE = re.compile(rb"NCCL_SOCKET_IFNAME set (?:by environment )?to (\S{1,60})")
 _LAUNCHERS = (b"torchrun", b"torch.distributed.", b"torch/distributed/elastic", b"[default")
+_PLACE = re.compile(rb"\(rank (\d{1,7}) on ([\w.-]{1,100})\)$")
 _TABLE_ROW = re.compile(rb"rank +: (\d{1,7}) [^\n]{0,60}\n[^\n]{0,200}?exitcode +: (-?\d{1,5})")
 _ROOT_CAUSE = {
     "host": re.compile(rb"host +: (\S{1,100})"),
@@ -103,6 +104,9 @@ class Scanner:
             return
         self._seen[found.cause] += 1
         details = found.details
+        if place := _PLACE.search(text):
+            speaker = {"rank": place[1].decode(), "node": place[2].decode()}
+            details = details if "named_rank" in details else speaker | details
         if found.tier < REPORT:
             details = details | frame_before(window.text, span[0])
         self.events.append(
@@ -153,6 +157,9 @@ def _tasks(text: bytes) -> Iterator[int]:
 
 
 def rank_of(event: FailureLine, scanner: Scanner) -> int | None:
+    """`named_rank`: of whom the line tells, where somebody else says it."""
+    if event.details.get("named_rank", "").isdecimal():
+        return int(event.details["named_rank"])
     if event.who.rank is not None:
         return event.who.rank
     for name in ("rank", "group_rank", *(() if scanner.launcher else ("task",))):

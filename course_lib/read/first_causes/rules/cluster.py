@@ -48,6 +48,12 @@ MEMORY = (
         ROOT,
         rb"[Ee]xceeded (?:job |step |virtual )?memory limit|oom-kill:constraint",
     ),
+    rule(
+        "lost_rank",
+        ROOT,
+        rb"\blost rank (?P<named_rank>\d{1,7}) \(on (?P<node>[\w.-]{1,100})"
+        rb"(?:, process (?P<pid>\d{1,9}))?\)",
+    ),
     rule("host_oom_kill", ROOT, rb"[Oo]ut of memory: Kill(?:ed)? process (?P<pid>\d{1,9})"),
     rule("host_oom_kill", ROOT, rb"DUE TO (?:MEMORY|OUT OF MEMORY)|OUT_OF_MEMORY"),
 )

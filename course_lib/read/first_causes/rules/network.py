@@ -48,7 +48,11 @@ NETWORK = (
         rb"EADDRINUSE|[Aa]ddress already in use|server socket has failed to (?:listen|bind)",
     ),
     rule("collective_mismatch", ROOT, _MISMATCH),
-    rule("collective_mismatch", ROOT, rb"mismatch(?:ed)? (?:between )?collective"),
+    rule(
+        "collective_mismatch",
+        ROOT,
+        rb"mismatch(?:ed)? (?:between )?collective|Is there a distributed collective mismatch",
+    ),
     rule(
         "collective_timeout",
         SECONDARY,
@@ -68,6 +72,17 @@ NETWORK = (
         rb"reached monitoredBarrier, but received errors .{0,60}rank (?P<faulty_rank>\d{1,7})|"
         rb"[Rr]ank (?P<group_rank>\d{1,7})\] .{0,60}watchdog got stuck for (?P<stuck_s>\d{1,9}) s|"
         rb"Collective operation timed out",
+    ),
+    rule(
+        "stayed_away",
+        ROOT,
+        rb"\bnot in a collective, but at (?P<place>.{1,300}?) when others gave up waiting",
+    ),
+    rule(
+        "rendezvous_timeout",
+        SECONDARY,
+        rb"ranks? (?P<named_rank>\d{1,7})(?:, \d{1,7}){0,600} did not come to the meeting point "
+        rb"(?P<meeting>[\w.:\[\]-]{1,100}):",
     ),
     rule(
         "rendezvous_timeout",

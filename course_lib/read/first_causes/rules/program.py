@@ -64,6 +64,12 @@ PROGRAM = (
     rule(
         "file_system",
         ROOT,
+        rb"checkpoint (?:of iteration \d{1,12}|could not be written): "
+        rb"rank (?P<named_rank>\d{1,7}): \[Errno \d{1,3}\]",
+    ),
+    rule(
+        "file_system",
+        ROOT,
         rb"PytorchStreamWriter failed|enforce fail at inline_container\.cc|"
         rb"Stale file handle|No space left on device|Disk quota exceeded|Read-only file system|"
         rb"Input/output error",

@@ -1,0 +1,58 @@
+"""Ranks that do not do the same: the hangs and mismatches."""
+
+from __future__ import annotations
+
+import queue
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from faults.fault import Fault
+
+
+class Stuck(Fault):
+    """The thread that reads the data of one rank has ended, and the rank waits for it."""
+
+    def before_step(self, training: Any, progress: Any) -> None:
+        if self.due(progress):
+            wait_for_batch(queue.Queue())
+
+
+def wait_for_batch(from_reader: queue.Queue[Any]) -> Any:
+    return from_reader.get()
+
+
+class Skipped(Fault):
+    """One rank leaves a batch out, as `continue` in a loop does, and with it a collective. Its next
+    sum meets the one that the others are at; nobody notices before the last."""
+
+    def before_step(self, training: Any, progress: Any) -> None:
+        if self.due(progress):
+            progress.iteration += 1
+            progress.consumed_samples += training.args.global_batch_size
+
+
+class Shape(Fault):
+    """One rank has fewer gradients than the others, as with a layer that is frozen there."""
+
+    def before_step(self, training: Any, progress: Any) -> None:
+        if self.due(progress):
+            gradients = training.holder.gradients
+            dist.all_reduce(
+                gradients[: gradients.numel() // 2], group=training.layout.copies.handle
+            )
+
+
+class Extra(Fault):
+    """One rank alone asks all for a number, as in `if rank == 0: log(mean(loss))`."""
+
+    def before_step(self, training: Any, progress: Any) -> None:
+        if self.due(progress):
+            mean_over_ranks(torch.ones(1, device=training.device), training.layout.copies.handle)
+
+
+def mean_over_ranks(value: torch.Tensor, group: Any) -> float:
+    gathered = [torch.empty_like(value) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(gathered, value, group=group)
+    return torch.stack(gathered).mean().item()

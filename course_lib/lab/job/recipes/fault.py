@@ -1,0 +1,135 @@
+"""Recipes for runs that break on purpose: `code/pretrain_gpt.py` with one fault planted."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from course_lib.lab.errors import RecipeError
+from course_lib.lab.job.recipe import RUN_FOLDER, Recipe
+from course_lib.lab.job.recipes import gpt, program, shell
+from course_lib.lab.job.recipes.keywords import keeps_keywords
+from course_lib.lab.job.unfinished import Unfinished, gaps
+from course_lib.late_names import offering
+from course_lib.mistakes.arguments import explained
+from course_lib.mistakes.kinds import shown
+from course_lib.mistakes.names import instead
+from course_lib.plan import Model
+
+MODEL = Model("faulty", 2, 64, 2, 64, vocabulary=8192)
+"""As small as it can be: what is looked at is how a run ends."""
+PATIENCE_S = 6
+LINES = """\
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+export MASTER_ADDR="${{nodes[0]}}" OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1 TORCH_CPP_LOG_LEVEL=ERROR
+getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || MASTER_ADDR=127.0.0.1
+for attempt in $(seq 1 {most}); do
+    export MASTER_PORT=$((10000 + (SLURM_JOB_ID * 37 + attempt) % 20000))
+    echo "attempt $attempt begins at $(date +%s.%N)"
+    if srun --nodes={nodes} --ntasks-per-node={each} --cpus-per-task=1 --kill-on-bad-exit=1 \\
+        python {program} {arguments}; then
+        echo "attempt $attempt has done the work at $(date +%s.%N)"
+        exit 0
+    fi
+    echo "attempt $attempt ends at $(date +%s.%N)"
+done
+exit 1
+"""
+"""Starts the program again for as long as it ends badly."""
+PLAIN: dict[str, Any] = {
+    "nodes": 2, "gpus_per_node": 2, "micro_batch": 1, "global_batch": 4, "iterations": 10,
+    "diary": True, "launcher": "srun", "time_limit_minutes": 2,
+}  # fmt: skip
+WAITS: dict[str, Any] = {
+    "distributed_timeout_seconds_after_init": PATIENCE_S,
+    "environment": {"TORCH_FR_BUFFER_SIZE": "200"},
+}
+"""Short patience, and a record of the last collectives."""
+FAULTS: dict[str, dict[str, Any]] = {
+    "stuck": WAITS,
+    "skipped": WAITS,
+    "shape": WAITS,
+    "extra": WAITS,
+    "hoard": {"device_memory_gib": 0.2},
+    "leak": {"device_memory_gib": 0.2, "iterations": 40},
+    "killed": {},
+    "node-dies": {},
+    "slow-rank": {},
+    "wrong-port": {},
+    "wrong-master": {},
+    "bad-name": {},
+    "port-taken": {},
+    "wall": {},
+    "bad-sample": {},
+    "exploding": {"iterations": 20},
+    "fp16": {"precision": "fp16", "initial_loss_scale": 2**40, "min_loss_scale": 2**40,
+             "iterations": 30},
+    "same-data": {},
+    "unequal-weights": {},
+    "same-dropout": {},
+    "same-order": {},
+    "disk-full": {"save": True, "save_interval": 3},
+    "killed-saving": {"save": True, "save_interval": 3},
+    "damaged": {"save": True, "save_interval": 3},
+    "no-internet": {},
+    "missing-module": {},
+    "old-module": {},
+}  # fmt: skip
+"""Fault -> what its run needs beside it."""
+BY_FLAGS = ("fp16",)
+"""What no program needs help with."""
+
+
+@explained("fault.recipe", takes_gaps=True)
+@keeps_keywords("fault")
+def recipe(
+    name: str, fault: str = "", *, rank: int = 2, iteration: int = 4, **more: Any
+) -> Recipe | Unfinished:  # fmt: skip
+    """A small training run on 2 × 2 devices in which `fault` happens to this rank, from this
+    iteration on; without a fault, the same run in health. `more` is what gpt.recipe takes."""
+    if missing := gaps({"fault": fault, "rank": rank, "iteration": iteration, **more}):
+        return Unfinished(name, missing)
+    if fault == "normalisation":
+        return program.recipe(
+            name, "weigh_tokens.py", nodes=2, gpus_per_node=2, mean_over="rank", **more
+        )
+    if fault and fault not in FAULTS:
+        known = [*FAULTS, "normalisation"]
+        raise RecipeError(f"no fault {shown(fault)}; {instead(fault, known, 'there are')}")
+    flags = PLAIN | FAULTS.get(fault, {})
+    if fault and fault not in BY_FLAGS:
+        flags |= {"planted_fault": f"{fault}:{rank}:{iteration}"}
+    return gpt.recipe(name, model=MODEL, **(flags | more))
+
+
+@explained("fault.restarts", takes_gaps=True)
+def restarts(
+    name: str, *, mean_s: int = 12, seed: int = 1, save_interval: int = 10, attempts: int = 12,
+    programs: str = "", **more: Any,
+) -> Recipe | Unfinished:  # fmt: skip
+    """A training that goes on from its last checkpoint whenever a node dies, which happens every
+    `mean_s` seconds of a start on average (0: never). `programs` is the folder of the course's
+    programs, that of `lab.site`; `more` is what fault.recipe takes."""
+    if missing := gaps({"mean_s": mean_s, "seed": seed, "save_interval": save_interval, **more}):
+        return Unfinished(name, missing)
+    dies = f"mortal:{seed}:{mean_s}" if mean_s else None
+    inner = recipe(
+        name, planted_fault=dies, diary=False, save=True, save_interval=save_interval,
+        load=f"{RUN_FOLDER}/checkpoints", mock_data=True, vocab_size=MODEL.vocabulary,
+        **({"log_interval": 1} | more),
+    )  # fmt: skip
+    if isinstance(inner, Unfinished):
+        return inner
+    words = " ".join(map(shlex.quote, inner.arguments))
+    text = LINES.format(
+        most=attempts, nodes=inner.nodes, each=inner.gpus_per_node,
+        program=shlex.quote(f"{programs}/{inner.program}" if programs else inner.program),
+        arguments=words.replace(f"'{RUN_FOLDER}/", "\"$COURSE_RUN_DIR\"/'"),
+    )  # fmt: skip
+    return shell.recipe(
+        name, text, nodes=inner.nodes, gpus_per_node=inner.gpus_per_node, time_limit_minutes=3
+    )
+
+
+__all__ = ["recipe", "restarts"]
+__dir__ = offering(__all__)

@@ -1,0 +1,82 @@
+"""Blind cases: a run with one fault, under a name and with a script that do not tell which."""
+
+from __future__ import annotations
+
+import base64
+import random
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from course_lib.lab.errors import RecipeError
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes import fault
+from course_lib.lab.job.unfinished import Unfinished
+from course_lib.mistakes.kinds import shown
+from course_lib.plan.numbers import whole
+
+SEALED = "sealed-"
+FLAG = "--planted-fault"
+KINDS = (
+    "stuck", "bad-name", "leak", "same-data", "killed", "disk-full", "slow-rank", "shape",
+    "missing-module", "bad-sample", "wrong-port", "unequal-weights", "hoard", "skipped",
+    "port-taken", "exploding", "same-dropout", "node-dies", "no-internet", "same-order",
+    "old-module", "wrong-master",
+)  # fmt: skip
+STRIDE = 5
+"""Coprime to the number of kinds: neighbours have unlike cases, and each kind has a turn."""
+ALIKE: dict[str, Any] = {
+    "iterations": 16, "device_memory_gib": 0.2,
+    **fault.WAITS,
+}  # fmt: skip
+"""What some of them need, all have."""
+
+
+@dataclass(frozen=True)
+class BlindCase:
+    kind: str
+    rank: int
+    iteration: int
+
+    @property
+    def text(self) -> str:
+        return f"{self.kind}:{self.rank}:{self.iteration}"
+
+
+def case_of(seed: Any) -> BlindCase:
+    number = whole(seed)
+    if number is None or number < 0:
+        raise RecipeError(
+            f"seed {shown(seed)} is not a whole number from 0 on; any such has a case"
+        )
+    kind = KINDS[(number * STRIDE + 3) % len(KINDS)]
+    drawn = random.Random(f"mystery {number}")
+    return BlindCase(kind, drawn.randint(1, 3), drawn.randint(4, 7))
+
+
+def mystery(seed: Any) -> Recipe | Unfinished:
+    if seed is ...:
+        return Unfinished("mystery", ("seed",))
+    sealed = seal(case_of(seed).text)
+    return fault.recipe(f"mystery-{seed}", planted_fault=sealed, **ALIKE)
+
+
+def seal(text: str) -> str:
+    """The program opens it (code/faults/plant.py)."""
+    return (
+        SEALED + base64.b32encode(zlib.compress(text.encode())[::-1]).decode().rstrip("=").lower()
+    )
+
+
+def opened(recipe: Recipe) -> BlindCase | None:
+    """The case in a recipe; None where there is none, or where it lies open."""
+    sealed = str(recipe.flags.get(FLAG, ""))
+    if not sealed.startswith(SEALED):
+        return None
+    letters = sealed.removeprefix(SEALED).upper()
+    try:
+        folded = base64.b32decode(letters + "=" * (-len(letters) % 8))
+        kind, rank, iteration = zlib.decompress(folded[::-1]).decode().split(":")
+        return BlindCase(kind, int(rank), int(iteration))
+    except (ValueError, zlib.error):
+        return None

@@ -1,0 +1,45 @@
+"""Asks all ranks of a running job where they are, by a small step beside the job's own."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from course_lib import read
+from course_lib.lab.errors import LabError
+from course_lib.lab.job.run_paths import RunPaths
+
+if TYPE_CHECKING:
+    from course_lib.lab.runs.run import Run
+    from course_lib.read import Stacks
+
+ASKS = "process/places.py"
+SETTLED_S = 0.3
+
+
+def ask_stacks(run: Run, wait_s: float) -> Stacks:
+    if run.ended or run.status.waiting:
+        raise LabError(
+            f"{run.name} (job {run.job_id}) has no ranks to ask: it is {run.reason}. Stacks are "
+            "those of a job that runs, as one does that hangs"
+        )
+    paths: RunPaths = run.paths
+    before = _sizes(paths)
+    programs = run.site.get("programs") or ""
+    run._jobs.slurm.call(
+        "srun", "--overlap", f"--jobid={run.job_id}", f"--nodes={run.recipe.nodes}",
+        "--ntasks-per-node=1", "--cpus-per-task=1", "python", f"{programs}/{ASKS}",
+        str(paths.folder),
+    )  # fmt: skip
+    end_s = time.monotonic() + wait_s
+    while time.monotonic() < end_s:
+        sizes = _sizes(paths)
+        if sizes and all(size > before.get(name, 0) for name, size in sizes.items()):
+            break
+        time.sleep(0.05)
+    time.sleep(SETTLED_S)  # a dump is written line by line
+    return read.stacks(paths.stacks)
+
+
+def _sizes(paths: RunPaths) -> dict[str, int]:
+    return {file.name: file.stat().st_size for file in paths.stacks.glob("rank*.txt")}

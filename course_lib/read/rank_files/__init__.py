@@ -1,0 +1,1 @@
+"""What each rank writes down by itself: its diary, and its stacks."""

@@ -1,0 +1,157 @@
+"""What a diary shows of faults that end no run: by kind, whatever planted them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from course_lib.read.rank_files.diary import Diary
+
+SLOWER = 1.6
+"""So many times the others' own time is no chance."""
+SHARE_OFF_START = 0.1
+"""The loss of an untrained model is near ln(vocabulary)."""
+LEAST_SLOPE_MIB = 0.5
+STEPS_OF_A_SLOPE = 4
+
+
+@dataclass(frozen=True)
+class DiaryFinding:
+    """`kind` is a word for programs; `rank` is None where no single one is odd."""
+
+    kind: str
+    text: str
+    rank: int | None = None
+    node: str | None = None
+    iteration: int | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def findings(diary: Diary) -> list[DiaryFinding]:
+    if diary.table.empty:
+        return []
+    looks = (_nan, _weights, _samples, _random, _order, _slow, _memory, _start)
+    return [found for look in looks for found in look(diary)]
+
+
+def _place(diary: Diary, rank: int) -> str:
+    rows = diary.table[diary.table["rank"] == rank]
+    return str(rows["node"].iloc[0])
+
+
+def _nan(diary: Diary) -> Iterator[DiaryFinding]:
+    """A rank's own loss, before anything is summed."""
+    table = diary.table
+    broken = table[table["loss"].isna() & table["grad_norm"].isna()]
+    if broken.empty:
+        return
+    first = broken[broken["iteration"] == broken["iteration"].min()]
+    if len(first) > 1:  # all of them: no single sample
+        number = int(first["iteration"].iloc[0])
+        text = f"the loss of {len(first)} ranks is no number at iteration {number}"
+        yield DiaryFinding("nan", text, iteration=number)
+        return
+    row = first.iloc[0]
+    text = (f"the first loss that is no number is that of rank {row['rank']} ({row['node']}) at "
+            f"iteration {row['iteration']}, samples {row['samples']}")  # fmt: skip
+    yield DiaryFinding("nan", text, int(row["rank"]), str(row["node"]), int(row["iteration"]))
+
+
+def _weights(diary: Diary) -> Iterator[DiaryFinding]:
+    """Ranks that hold copies of the same weights have the same ones, from the first step on."""
+    table = diary.table.dropna(subset=["weights"])
+    for (iteration, copy), rows in table.groupby(["iteration", "copy"]):
+        if rows["weights"].nunique() < 2:
+            continue
+        rank = _odd(rows, "weights")
+        who = f"rank {rank}" if rank is not None else "some ranks"
+        text = f"the weights of {who} differ after iteration {iteration} ({copy})"
+        node = None if rank is None else _place(diary, rank)
+        yield DiaryFinding("weights", text, rank, node, int(str(iteration)))
+        return
+
+
+def _odd(rows: Any, column: str) -> int | None:
+    """The one rank whose value nobody else has, where all others agree."""
+    counts = rows[column].value_counts()
+    if len(counts) != 2 or counts.iloc[-1] != 1 or counts.iloc[0] < 2:
+        return None
+    return int(rows[rows[column] == counts.index[-1]]["rank"].iloc[0])
+
+
+def _samples(diary: Diary) -> Iterator[DiaryFinding]:
+    """Data ranks read different samples."""
+    yield from _alike(diary, "samples", "same_samples", "have read the same samples")
+
+
+def _random(diary: Diary) -> Iterator[DiaryFinding]:
+    """Data ranks draw different numbers for their dropout."""
+    yield from _alike(diary, "random", "same_random", "have drawn the same random numbers")
+
+
+def _alike(diary: Diary, column: str, kind: str, said: str) -> Iterator[DiaryFinding]:
+    table = diary.table[diary.table[column].notna() & (diary.table[column] != "")]
+    found = 0
+    for _, rows in table.groupby(["iteration", "copy"]):
+        one_each = rows.drop_duplicates("data")
+        if len(one_each) > 1 and one_each[column].nunique() < len(one_each):
+            found += 1
+    steps = table["iteration"].nunique()
+    if steps and 2 * found > steps:
+        yield DiaryFinding(kind, f"ranks {said} in {found} of {steps} steps")
+
+
+def _order(diary: Diary) -> Iterator[DiaryFinding]:
+    """Two epochs in the same order: the samples of all steps repeat with a period."""
+    steps = diary.table.sort_values("rank").groupby("iteration")["samples"].agg(" ".join)
+    seen = steps.drop_duplicates()
+    period = len(seen)
+    if 2 <= period < len(steps) and len(steps) - period >= 2:
+        first = list(steps)
+        if all(first[n] == first[n % period] for n in range(len(first))):
+            text = f"after {period} steps the same samples come in the same order again"
+            yield DiaryFinding("same_order", text, iteration=period + 1)
+
+
+def _slow(diary: Diary) -> Iterator[DiaryFinding]:
+    table = diary.table[diary.table["iteration"] > diary.table["iteration"].min()]
+    own = table.groupby("rank")["own_ms"].median()
+    if len(own) < 3:
+        return
+    rank = int(str(own.idxmax()))
+    factor = own.max() / own.drop(rank).median()
+    if factor > SLOWER:
+        node = _place(diary, rank)
+        text = f"rank {rank} ({node}) computes {factor:.1f} times as long as the others"
+        yield DiaryFinding("slow", text, rank, node)
+
+
+def _memory(diary: Diary) -> Iterator[DiaryFinding]:
+    """Memory that rises with every step, on whom it rises most."""
+    slopes = {}
+    for rank, rows in diary.table.groupby("rank"):
+        values = rows.sort_values("iteration")["memory_mib"].dropna().iloc[1:]
+        if len(values) >= STEPS_OF_A_SLOPE:
+            slopes[int(str(rank))] = float(values.diff().dropna().median())
+    if not slopes:
+        return
+    rank = max(slopes, key=lambda r: slopes[r])
+    if slopes[rank] > LEAST_SLOPE_MIB:
+        node = _place(diary, rank)
+        text = f"the memory of rank {rank} ({node}) grows by {slopes[rank]:.1f} MiB each step"
+        yield DiaryFinding("memory", text, rank, node)
+
+
+def _start(diary: Diary) -> Iterator[DiaryFinding]:
+    if not diary.vocabulary:
+        return
+    first = diary.table[diary.table["iteration"] == diary.table["iteration"].min()]["loss"].mean()
+    even = math.log(diary.vocabulary)
+    if first == first and abs(first / even - 1) > SHARE_OFF_START:  # noqa: PLR0124 - NaN
+        text = f"the first loss is {first:.2f}, and ln({diary.vocabulary}) is {even:.2f}"
+        yield DiaryFinding("start", text)

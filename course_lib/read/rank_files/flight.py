@@ -1,0 +1,94 @@
+"""`read.flight`: the last collectives of each rank, as torch's flight recorder kept them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from course_lib.mistakes.names import answers_misspelt
+from course_lib.read.files import PathLike, found_files
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("rank", "group", "number", "call", "sizes")
+LARGEST_BYTES = 64 << 20
+
+
+@answers_misspelt
+@dataclass(frozen=True)
+class Flight:
+    """`table` has a row for each collective that a rank still remembers; `number` counts those of
+    a group, and ranks that work together have the same call and sizes at the same number."""
+
+    table: pd.DataFrame
+
+    @property
+    def last(self) -> pd.DataFrame:
+        """The last collective of each rank."""
+        return self.table.drop_duplicates("rank", keep="last").reset_index(drop=True)
+
+    @property
+    def difference(self) -> dict[int, str]:
+        """Where ranks first called different things: rank -> what. Empty where they did not."""
+        for _, rows in self.table.groupby(["group", "number"], sort=True):
+            said = {int(r): f"{c} {s}" for r, c, s in rows[["rank", "call", "sizes"]].values}
+            if len(set(said.values())) > 1:
+                return said
+        return {}
+
+    @property
+    def odd(self) -> list[int]:
+        """Who differs from most there; else who is behind the others."""
+        said = self.difference or {
+            int(row["rank"]): str(row["number"]) for _, row in self.last.iterrows()
+        }
+        counts = Counter(said.values())
+        most, count = counts.most_common(1)[0] if counts else ("", 0)
+        if len(counts) < 2 or 2 * count <= len(said):
+            return []
+        return sorted(rank for rank, what in said.items() if what != most)
+
+    def __str__(self) -> str:
+        if difference := self.difference:
+            return "\n".join(f"rank {rank}: {what}" for rank, what in sorted(difference.items()))
+        return "\n".join(
+            f"rank {rank}: {number} collectives, the last {call} {sizes}"
+            for rank, _, number, call, sizes in self.last.to_numpy()
+        )
+
+
+def flight(path: PathLike) -> Flight:
+    """A run folder, or its folder `flight`."""
+    import pandas as pd
+
+    missing = 'no flight record at {}; it takes environment={{"TORCH_FR_BUFFER_SIZE": "200"}}'
+    rows: list[dict[str, Any]] = []
+    for file in found_files(path, ("flight",), lambda file: file.suffix == ".json", missing):
+        rank = file.stem.removeprefix("rank")
+        if rank.isdecimal():
+            rows += _rows(int(rank), file)
+    return Flight(pd.DataFrame(rows, columns=list(COLUMNS)))
+
+
+def _rows(rank: int, file: Path) -> list[dict[str, Any]]:
+    with file.open("rb") as opened:
+        text = opened.read(LARGEST_BYTES)
+    try:
+        entries = json.loads(text)["entries"]
+    except (ValueError, KeyError, TypeError):
+        return []
+    found = []
+    for entry in entries if isinstance(entries, list) else []:
+        if not isinstance(entry, dict) or not entry.get("collective_seq_id"):
+            continue
+        found.append({
+            "rank": rank, "group": str(entry.get("pg_id", "")),
+            "number": int(entry["collective_seq_id"]),
+            "call": str(entry.get("profiling_name", "?")).rpartition(":")[2],
+            "sizes": str(entry.get("input_sizes", "")),
+        })  # fmt: skip
+    return found

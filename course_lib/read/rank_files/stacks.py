@@ -1,0 +1,124 @@
+"""`read.stacks`: where each rank of a run was when it was asked."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from course_lib.mistakes.names import answers_misspelt
+from course_lib.read.files import PathLike
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FOLDER = "stacks"
+LARGEST_BYTES = 8 << 20
+_THREAD = re.compile(r"^(Current thread|Thread) (0x[0-9a-f]+)[^\n]*:$")
+_FRAME = re.compile(r'^  File "([^"]{1,400})", line (\d{1,9}) in (\S{1,200})$')
+_LIBRARY = re.compile(r"site-packages|dist-packages|/lib(?:64)?/python3|^<frozen|^<string>")
+_COLLECTIVE = re.compile(r"distributed_c10d\.py$")
+
+
+@dataclass(frozen=True)
+class Frame:
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).name}:{self.line} in {self.function}"
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The main thread of one rank, innermost call first; no frames: it did not answer."""
+
+    rank: int
+    node: str
+    frames: tuple[Frame, ...]
+
+    @property
+    def answered(self) -> bool:
+        return bool(self.frames)
+
+    @property
+    def collective(self) -> str:
+        """The call of torch.distributed that it is in, or nothing."""
+        found = [f.function for f in self.frames if _COLLECTIVE.search(f.file)]
+        return found[-1] if found else ""
+
+    @property
+    def place(self) -> str:
+        """The innermost line that is neither Python's nor a library's."""
+        own = (frame for frame in self.frames if not _LIBRARY.search(frame.file))
+        return str(next(own, self.frames[0] if self.frames else ""))
+
+
+@answers_misspelt
+@dataclass(frozen=True)
+class Stacks:
+    ranks: tuple[Stack, ...]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        import pandas as pd
+
+        rows = [(s.rank, s.node, s.collective, s.place) for s in self.ranks]
+        return pd.DataFrame(rows, columns=["rank", "node", "collective", "place"])
+
+    @property
+    def odd(self) -> tuple[Stack, ...]:
+        """Those that are elsewhere than most; all, where there is no most."""
+        places = [(stack.collective, stack.place) for stack in self.ranks]
+        most = max(places, key=places.count, default=None)
+        if most is None or 2 * places.count(most) <= len(places):
+            return self.ranks
+        return tuple(s for s, at in zip(self.ranks, places, strict=True) if at != most)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"rank {s.rank} ({s.node}): {s.place or 'no answer'}"
+            + (f", within {s.collective}" if s.collective else "")
+            for s in self.ranks
+        )
+
+    def _repr_html_(self) -> str:
+        return str(self.table.style.hide(axis="index").to_html())
+
+    def of(self, rank: int) -> str:
+        """The whole stack of one rank, innermost call first."""
+        return "\n".join(str(f) for s in self.ranks if s.rank == rank for f in s.frames)
+
+
+def stacks(folder: PathLike) -> Stacks:
+    """Of a run folder, or its folder `stacks`: what each rank wrote last."""
+    given = Path(folder)
+    inner = given / FOLDER if (given / FOLDER).is_dir() else given
+    found = [_stack(file) for file in inner.glob("rank*.txt")]
+    return Stacks(tuple(sorted((s for s in found if s), key=lambda stack: stack.rank)))
+
+
+def _stack(file: Path) -> Stack | None:
+    with file.open("rb") as opened:
+        text = opened.read(LARGEST_BYTES).decode("utf-8", "replace")
+    head, _, rest = text.partition("\n")
+    try:
+        who = json.loads(head)
+        rank, node = int(who["rank"]), str(who["node"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    return Stack(rank, node, _main_thread(rest))
+
+
+def _main_thread(text: str) -> tuple[Frame, ...]:
+    """The last thread of the last dump: faulthandler writes the oldest thread last."""
+    threads: list[list[Frame]] = []
+    for line in text.splitlines():
+        if _THREAD.match(line):
+            threads.append([])
+        elif threads and (found := _FRAME.match(line)):
+            threads[-1].append(Frame(found[1], int(found[2]), found[3]))
+    return tuple(threads[-1]) if threads else ()

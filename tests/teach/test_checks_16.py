@@ -1,0 +1,206 @@
+"""Lesson 16: right diagnoses in many words are taken, and each wrong one meets its evidence."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib import plan
+from course_lib.lab.job.recipes import fault
+from course_lib.lab.mysteries import KINDS, BlindCase, case_of, mystery, opened, seal
+from course_lib.teach.checks import lesson16, lesson16b
+from course_lib.teach.diagnoses import kinds
+from course_lib.teach.diagnoses.judging import is_meant, score
+
+from .answers_to_try import hold
+from .finished_runs import hint_of
+
+SAID = {
+    "stuck": ["rank hangs waiting for its data loader", "deadlock in the reader thread", "stuck"],
+    "skipped": ["it skipped a step", "one rank made one step less", "left out a collective"],
+    "shape": ["mismatched shapes in all_reduce", "half of the gradients: other size"],
+    "hoard": ["out of memory", "OOM: it keeps all logits"],
+    "leak": ["memory leak", "memory grows each step", "a leak: keeps its gradients"],
+    "killed": ["the process was killed", "SIGKILL", "rank died (killed)"],
+    "node-dies": ["the whole node is gone", "node failure", "node2 died"],
+    "slow-rank": ["straggler", "slow device", "throttled clock"],
+    "wrong-port": ["wrong MASTER_PORT", "another port"],
+    "wrong-master": ["wrong MASTER_ADDR", "it connects to localhost instead of the master"],
+    "bad-name": ["the host name does not resolve", "DNS: unknown host"],
+    "port-taken": ["port already in use", "EADDRINUSE", "another program has taken the port"],
+    "bad-sample": ["a bad sample gives NaN", "0/0 in an empty sequence", "corrupt data"],
+    "exploding": ["learning rate too high, diverged", "exploding gradients"],
+    "same-data": ["all ranks read the same data", "sampler not sharded: identical batches"],
+    "unequal-weights": ["weights differ: not broadcast", "unsynchronised initial weights"],
+    "same-dropout": ["same dropout masks", "all ranks have the same random state"],
+    "same-order": ["set_epoch forgotten", "same order in every epoch", "not shuffled again"],
+    "disk-full": ["disk full", "no space left", "quota"],
+    "no-internet": ["no internet", "tries to download the tokenizer"],
+    "missing-module": ["module is missing", "package not installed on one node"],
+    "old-module": ["old version of a module", "stale module", "cannot import name"],
+}
+CURES = {
+    "stuck": "watch the reader thread and set a time-out", "skipped": "same number of steps on all",
+    "shape": "the same parameters on all ranks", "hoard": "do not keep the logits",
+    "leak": "detach, keep numbers only", "killed": "load the last checkpoint",
+    "node-dies": "exclude the node and go on from the checkpoint", "slow-rank": "exclude the node",
+    "wrong-port": "one MASTER_PORT for all", "wrong-master": "MASTER_ADDR = first node",
+    "bad-name": "a name that the nodes know", "port-taken": "port from the job id",
+    "bad-sample": "filter the data", "exploding": "lower learning rate",
+    "same-data": "give the sampler its rank", "unequal-weights": "broadcast from rank 0",
+    "same-dropout": "seed + rank", "same-order": "call set_epoch", "disk-full": "make room",
+    "no-internet": "download before, on the login node", "missing-module": "install it",
+    "old-module": "update the module",
+}  # fmt: skip
+
+
+@pytest.fixture
+def case(finished):
+    """A blind case that is over, without any cluster."""
+
+    def make(kind, rank=2):
+        recipe = fault.recipe("mystery-9", planted_fault=seal(f"{kind}:{rank}:5"))
+        return finished(recipe, "", exit_code=1)
+
+    return make
+
+
+def answer(kind, rank=2):
+    who = kinds.KINDS[kind].one
+    if who == "none":
+        return None, None
+    return (0, "node1") if who == "first" else (rank, "node2")
+
+
+def test_every_kind_has_its_words():
+    assert set(SAID) == set(CURES) == set(KINDS) == set(kinds.KINDS)
+
+
+@pytest.mark.parametrize(("kind", "said"), [(k, s) for k, many in SAID.items() for s in many])
+def test_a_right_cause_in_other_words_is_taken(kind, said):
+    assert is_meant(kinds.KINDS[kind], said)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_whole_diagnosis_solves_the_case(case, kind, capsys):
+    lesson16.ex16_mystery(case(kind), SAID[kind][0], *answer(kind), CURES[kind])
+    assert "✗" not in capsys.readouterr().out
+
+
+ALIKE = [{"missing-module", "old-module"}, {"hoard", "leak"}, {"killed", "node-dies"}]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wrong_cause_meets_what_that_would_look_like(case, kind):
+    run = case(kind)
+    for other, (said, *_) in SAID.items():
+        if other == kind or any({kind, other} == pair for pair in ALIKE):
+            continue
+        if is_meant(kinds.KINDS[kind], said):
+            continue  # its words are shared
+        hint = hint_of(lesson16.ex16_mystery, run, said, *answer(kind), "x")
+        assert "✗ the cause" in hint
+        assert kinds.KINDS[kind].title not in hint, "a hint does not give the case away"
+        assert len(hint) > 80
+
+
+def test_few_wrong_causes_pass_for_another():
+    taken = [(kind, other) for kind in KINDS for other in KINDS
+             if kind != other and is_meant(kinds.KINDS[kind], SAID[other][0])]  # fmt: skip
+    assert len(taken) <= 6, taken
+
+
+def test_the_rank_that_only_waited_is_no_answer(case):
+    hint = hint_of(lesson16.ex16_mystery, case("stuck"), "stuck", 0, "node1", "x")
+    assert "only met the consequences" in hint
+
+
+def test_a_wrong_node_is_told_how_ranks_fill_them(case):
+    hint = hint_of(lesson16.ex16_mystery, case("stuck"), "stuck", 2, "node1", "x")
+    assert "2 on each" in hint
+
+
+@pytest.mark.parametrize("rank", [2, "2", "rank 2", 2.0, [2]])
+def test_a_rank_in_any_form(case, rank):
+    lesson16.ex16_mystery(case("stuck"), "stuck", rank, "node2", CURES["stuck"])
+
+
+@pytest.mark.parametrize("given", [..., None, 3, "x", [], float("nan"), object()])
+def test_no_answer_is_a_traceback(case, given):
+    for place in range(5):
+        answers = [case("stuck"), "stuck", 2, "node2", CURES["stuck"]]
+        answers[place] = given
+        hint = hint_of(lesson16.ex16_warm_up, *answers)
+        assert "✗" in hint
+
+
+def test_neighbouring_seeds_are_unlike_and_each_kind_has_a_turn():
+    found = [case_of(seed).kind for seed in range(len(KINDS))]
+    assert sorted(found) == sorted(KINDS)
+
+
+def test_name_and_script_tell_nothing(lab):
+    for seed in range(len(KINDS)):
+        recipe = mystery(seed)
+        text = str(lab.script(recipe))
+        assert recipe.name == f"mystery-{seed}"
+        assert not [kind for kind in KINDS if kind in text.replace("bad-exit", "")], seed
+        assert opened(recipe) == case_of(seed)
+
+
+def test_a_seed_that_is_still_to_be_chosen_submits_nothing(lab, capsys):
+    case = lab.mystery(...)
+    assert case.wait() == "UNFINISHED"
+    assert "seed" in capsys.readouterr().out
+    assert "This is none" in hint_of(lesson16.ex16_mystery, case, ..., ..., ..., ...)
+
+
+def test_the_seal_of_the_lab_is_opened_by_the_program(repository, monkeypatch):
+    monkeypatch.syspath_prepend(str(repository / "code"))
+    text = (repository / "code/faults/plant.py").read_text()
+    names = {}
+    start, end = text.index("def unsealed"), text.index("def plant(")
+    exec("import base64, zlib\nSEALED = 'sealed-'\n" + text[start:end], names)
+    for seed in range(40):
+        case = case_of(seed)
+        assert names["unsealed"](seal(case.text)) == case.text
+    assert names["unsealed"]("sealed-abc") == ""
+
+
+def test_the_score_counts_first_tries(case, workspace):
+    hint_of(lesson16.ex16_mystery, case("stuck"), "disk full", 2, "node2", "x")
+    lesson16.ex16_mystery(case("stuck"), "stuck", 2, "node2", CURES["stuck"])
+    assert score(workspace).startswith("1 of 1 blind cases solved, 0 of them at the first try")
+
+
+def test_an_open_run_is_no_blind_case(finished):
+    run = finished(fault.recipe("open", "stuck"), "", exit_code=1)
+    assert "This is none" in hint_of(lesson16.ex16_warm_up, run, "stuck", 2, "node2", "x")
+    assert BlindCase("stuck", 2, 4).text == "stuck:2:4"
+
+
+def test_the_price_of_a_hang(workspace):
+    wrong = (16, 64 / 96, 3840, 64 * 3600, -64, 640)
+    hold("device_hours", lesson16.ex16_hang, 64, wrong)
+    assert "4 devices of a node" in hint_of(lesson16.ex16_hang, 16)
+
+
+def test_the_interval_is_right_by_young_and_by_daly(workspace):
+    right = plan.checkpoint_interval(40, plan.failures_of("llama-405b").mtbf_s(2048)) / 60
+    wrong = (11.1, 711.4, 185.6, right * 60, right / 60)
+    hold("minutes", lesson16b.ex16b_interval, right, wrong, accepted=(15, 15.3, 15.7))
+    assert "factor 2" in hint_of(lesson16b.ex16b_interval, 15.7 / 2**0.5)
+    assert "one node" in hint_of(lesson16b.ex16b_interval, 712)
+
+
+def test_what_half_as_many_checkpoints_cost(workspace):
+    rate = plan.failures_of("llama-405b", checkpoint_s=40, restart_s=600)
+    best = plan.goodput(2048, rate)
+    half = plan.goodput(2048, rate, 2 * best.interval_s)
+    right = 100 * (best.useful - half.useful)
+
+    def check(number):
+        lesson16b.ex16b_half(number, "flat")
+
+    wrong = (100 * half.useful, -right, right / 100, right * 10)
+    hold("costs_percent", check, right, wrong, accepted=(1.8, 2))
+    assert "Choose" in hint_of(lesson16b.ex16b_half, right, "sharp")
