@@ -35,9 +35,8 @@ from process.device import environment_of_rank, start
 from process.errors import ArgumentsError, DivergedError
 from process.failing import run_and_exit
 from train_letters import BEFORE, model_of, samples, text_of
+from training.learning_rate import BATCH_SCALING, scaled_rate
 
-SCALING = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
-"""The power of "how many times as large is the batch" by which the rate grows."""
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "sgd": torch.optim.SGD,
@@ -49,8 +48,7 @@ JUDGED_BY = 2048
 def rate_of(args: argparse.Namespace, seen: int) -> float:
     """For the step after `seen` samples. The warm-up counts samples too: it is the same part of
     the training for every batch."""
-    larger = args.batch_size / args.lr_batch_size
-    highest = float(args.lr * larger ** SCALING[args.lr_scaling])
+    highest = scaled_rate(args.lr, args.lr_scaling, args.batch_size, args.lr_batch_size)
     return highest * min((seen + args.batch_size) / max(args.warmup_samples, 1), 1.0)
 
 
@@ -181,7 +179,7 @@ FLAGS = [
     ("--optimizer", OneOf(tuple(OPTIMIZERS)), "adam", "sgd: plain, without momentum"),
     ("--lr", Real(above=0, most=100), 1e-3, "learning rate for a batch of ..."),
     ("--lr-batch-size", SIZE, 16, "... so many samples"),
-    ("--lr-scaling", OneOf(tuple(SCALING)), "none", "how it grows with the batch"),
+    ("--lr-scaling", OneOf(tuple(BATCH_SCALING)), "none", "how it grows with the batch"),
     ("--warmup-samples", NUMBER, 0, "until the rate is reached"),
     ("--no-broadcast", ON, False, "every rank begins with weights of its own"),
     ("--width", SIZE, 64, "of the layers"),

@@ -16,6 +16,13 @@ import math
 
 STYLES = ("constant", "linear", "cosine", "inverse-square-root", "WSD")
 WSD_STYLES = ("exponential", "linear", "cosine", "minus_sqrt")
+BATCH_SCALING = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
+"""The power of "how many times as large is the batch" by which the rate grows."""
+
+
+def scaled_rate(rate: float, scaling: str, batch: int, found_for: int) -> float:
+    """The rate for this batch, where one was found for another."""
+    return float(rate * (batch / found_for) ** BATCH_SCALING[scaling])
 
 
 def warmup_steps(args: argparse.Namespace) -> float:

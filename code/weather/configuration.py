@@ -16,6 +16,7 @@ import yaml
 from flags.parser import FlagParser, Row
 from flags.ranges import COUNT, NUMBER, ON, SIZE, TEXT, OneOf, Real, Several, Takes, Whole, Wrong
 from process.errors import ArgumentsError
+from training.learning_rate import BATCH_SCALING
 from weather.fields import FIELDS
 from weather.sharing import sharing_problems
 
@@ -60,7 +61,7 @@ CONFIGURED: dict[str, list[Row]] = {
         ("--global-batch-size", SIZE, None, "samples per step, of all ranks together"),
         ("--lr", Real(above=0, most=100), None, "highest learning rate, for a batch of ..."),
         ("--lr-batch-size", SIZE, None, "... so many samples"),
-        ("--lr-scaling", OneOf(("none", "sqrt", "linear")), "none", "how it grows with the batch"),
+        ("--lr-scaling", OneOf(tuple(BATCH_SCALING)), "none", "how it grows with the batch"),
         ("--warmup-iters", NUMBER, 0, "steps until it is reached; then a cosine down to 0"),
         ("--seed", Whole(0, 2**32 - 1), 1, "of weights, order and pieces"),
     ],

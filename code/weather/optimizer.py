@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from process.errors import ArgumentsError
-
-SCALING = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
+from training.learning_rate import scaled_rate
 
 
 def optimizer_of(
@@ -27,9 +26,9 @@ def schedule_of(args: argparse.Namespace, steps: int) -> argparse.Namespace:
     is √k smaller: that is what `sqrt` keeps in step with."""
     if args.warmup_iters >= steps:
         raise ArgumentsError([f"--warmup-iters {args.warmup_iters}: all {steps} steps would be it"])
-    larger = args.global_batch_size / args.lr_batch_size
     return argparse.Namespace(
-        lr=args.lr * larger ** SCALING[args.lr_scaling], min_lr=0.0, lr_decay_style="cosine",
+        lr=scaled_rate(args.lr, args.lr_scaling, args.global_batch_size, args.lr_batch_size),
+        min_lr=0.0, lr_decay_style="cosine",
         lr_decay_iters=steps, lr_warmup_fraction=None, lr_warmup_iters=args.warmup_iters,
         lr_warmup_init=0.0,
     )  # fmt: skip

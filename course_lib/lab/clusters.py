@@ -33,7 +33,7 @@ class Choice:
 
 def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
     """Fills in where the course lies on this machine, which no site file needs to say."""
-    site = site or os.environ.get(NAMED_BY) or None
+    site = site or _named()
     if isinstance(site, Site):
         chosen, why = site, f"{site.title or site.name}, as asked"
     elif site == RECORDED:
@@ -55,7 +55,11 @@ def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
 
 def is_recorded(site: str | None) -> bool:
     """Whether a lab with this site, if any, would hand out recorded runs."""
-    return (site or os.environ.get(NAMED_BY)) == RECORDED
+    return (site or _named()) == RECORDED
+
+
+def _named() -> str | None:
+    return os.environ.get(NAMED_BY) or None
 
 
 def recorded(workspace: Workspace) -> Site:
