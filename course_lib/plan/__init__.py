@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from course_lib.plan.hardware.machines import CLUSTERS, DEVICES, box, cluster, device
     from course_lib.plan.hardware.measured_links import with_links
     from course_lib.plan.layout_search import Choice, search
+    from course_lib.plan.mixtures import MIXTURES, Mixture, mixture
     from course_lib.plan.scale import Failures, campaign, checkpoint_s, scale_out
     from course_lib.plan.shapes.flops import of_iteration, of_sequence, training_days
     from course_lib.plan.shapes.parameter_counts import on_rank, parameters
@@ -42,6 +43,7 @@ _LATE = {
     "simulated_nccl.log": "nccl_log",
     "shapes.parameter_counts": "on_rank parameters",
     "shapes.ranks": "groups",
+    "mixtures": "MIXTURES Mixture mixture",
     "scale": "Failures campaign checkpoint_s scale_out",
     "code_bases": "STACKS Stack",
 }
@@ -49,6 +51,7 @@ _LATE = {
 __all__ = [
     "CLUSTERS",
     "DEVICES",
+    "MIXTURES",
     "PRESETS",
     "STACKS",
     "Choice",
@@ -58,6 +61,7 @@ __all__ = [
     "Failures",
     "Layout",
     "Link",
+    "Mixture",
     "Model",
     "Observation",
     "Patches",
@@ -72,6 +76,7 @@ __all__ = [
     "device",
     "groups",
     "largest_micro_batch",
+    "mixture",
     "nccl_log",
     "of_iteration",
     "of_sequence",

@@ -60,18 +60,18 @@ class Board:
     mine: str = ""
 
     def table(self) -> pd.DataFrame:
-        """Who has reached the target, by cost; below them the others, by loss."""
+        """Who has reached the target, by score; below them the others, by loss."""
         import pandas as pd
 
         rows = [self._row(place, entry) for place, entry in enumerate(self.ordered(), start=1)]
-        columns = ["name", "loss", "cost", "device_minutes", "off_by", "tokens", "seconds", "note"]
+        columns = ["name", "loss", "score", "device_minutes", "off_by", "tokens", "seconds", "note"]
         return pd.DataFrame(rows, columns=["place", *columns]).set_index("place")
 
     def ordered(self) -> list[Entry]:
         def rank(entry: Entry) -> tuple[bool, bool, float]:
             score = entry.score
             doubted = entry.seal in self.doubted
-            return (doubted, not score.reached, score.cost if score.reached else score.loss)
+            return (doubted, not score.reached, score.result if score.reached else score.loss)
 
         return sorted(self.entries, key=rank)
 
@@ -82,7 +82,7 @@ class Board:
             "place": str(place) if reached else "–",
             "name": entry.name + (" (you)" if score.workspace == self.mine else ""),
             "loss": round(score.loss, 3),
-            "cost": round(score.cost, 2) if reached else None,
+            "score": round(score.result, 1) if reached else None,
             "device_minutes": round(score.device_minutes, 2),
             "off_by": round(score.off_by, 2),
             "tokens": score.tokens,

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from course_lib.teach.challenge.task import Task
 
 UNIT = "\x1f"
+SPLIT = "100,0,0"
+"""All of the text is learned from; what judges is another one."""
 FOREIGN = ("--load", "--finetune", "--mock-data")
 TOO_EASY_NATS = 0.15
 """By which the held-out text may seem easier than the text that was learned; see `_too_easy`."""
@@ -113,7 +115,7 @@ def _what_was_asked(run: Any, record: Record) -> Iterator[str]:
 
 def _what_was_learned(task: Task, run: Any, wanted: str) -> Iterator[str]:
     flags = run.recipe.flags
-    if flags.get("--data-path") != task.learn or flags.get("--split") != "100,0,0":
+    if flags.get("--data-path") != task.learn or flags.get("--split") != SPLIT:
         yield "it has learned from another text than the one given (--data-path, --split)"
     if begun := [flag for flag in FOREIGN if flag in flags]:
         yield f"it did not begin with random weights and the text given ({', '.join(begun)})"

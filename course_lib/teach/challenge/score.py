@@ -76,10 +76,9 @@ class Score:
         return max(self.foreseen / self.seconds, self.seconds / self.foreseen)
 
     @property
-    def cost(self) -> float:
-        """By which the board is ordered. Twice the devices pay off if they save more than 29 % of
-        the time: half way between a bill for waiting and one for devices."""
-        return self.seconds * math.sqrt(self.devices) * self.off_by
+    def result(self) -> float:
+        """By which the board is ordered: seconds, times `off_by`."""
+        return self.seconds * self.off_by
 
     def __repr__(self) -> str:
         goal = "reached" if self.loss <= self.target else "NOT reached"
@@ -91,7 +90,7 @@ class Score:
             f"  time            {self.seconds:.0f} s  (foreseen: {self.foreseen:.0f} s, off by a "
             f"factor of {self.off_by:.2f})",
             f"  device-minutes  {self.device_minutes:.2f}  (on {self.devices} devices)",
-            f"  cost            {self.cost:.1f}" if self.reached else "  cost            –",
+            f"  score           {self.result:.1f} s" if self.reached else "  score           none",
         ]
         lines += [f"  does not count: {said}" for said in self.noticed]
         return "\n".join(lines)
