@@ -114,8 +114,8 @@ def place(workspace: Workspace) -> Path:
 def checked_name(name: str) -> str:
     """One line of letters that can be shown."""
     tidy = unicodedata.normalize("NFC", " ".join(name.split()))
-    hidden = [letter for letter in tidy if not letter.isprintable()]
-    if not tidy or len(tidy) > LONGEST_NAME or hidden or name != name.strip() or "\n" in name:
+    hidden = [letter for letter in name if not letter.isprintable()]
+    if not tidy or len(tidy) > LONGEST_NAME or hidden or name != name.strip():
         raise LabError(
             f"{shown(name)} is no name for the board: one line of 1 to {LONGEST_NAME} letters"
         )

@@ -135,14 +135,17 @@ def _which_weights(run: Any, found: Judgement) -> Iterator[str]:
             f"the weights have seen {found.samples:,} samples in {found.iteration:,} steps, the "
             f"recipe asked for {steps * batch:,} in {steps:,}: they are another run's"
         )
-    losses = run.log.iterations.get("lm_loss")
-    last = losses.dropna().tail(max(1, len(losses) // 10)).mean() if losses is not None else None
-    if last is None or not abs(last - found.learned) < SAME_WEIGHTS_NATS:
-        told = "no loss" if last is None else f"a loss of {last:.2f} at the end"
-        yield (
-            f"the log says {told}, and the weights have {found.learned:.2f} on the same text: log "
-            "and weights are not of one run"
-        )
+    losses = run.log.iterations["lm_loss"].dropna()
+    told = "no loss"
+    if len(losses):
+        last = float(losses.tail(max(1, len(losses) // 10)).mean())
+        if abs(last - found.learned) < SAME_WEIGHTS_NATS:
+            return
+        told = f"a loss of {last:.2f} at the end"
+    yield (
+        f"the log says {told}, and the weights have {found.learned:.2f} on the same text: log and "
+        "weights are not of one run"
+    )
 
 
 def _too_easy(found: Judgement) -> Iterator[str]:

@@ -89,7 +89,8 @@ class Score:
             f"  tokens          {self.tokens:,}",
             f"  time            {self.seconds:.0f} s  (foreseen: {self.foreseen:.0f} s, off by a "
             f"factor of {self.off_by:.2f})",
-            f"  device-minutes  {self.device_minutes:.2f}  (on {self.devices} devices)",
+            f"  device-minutes  {self.device_minutes:.2f}  (on {self.devices} "
+            f"{'device' if self.devices == 1 else 'devices'})",
             f"  score           {self.result:.1f} s" if self.reached else "  score           none",
         ]
         lines += [f"  does not count: {said}" for said in self.noticed]

@@ -53,8 +53,8 @@ def ex17_mine(run: Any, score: Any, other: Any) -> None:
         check.that(
             score.device_minutes < other.device_minutes,
             f"it takes fewer device-minutes than {other.run}",
-            hint=f"It takes {score.device_minutes:.2f}, the other {other.device_minutes:.2f}. Fewer "
-            "devices, or fewer tokens? Look at the parts of an iteration in the plan.",
+            hint=f"It takes {score.device_minutes:.2f}, the other {other.device_minutes:.2f}. "
+            "Fewer devices, or fewer tokens? Look at the parts of an iteration in the plan.",
         )
 
 
