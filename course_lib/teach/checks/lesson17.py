@@ -218,8 +218,6 @@ def _total() -> Quantity:
         (layers * 8 * one, "These are the experts alone; attention and tables are missing."),
         (mixture.active / 1e9, "These are the parameters that a token passes. Memory holds all."),
         (right - (8 - 1) * layers * one, "That has one expert in each layer. There are eight."),
-        (right - mixture.one.vocabulary * mixture.one.hidden / 1e9,
-         "One table is missing: words come in by one and are scored by another."),
     )  # fmt: skip
     return Quantity(right=right, unit="billions", share=COUNTED, own=own)
 
