@@ -178,8 +178,8 @@ claim(
 # *Dotted: the loss that is asked for.*
 #
 # **Explain.** The **batch**. As in lesson 12, at the beginning of a training all samples say the same, and few of
-# them are enough for a step. 64 samples are 4,096 tokens, which is beyond this model's critical batch for as long as the challenge
-# lasts; so three quarters of its tokens are spent on hearing things twice.
+# them are enough for a step. 64 samples are 4,096 tokens, beyond this model's critical batch for as long as the challenge
+# lasts: most of what they say, a quarter of them says as well.
 #
 # The **model**. The larger one learns as much from a token, or a little more. But each of its tokens takes several
 # times the arithmetic, and there are not enough seconds to make that good. The best model for a budget is one
@@ -218,6 +218,17 @@ def tokens_for(loss):
 print(f"each doubling of the tokens lowers the loss by {-slope:.2f}")
 print(f"{task.target:g} after {tokens_for(task.target):,.0f} tokens")
 print(f"{task.target - 0.1:g} after {tokens_for(task.target - 0.1):,.0f} tokens")
+losses = np.linspace(last["short"], task.target - 0.2, 20)
+line = pd.DataFrame({"tokens": tokens_for(losses), "loss": losses})
+show.lines(
+    {"the line": line, "probes": ends.rename(columns={"loss at the end": "loss"})},
+    x="tokens",
+    y="loss",
+    title="From two probes to the length of the run",
+    log="x",
+    points=["probes"],
+    level=task.target,
+)
 
 # %% [markdown] id="tokens-explain"
 # The second number is the one to plan with. A line through two points is not exact, the judgement draws samples of its own,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.errors import LabError, SlurmError
+from course_lib.lab.job.recipes import gpt
 from course_lib.lab.job.script import key, render
 from course_lib.lab.job.site import Site
 from course_lib.lab.plain_files import account
@@ -28,6 +29,7 @@ UNIT = "\x1f"
 SPLIT = "100,0,0"
 """All of the text is learned from; what judges is another one."""
 FOREIGN = ("--load", "--finetune", "--mock-data")
+OF_THE_DEVICES = ("COURSE_DEVICE_PACE",)
 TOO_EASY_NATS = 0.15
 """By which the held-out text may seem easier than the text that was learned; see `_too_easy`."""
 SAME_WEIGHTS_NATS = 0.4
@@ -82,6 +84,7 @@ def noticed(
     yield from _whose(task, run, record, said)
     if record is not None:
         yield from _what_was_asked(run, record)
+    yield from _what_ran(task, run)
     yield from _what_was_learned(task, run, wanted)
     yield from _which_weights(run, found)
     yield from _too_easy(found)
@@ -113,14 +116,27 @@ def _what_was_asked(run: Any, record: Record) -> Iterator[str]:
         yield "recipe.toml and job.sbatch cannot be read any more"
 
 
+def _what_ran(task: Task, run: Any) -> Iterator[str]:
+    recipe = run.recipe
+    if recipe.program != gpt.PROGRAM or recipe.files:
+        yield f"it has run another program than {gpt.PROGRAM}"
+    if recipe.before or recipe.commands or recipe.script:
+        yield "its job has run other commands besides the training"
+    if faster := [name for name in OF_THE_DEVICES if name in recipe.environment]:
+        yield f"it has chosen how fast its devices are ({', '.join(faster)})"
+    if run.site.get("link_gbit", 0) != task.lab.site.link_gbit:
+        yield "it has chosen how fast the link between its nodes is"
+    ranks = run.log.world.world_size
+    if ranks is not None and ranks != recipe.devices:
+        yield f"{ranks} ranks have worked; the devices of its recipe are {recipe.devices}"
+
+
 def _what_was_learned(task: Task, run: Any, wanted: str) -> Iterator[str]:
     flags = run.recipe.flags
     if flags.get("--data-path") != task.learn or flags.get("--split") != SPLIT:
         yield "it has learned from another text than the one given (--data-path, --split)"
     if begun := [flag for flag in FOREIGN if flag in flags]:
         yield f"it did not begin with random weights and the text given ({', '.join(begun)})"
-    if run.recipe.files:
-        yield "it has run a program of its own, not the course's"
     if text.digest(text.folder(task.lab.workspace)) != wanted:
         yield (
             "the text in data/challenge is not the one that code/challenge/text.py makes: it was "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.unfinished import Unfinished
+from course_lib.mistakes.errors import CourseError
 from course_lib.teach.challenge import pledge, score, text
 from course_lib.teach.challenge.proofs import Account
 
@@ -68,6 +70,34 @@ def test_a_run_that_begins_with_other_weights_is_named(task, finish, judged):
         return replace(recipe, arguments=(*recipe.arguments, "--load", "elsewhere"))
 
     assert "did not begin with random weights" in noticed(task, finish(of=goes_on))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"program": "train_letters.py"}, "another program than pretrain_gpt.py"),
+        ({"files": ("work/mine.py",)}, "another program than pretrain_gpt.py"),
+        ({"before": "python other.py"}, "other commands besides the training"),
+    ],
+)
+def test_what_else_a_job_has_run_is_named(task, finish, judged, changes, words):
+    assert words in noticed(task, finish(of=lambda recipe: replace(recipe, **changes)))
+
+
+def test_devices_or_a_link_of_a_chosen_speed_are_named(task, finish, judged):
+    assert "how fast its devices are (COURSE_DEVICE_PACE)" in noticed(
+        task, finish(environment={"COURSE_DEVICE_PACE": "1"})
+    )
+    object.__setattr__(task.lab, "site", task.lab.site.but(link_gbit=100))
+    run = finish("fast", job_id=13)
+    object.__setattr__(task.lab, "site", task.lab.site.but(link_gbit=0))
+    assert "how fast the link between its nodes is" in noticed(task, run)
+
+
+def test_more_ranks_than_were_asked_for_are_named(task, finish, judged):
+    world = "using world size: 4, data-parallel size: 4\n"
+    found = noticed(task, finish(log=world + log_of()))
+    assert "4 ranks have worked; the devices of its recipe are 1" in found
 
 
 def test_weights_of_another_run_are_noticed_by_what_they_have_seen(task, finish, judged):
@@ -211,3 +241,41 @@ def test_the_judge_is_alone_and_on_the_processor():
     here = {"PATH": "/bin", "RANK": "1", "SLURM_PROCID": "2", "COURSE_RUN_DIR": "x", "HOME": "/h"}
     wanted = {"PATH": "/bin", "HOME": "/h", "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
     assert text.environment(here) == wanted
+
+
+class Stranger:
+    """An object of a class that the course has never seen."""
+
+
+WRONG = [
+    None,
+    -3,
+    2.5,
+    "nonsense",
+    "/no/file",
+    [],
+    [[None]],
+    {"a": None},
+    len,
+    Stranger(),
+    dict,
+    b"\0",
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: type(wrong).__name__)
+def test_no_wrong_value_ends_in_pythons_words(task, wrong):
+    small = task.model(2, 64)
+    calls = (
+        lambda: task.model(wrong, 64),
+        lambda: task.model(2, wrong),
+        lambda: task.recipe("mine", wrong, seconds=20),
+        lambda: task.recipe(wrong if not isinstance(wrong, str) else 5, small, seconds=20),
+        lambda: task.recipe("mine", small, seconds=wrong),
+        lambda: task.score(wrong),
+        lambda: task.enter(wrong, name="Ada"),
+        lambda: task.verify(wrong),
+    )
+    for call in calls:
+        with contextlib.suppress(CourseError):
+            call()
