@@ -53,15 +53,15 @@ class Task:
         """What is given, and what is the learner's to choose."""
         import pandas as pd
 
-        rows = {
-            "text": ("Python's own library, in 1,024 kinds of tokens", "fixed"),
+        rows = {  # short: a notebook cuts what is longer than 50 letters
+            "text": ("Python's own library, 1,024 kinds of tokens", "fixed"),
             "samples": (f"{SEQUENCE} tokens each", "fixed"),
-            "model": (f"a GPT of any depth, any width (heads of {HEAD_SIZE})", "free"),
-            "devices": ("1 to 2 nodes, 1 to 2 devices on each", "free"),
+            "model": (f"a GPT of any depth and width (heads of {HEAD_SIZE})", "free"),
+            "devices": ("all, or some of the cluster's", "free"),
             "layout": ("data, tensor, pipeline, ZeRO, micro batch", "free"),
-            "learning": ("batch, iterations, learning rate and its course, seed", "free"),
-            "goal": (f"a held-out loss of {self.target:g} nats per token, or less", "fixed"),
-            "score": ("seconds of the job × the factor by which you foresaw them wrongly", ""),
+            "learning": ("batch, iterations, rate and its course, seed", "free"),
+            "goal": (f"held-out loss of {self.target:g} nats per token, or less", "fixed"),
+            "score": ("seconds × how wrongly you foresaw them", "fixed"),
             "budget": (f"{self.device_minutes:g} device-minutes for all you try", "fixed"),
         }
         return pd.DataFrame.from_dict(rows, orient="index", columns=["what", "who decides"])
