@@ -7,6 +7,7 @@ a draw of text that nobody could foresee), and who bends one of them is contradi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,6 @@ from course_lib.lab.errors import LabError, SlurmError
 from course_lib.lab.job.recipes import gpt
 from course_lib.lab.job.script import key, render
 from course_lib.lab.job.site import Site
-from course_lib.lab.plain_files import account
 from course_lib.lab.queue.records import Record
 from course_lib.teach.challenge import pledge, text
 from course_lib.teach.checks.common import whole_flag
@@ -40,10 +40,11 @@ ROUNDED_S = 3.0
 
 @dataclass(frozen=True)
 class Account:
-    """What the cluster says of a job. `user` and `name` are empty where it keeps no accounts."""
+    """What the cluster says of a job. `owner`, a number, and `name` are empty where it keeps no
+    accounts."""
 
     seconds: float
-    user: str = ""
+    owner: str = ""
     name: str = ""
 
 
@@ -64,15 +65,15 @@ def refuse_what_is_no_try(run: Any) -> None:
 def account_of(lab: Lab, run: Any) -> Account:
     """The cluster's own word for how long a job took; that of the records where it has none."""
     command = ("sacct", "-X", "-n", "-P", f"--delimiter={UNIT}", "-S", "2020-01-01")
-    fields = ("-j", str(run.job_id), "-o", "JobIDRaw,ElapsedRaw,User,JobName")
+    fields = ("-j", str(run.job_id), "-o", "JobIDRaw,ElapsedRaw,UID,JobName")
     try:
         lines = lab.jobs.slurm.call(*command, *fields).splitlines()
     except SlurmError:
         lines = []
     for line in lines:
-        number, seconds, user, name = [*line.split(UNIT, 3), "", "", "", ""][:4]
+        number, seconds, owner, name = [*line.split(UNIT, 3), "", "", "", ""][:4]
         if number == str(run.job_id) and seconds.isdecimal():
-            return Account(float(seconds), user, name)
+            return Account(float(seconds), owner, name)
     return Account(float(run.elapsed_s or 0.0))
 
 
@@ -98,7 +99,7 @@ def _whose(task: Task, run: Any, record: Record | None, said: Account) -> Iterat
     promise = pledge.of_recipe(run.recipe.environment)
     if promise and promise.workspace != pledge.identity(here):
         yield "its time was foreseen in another workspace: it is somebody else's run"
-    if said.user and said.user != account():
+    if said.owner and said.owner != str(os.getuid()):
         yield f"job {run.job_id} of this cluster is one of another account, not yours"
     if said.name and said.name != run.name:
         yield f"job {run.job_id} of this cluster is another one, not {run.name}"

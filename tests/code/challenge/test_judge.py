@@ -46,11 +46,16 @@ def text(sample):
 
 @pytest.fixture(scope="module")
 def trained(text):
-    """A run that has learned from one of the two parts alone, and its checkpoints."""
-    folder = text.parent / "checkpoints"
+    """The checkpoints of a run that has learned from the part that is given."""
+    return learned(text, "learn", "60")
+
+
+def learned(text, part, steps):
+    folder = text.parent / f"checkpoints-{part}"
     start(
-        "pretrain_gpt.py", *MODEL, "--micro-batch-size", "8", "--train-iters", "60", "--lr", "1e-2",
-        "--data-path", text / "learn_text_document", "--split", "100,0,0", "--save", folder,
+        "pretrain_gpt.py", *MODEL, "--micro-batch-size", "8", "--train-iters", steps,
+        "--lr", "1e-2",
+        "--data-path", text / f"{part}_text_document", "--split", "100,0,0", "--save", folder,
         "--distributed-backend", "gloo",
     )  # fmt: skip
     return folder
@@ -87,6 +92,14 @@ def test_weights_are_judged_by_both_parts_and_say_what_they_have_seen(text, trai
         assert 1 < found["texts"][part]["loss"] < math.log(1024)
         assert 0 < found["texts"][part]["error"] < 0.2
         assert found["texts"][part]["tokens"] == 128 * 16
+
+
+def test_who_has_learned_from_the_held_out_part_finds_it_easier_than_the_other(text, trained):
+    judge, learn = (str(text / f"{part}_text_document") for part in ("judge", "learn"))
+    honest = judged(trained, judge, learn)["texts"]
+    cheat = judged(learned(text, "judge", "200"), judge, learn)["texts"]
+    assert abs(honest[judge]["loss"] - honest[learn]["loss"]) < 0.1
+    assert cheat[judge]["loss"] < cheat[learn]["loss"] - 0.3
 
 
 def test_the_same_seed_draws_the_same_samples_and_another_one_others(text, trained):

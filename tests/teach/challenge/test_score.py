@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 from dataclasses import replace
 
 import pytest
 
-from course_lib.lab.errors import LabError
+from course_lib.lab.errors import LabError, SlurmError
 from course_lib.lab.job.unfinished import Unfinished
+from course_lib.lab.queue.slurm import Slurm
 from course_lib.mistakes.errors import CourseError
-from course_lib.teach.challenge import pledge, score, text
+from course_lib.teach.challenge import pledge, proofs, score, text
 from course_lib.teach.challenge.proofs import Account
 
 from .conftest import SECONDS, log_of
@@ -150,10 +152,44 @@ def test_a_run_whose_time_was_foreseen_elsewhere_is_somebody_elses(task, finish,
 
 
 def test_the_accounts_know_whose_job_it_was(task, finish, judged):
-    judged["account"] = Account(SECONDS, user="somebody-else", name="mine")
+    judged["account"] = Account(SECONDS, owner="999999", name="mine")
     assert "one of another account, not yours" in noticed(task, finish())
     judged["account"] = Account(SECONDS, name="other")
     assert "is another one, not mine" in noticed(task, task.lab.run(12))
+
+
+@pytest.fixture
+def accounts(task, monkeypatch):
+    """What sacct prints; an error where that is one."""
+    said = {"text": ""}
+
+    def call(self, *command, **how):
+        if isinstance(said["text"], Exception):
+            raise said["text"]
+        return said["text"]
+
+    monkeypatch.setattr(Slurm, "call", call)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (f"12\x1f31\x1f{os.getuid()}\x1fmine\n", Account(31, str(os.getuid()), "mine")),
+        ("12\x1f31\x1f7\x1fa\x1fb\n", Account(31, "7", "a\x1fb")),
+        ("13\x1f99\x1f7\x1fother\n", Account(SECONDS)),
+        ("12\x1f\x1f\x1f\n", Account(SECONDS)),
+        ("no such thing\n\n", Account(SECONDS)),
+        ("", Account(SECONDS)),
+        (SlurmError(["sacct"], 1, "accounting storage is disabled"), Account(SECONDS)),
+    ],
+)
+def test_the_time_is_the_clusters_word_or_else_that_of_the_records(
+    task, finish, accounts, text, wanted
+):
+    run = finish()
+    accounts["text"] = text
+    assert proofs.account_of(task.lab, run) == wanted
 
 
 @pytest.mark.parametrize(
