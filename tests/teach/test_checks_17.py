@@ -51,7 +51,7 @@ def tried(finished):
         )
         run = finished(recipe, log)
         score = Score(
-            run="mine", job_id=run.job_id, cluster="here", workspace="ab" * 8, target=4.7,
+            run="mine", job_id=run.job_id, job="j" * 16, workspace="ab" * 8, target=4.7,
             digest="d", loss=4.6, error=0.02, learned=4.6, seed=1, tokens=steps * batch * 64,
             seconds=16.0, devices=4, foreseen=18.0,
         )  # fmt: skip

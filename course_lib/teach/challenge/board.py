@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.errors import LabError
+from course_lib.lab.runs.run import Run
 from course_lib.lab.workspace import Workspace, write_json, writing
 from course_lib.mistakes.kinds import shown
 from course_lib.teach.challenge import pledge
-from course_lib.teach.challenge.score import Score
+from course_lib.teach.challenge.score import Score, name_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,8 +141,7 @@ def enter(board: Board, score: Score, name: str) -> None:
 
 def file_name(score: Score) -> str:
     """One for each run, whatever it is called, so that a run stands there once."""
-    what = f"{score.workspace} {score.cluster} {score.job_id}"
-    return f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
+    return f"{hashlib.sha256(f'{score.workspace} {score.job}'.encode()).hexdigest()[:16]}.json"
 
 
 def read(folder: Path, task: Task) -> Board:
@@ -201,10 +201,12 @@ def _doubts(entries: tuple[Entry, ...], folder: Path) -> Iterator[tuple[str, str
 
 def run_of(board: Board, lab: Lab, name: str) -> Any:
     """The run behind an entry of one's own."""
-    for entry in board.ordered():
-        if entry.name == name and entry.score.workspace == board.mine:
-            return lab.run(entry.score.job_id)
+    mine = [e for e in board.ordered() if e.name == name and e.score.workspace == board.mine]
+    jobs = {entry.score.job for entry in mine}
+    for record in lab.jobs.registry.all():
+        if name_of(record) in jobs and not record.cleaned:
+            return Run(lab.jobs, record)
     raise LabError(
-        f"no entry {shown(name)} of this workspace is on the board; only who has the run can have "
-        "it judged again"
+        f"no entry {shown(name)} of a run that this workspace still has; only who has the run can "
+        "have it judged again"
     )

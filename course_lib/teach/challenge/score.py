@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.errors import LabError
+from course_lib.lab.queue.records import Record
 from course_lib.mistakes.names import answers_misspelt
 from course_lib.teach.challenge import pledge, proofs, text
 
@@ -38,11 +39,12 @@ class Judgement:
 @dataclass(frozen=True, repr=False)
 class Score:
     """`loss` is held out; `learned` that of the text which the run learned from. `noticed` says
-    in sentences why the run does not count; empty where it does."""
+    in sentences why the run does not count; empty where it does. `job` is a name for the job that
+    no other job has, also where a cluster made anew counts from 1 again."""
 
     run: str
     job_id: int
-    cluster: str
+    job: str
     workspace: str
     target: float
     digest: str
@@ -109,7 +111,7 @@ def scored(task: Task, run: Any) -> Score:
     return Score(
         run=run.name,
         job_id=run.job_id,
-        cluster=hashlib.sha256(task.lab.jobs.cluster.encode()).hexdigest()[:16],
+        job=name_of(task.lab.jobs.registry.owner_of(run.folder)),
         workspace=pledge.identity(task.lab.workspace),
         target=task.target,
         digest=wanted,
@@ -123,6 +125,11 @@ def scored(task: Task, run: Any) -> Score:
         foreseen=promise.seconds if promise else math.nan,
         noticed=tuple(proofs.noticed(task, run, found, account, wanted)),
     )
+
+
+def name_of(record: Record | None) -> str:
+    """From what the lab drew when it submitted; nothing can be told from it."""
+    return hashlib.sha256(record.token.encode()).hexdigest()[:16] if record else ""
 
 
 def judge(task: Task, checkpoints: Path) -> Judgement:

@@ -81,7 +81,7 @@ def finish(task):
         (folder / "exit_code").write_text("0\n")
         final = {"state": "COMPLETED", "exit_code": 0, "elapsed_s": SECONDS, "source": "sacct"}
         record = Record(
-            token="t" * 16, name=name, key=key(recipe, lab.site), job_id=job_id,
+            token=f"{job_id:016x}", name=name, key=key(recipe, lab.site), job_id=job_id,
             folder=folder.name, cluster="here", submitted_unix_s=time.time(),
             devices=recipe.devices, released=True,
         )  # fmt: skip
