@@ -98,7 +98,7 @@ claim("by habit the target is missed by", habit.loss - task.target, least=0.5, u
 # | `large` | 4 × 128 | 16 | 0.003 | 50 | 51,200 |
 #
 # **Predict.** `long` and `wide-batch` see as many tokens. By how much is the loss of `wide-batch` higher in the end?
-# And of `long` and `large`, which take about as many seconds: which has the lower loss?
+# And of `long` and `large`, which take about as many seconds on the box: which has the lower loss?
 
 # %% id="probes-guess"
 ### BEGIN SOLUTION
@@ -109,7 +109,7 @@ guess_higher, guess_lower = 0.1, "large"
 
 # %% id="probes-run"
 higher = predict("17: four times the batch, as many tokens", guess_higher, unit="nats")
-lower = predict("17: as many seconds", guess_lower, choices=("long", "large"))
+lower = predict("17: the lower loss of two models", guess_lower, choices=("long", "large"))
 
 
 def probe(name, layers, hidden, **how):
@@ -168,7 +168,7 @@ claim(
     unit="nats",
 )
 claim(
-    "in the time of the probes the smaller model learns more, by",
+    "200 steps of the small model teach more than 50 of the large one, by",
     last["large"] - last["long"],
     least=0.25,
     unit="nats",

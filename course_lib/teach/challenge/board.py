@@ -109,7 +109,10 @@ class Board:
 def place(workspace: Workspace) -> Path:
     """The common folder of the class, else one of the workspace."""
     chosen = os.environ.get(SETTING, "")
-    return Path(chosen).expanduser() if chosen else workspace.state / "challenge" / "board"
+    try:
+        return Path(chosen).expanduser() if chosen else workspace.state / "challenge" / "board"
+    except RuntimeError as error:
+        raise LabError(f"{SETTING}={chosen!r} names no folder: there is no such home") from error
 
 
 def checked_name(name: str) -> str:
@@ -153,9 +156,12 @@ def read(folder: Path, task: Task) -> Board:
 
 
 def _entries(folder: Path) -> tuple[list[Entry], int]:
-    if not folder.is_dir():
+    try:
+        files = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except FileNotFoundError:  # nobody has entered anything yet
         return [], 0
-    files = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        raise LabError(f"the board in {folder} cannot be read: {error.strerror}") from error
     entries = [_entry(path) for path in files[:MOST_FILES]]
     good = [entry for entry in entries if entry is not None]
     return good, len(files) - len(good)

@@ -206,8 +206,19 @@ def test_an_entry_is_judged_again_by_who_has_the_run(task, mine, put):
             task.verify(name)
 
 
-def test_a_folder_that_cannot_be_written_is_told_in_a_sentence(task, mine, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [("file", "cannot be read: Not a directory"), ("~nobody-of-this-name/x", "no such home")],
+)
+def test_a_folder_that_is_none_is_told_in_a_sentence(task, monkeypatch, tmp_path, folder, words):
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("COURSE_BOARD", str(tmp_path / "file"))
-    with pytest.raises(LabError, match="cannot write to"):
-        task.enter(mine, name="Ada")
+    monkeypatch.setenv("COURSE_BOARD", folder if "~" in folder else str(tmp_path / folder))
+    with pytest.raises(LabError, match=words):
+        task.board()
+
+
+def test_a_folder_that_is_not_there_yet_is_an_empty_board(task, mine, monkeypatch, tmp_path):
+    monkeypatch.setenv("COURSE_BOARD", str(tmp_path / "new" / "board"))
+    assert task.board().entries == ()
+    task.enter(mine, name="Ada")
+    assert len(task.board().entries) == 1
