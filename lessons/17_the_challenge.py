@@ -30,7 +30,7 @@ task.rules()
 # %% [markdown] id="task-idea"
 # The **held-out loss** is measured after the run, from the weights that it has saved, on a tenth of the text that it was
 # not given. Which samples of that tenth are drawn is decided at that moment. A model that knows
-# nothing has a loss of ln 1024 = 6.93; one that knows how often each token occurs, about 6.2.
+# nothing has a loss of ln 1024 = 6.93; one that knows how frequent each token is, about 6.
 #
 # The budget is for everything that you submit: probes, mistakes, and the run that counts. The lab keeps it. It reserves
 # what a job may take at most, its time limit on all its devices, so a job should not ask for ten minutes that it will not need.
@@ -79,7 +79,7 @@ habit
 claim("by habit the target is missed by", habit.loss - task.target, least=0.5, unit="nats")
 
 # %% [markdown] id="habit-explain"
-# **Explain.** Not much more than the frequencies of tokens was learned. Nothing is *wrong* with this plan: the job
+# **Explain.** It has learned which tokens are frequent, and little more. Nothing is *wrong* with this plan: the job
 # runs, all devices are busy, the loss falls. That is why such plans are made. What it costs shows only beside
 # another one. Three questions would have found it: how many tokens does this *model* need, how few *steps* can
 # it do with (lesson 12), and what does an *iteration* consist of (lesson 14)?
