@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 EXPORTS: dict[str, str] = {
     "Lab": "lab.lab:Lab",
     "bench": "lab.bench",
+    "challenge": "teach.challenge",
     "check": "teach.check",
     "claim": "teach.claims:claim",
     "fault": "lab.job.recipes.fault",

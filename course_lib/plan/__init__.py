@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         goodputs,
     )
     from course_lib.plan.layout_search import Choice, search
+    from course_lib.plan.mixtures import MIXTURES, Mixture, mixture
     from course_lib.plan.scale import campaign, checkpoint_s, scale_out
     from course_lib.plan.shapes.flops import of_iteration, of_sequence, training_days
     from course_lib.plan.shapes.parameter_counts import on_rank, parameters
@@ -51,12 +52,14 @@ _LATE = {
     "shapes.ranks": "groups",
     "scale": "campaign checkpoint_s scale_out",
     "kept_work": "Failures checkpoint_interval failures_of goodput goodputs",
+    "mixtures": "MIXTURES Mixture mixture",
     "code_bases": "STACKS Stack",
 }
 
 __all__ = [
     "CLUSTERS",
     "DEVICES",
+    "MIXTURES",
     "PRESETS",
     "STACKS",
     "Choice",
@@ -66,6 +69,7 @@ __all__ = [
     "Failures",
     "Layout",
     "Link",
+    "Mixture",
     "Model",
     "Observation",
     "Patches",
@@ -84,6 +88,7 @@ __all__ = [
     "goodputs",
     "groups",
     "largest_micro_batch",
+    "mixture",
     "nccl_log",
     "of_iteration",
     "of_sequence",

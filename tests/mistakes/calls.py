@@ -8,12 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from course_lib import bench, fault, gpt, links, plan, program, read, shell, show
+from course_lib import bench, challenge, fault, gpt, links, plan, program, read, shell, show
 from course_lib.show import moving
 
 ROOMS = {
     "plan": plan, "read": read, "show": show, "show.moving": moving, "bench": bench,
     "fault": fault, "gpt": gpt, "links": links, "program": program, "shell": shell,
+    "challenge": challenge,
 }  # fmt: skip
 OF_LAB = ("but", "script", "submit", "run", "open", "elsewhere", "cancel", "clean", "mystery",
           "stacks", "tensorboard", "set_budget")  # fmt: skip
@@ -42,6 +43,7 @@ def right_values(run: Any) -> dict[str, Any]:
         "model": plan.preset("tiny"), "layout": layout, "cluster": cluster, "name": "x",
         "estimate": estimate, "global_batch": 8, "tokens": 1e9, "storage_gb_per_s": 1.0,
         "checkpoint_s": 60.0, "mtbf_s": 3600.0, "nodes": 2, "seed": 3,
+        "one": plan.preset("tiny"), "experts": 8, "per_token": 2,
         "stage": 0, "stack": "megatron-core", "times": [1, 2], "devices": 2, "parameters": 1e6,
         "tflops_per_device": 1.0, "runs": [], "recipe": run.recipe, "which": run, "other": run,
         "tag": "box", "site": "slurm", "commands": "true", "text": "#!/bin/sh\n",
@@ -66,7 +68,7 @@ def public(lab: Any, run: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
                 yield f"{room_name}.{name}", found
     yield from ((f"lab.{name}", getattr(lab, name)) for name in OF_LAB)
     yield from ((f"run.{name}", getattr(run, name)) for name in OF_RUN)
-    for made in (plan.Layout, plan.Model, plan.Cluster, plan.Device):
+    for made in (plan.Layout, plan.Model, plan.Cluster, plan.Device, plan.Mixture):
         yield f"plan.{made.__name__}", made
     yield "layout.check", plan.Layout().check
 

@@ -1,0 +1,108 @@
+"""Judges saved weights: their mean loss on samples of a text, drawn anew at every call.
+
+    python code/challenge/judge.py --load runs/mine-12/checkpoints --text judge_text_document
+
+One process, no launcher. Which samples are drawn follows from --seed alone, so whoever names the
+seed can have a judgement repeated. It prints one line of JSON: of which training the weights are,
+and for each text the loss, its standard error, and how many tokens it is a mean of.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `python -P` leaves it out
+
+from checkpoints.files import last_good
+from dataset.indexed_data import IndexedText, check_present
+from dataset.samples import Loader, Samples
+from flags.arguments import parse_arguments
+from flags.parser import FlagParser
+from flags.ranges import SIZE, TEXT, Several, Whole
+from flags.tables import MODEL
+from parallel.layout import make_layout
+from parallel.layout_checks import grid_from
+from pretrain_gpt import Training, build, prepare
+from process.device import start
+from process.errors import AskedError
+from process.failing import run_and_exit
+
+BATCH = 32
+"""Samples of one forward pass, small enough for any device."""
+FLAGS = [
+    ("--load", TEXT, None, "folder of checkpoints; the newest whole one is judged"),
+    ("--text", Several(TEXT), None, "indexed files without .bin"),
+    ("--samples", SIZE, 1024, "drawn of each text"),
+    ("--seed", Whole(0, 2**32 - 1), 0, "of the draw"),
+]
+
+
+class JudgeError(AskedError):
+    """Weights that cannot be judged."""
+
+
+def model_flags(described: dict[str, Any]) -> list[str]:
+    """The flags of model.json, in which a checkpoint says of which model it is."""
+    words: list[str] = []
+    for name, *_ in MODEL:
+        value = described.get(name.removeprefix("--").replace("-", "_"))
+        if value is True:
+            words.append(name)
+        elif value not in (None, False):
+            words += [name, str(value)]
+    return [*words, "--vocab-size", str(described["vocab_size"])]
+
+
+def loaded(folder: Path, text: str) -> tuple[Training, int, int]:
+    """The trained model on one device, its iteration, and the samples that it has seen."""
+    start(parse_arguments([]))
+    source, _ = last_good(folder)
+    if source is None:
+        raise JudgeError(f"there is no checkpoint in {folder}; give the recipe save=True")
+    described = json.loads((source / "model.json").read_text(encoding="utf-8"))
+    own = ["--micro-batch-size", str(BATCH), "--data-path", text, "--load", str(folder)]
+    args = parse_arguments([*model_flags(described), *own], 1)
+    grid = grid_from(args, 1)
+    prepare(args, grid)
+    args.padded_vocab_size = described["softmax_rows"]
+    layout = make_layout(grid, 0)
+    device = torch.device("cpu")
+    training = build(args, layout, device)
+    progress = training.checkpoints.load(source, weights_only=True)
+    return training, progress.iteration, progress.consumed_samples
+
+
+def judged(training: Training, text: str, count: int, seed: int) -> dict[str, float]:
+    """The loss of each batch is a mean; their spread says how sure the mean of all is."""
+    args = training.args
+    check_present(text)
+    samples = Samples(IndexedText.open(text).stretch(0, 1), args.seq_length, seed, text)
+    batches = max(1, min(count, samples.count) // BATCH)
+    loader = Loader(samples, args, training.layout, training.device)
+    tokens = BATCH * args.seq_length
+    losses = [
+        float(training.pipeline.evaluate([loader.micro_batch(number * BATCH, 0)])) / tokens
+        for number in range(batches)
+    ]
+    error = float(np.std(losses, ddof=1)) / math.sqrt(batches) if batches > 1 else math.nan
+    return {"loss": float(np.mean(losses)), "error": error, "tokens": batches * tokens}
+
+
+def main(argv: list[str] | None = None) -> int:
+    asked = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv)
+    training, iteration, samples = loaded(Path(asked.load), asked.text[0])
+    texts = {text: judged(training, text, asked.samples, asked.seed) for text in asked.text}
+    said = {"iteration": iteration, "samples": samples, "sequence": training.args.seq_length}
+    print(json.dumps({**said, "seed": asked.seed, "texts": texts}))
+    return 0
+
+
+if __name__ == "__main__":
+    run_and_exit(main)

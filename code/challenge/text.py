@@ -1,0 +1,77 @@
+"""Prepares the text of the challenge: one part to learn from, and one to be judged by.
+
+    python code/challenge/text.py --sample data/sample.jsonl --out work/challenge
+
+takes documents of the sample text (code/sample_text.py), every tenth of them for the judge, and
+writes learn_text_document and judge_text_document (.bin and .idx) with words of a BPE that knows
+the first part alone. Made anew from the same sample, they are the same byte for byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `python -P` leaves it out
+
+LETTERS = 6000
+"""Of each document: so many short ones that both parts are of the same kind."""
+VOCABULARY = 1024
+JUDGED, OF = 7, 10
+"""Every tenth document is judged by."""
+PARTS = ("learn", "judge")
+FILES = ("vocab.json", "merges.txt", *(f"{part}_text_document{end}" for part in PARTS
+                                       for end in (".bin", ".idx")))  # fmt: skip
+
+
+def documents(sample: Path) -> Iterator[str]:
+    with sample.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)["text"][:LETTERS]
+
+
+def write(path: Path, texts: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8") as lines:
+        for text in texts:
+            lines.write(json.dumps({"text": text}) + "\n")
+
+
+def prepare(sample: Path, out: Path) -> None:
+    """Everything is made in a folder of its own and moved into place at the end."""
+    import preprocess_data
+
+    numbered = list(enumerate(documents(sample)))
+    with tempfile.TemporaryDirectory(dir=out, prefix=".making-") as making:
+        folder = Path(making)
+        write(folder / "learn.jsonl", (text for n, text in numbered if n % OF != JUDGED))
+        write(folder / "judge.jsonl", (text for n, text in numbered if n % OF == JUDGED))
+        known = ["--vocab-file", f"{folder}/vocab.json", "--merge-file", f"{folder}/merges.txt"]
+        words = {"learn": ["--train-vocab-size", str(VOCABULARY)], "judge": known}
+        for part in PARTS:
+            where = ["--input", f"{folder}/{part}.jsonl", "--output-prefix", f"{folder}/{part}"]
+            flags = [*where, *words[part], "--append-eod"]
+            tokens, count = preprocess_data.run(preprocess_data.make_parser().parse_args(flags))
+            print(f"{part}: {count} documents, {tokens} tokens")
+        for name in FILES:
+            (folder / name).replace(out / name)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sample", default="data/sample.jsonl", help="of code/sample_text.py")
+    parser.add_argument("--out", default="data/challenge", help="folder (default: data/challenge)")
+    args = parser.parse_args(argv)
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    prepare(Path(args.sample), out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

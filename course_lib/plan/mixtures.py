@@ -1,0 +1,244 @@
+"""Mixtures of experts: what can be counted is counted, and the rest is bounded from both sides.
+
+Each layer has several feed-forward blocks side by side, the experts. A token passes through a few
+of them, which its layer's router chooses. So a mixture holds many parameters and works with few: it
+takes the memory of a large model and the arithmetic of a small one. What lies between the two ends
+of a bound depends on things that no shape tells: how evenly tokens choose, and how much of their
+way to the experts hides behind work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from course_lib.mistakes.arguments import explained_methods
+from course_lib.mistakes.names import answers_misspelt
+from course_lib.plan.checks import PlanError, divides, expect, keep_whole, named, whole_number
+from course_lib.plan.code_bases import Stack, stack_named
+from course_lib.plan.estimate import GIB, Estimate, predict
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+from course_lib.plan.shapes.parameter_counts import layer, parameters
+from course_lib.plan.shapes.stages import layers_of_stages
+from course_lib.plan.time.communication import Group, bytes_per_s
+from course_lib.plan.time.kernels import ELEMENT_BYTES, memory_s
+
+CROSSINGS = 4
+"""Of each token in each layer: to its experts and back, forward, and the same way backward."""
+UNEVEN = 1.5
+"""How many times its share the busiest device may have to do, where nothing is dropped. A router
+is trained to be even, and towards the end of a training mostly is."""
+
+
+@answers_misspelt
+@explained_methods("mixture", "__init__", "predict", only_failures=True)
+@dataclass(frozen=True)
+class Mixture:
+    """`one` is the model with a single expert in each layer, so that its `ffn` is that of one.
+    Every token passes `per_token` of the experts, and all of the `shared` ones besides."""
+
+    one: Model
+    experts: int
+    per_token: int
+    shared: int = 0
+
+    def __post_init__(self) -> None:
+        expect(Model, "one", self.one, 'plan.preset("llama-8b")')
+        keep_whole(self, "experts", "per_token")
+        keep_whole(self, "shared", least=0)
+        if self.per_token > self.experts:
+            raise PlanError(
+                f"per_token {self.per_token} is more than the {self.experts} experts; use at most "
+                f"{self.experts}"
+            )
+
+    @property
+    def name(self) -> str:
+        return self.one.name
+
+    @cached_property
+    def of_one_expert(self) -> int:
+        """Parameters of one expert in one layer."""
+        return layer(self.one).mlp
+
+    def _with(self, experts: int) -> int:
+        routers = self.one.layers * self.one.hidden * self.experts
+        more = experts + self.shared - 1
+        return parameters(self.one).total + routers + self.one.layers * more * self.of_one_expert
+
+    @property
+    def total(self) -> int:
+        """All parameters, which memory has to hold."""
+        return self._with(self.experts)
+
+    @property
+    def active(self) -> int:
+        """Those that a token passes, which say how much arithmetic it takes."""
+        return self._with(self.per_token)
+
+    @property
+    def twin(self) -> Model:
+        """The model without experts whose tokens take as much arithmetic."""
+        passed = self.per_token + self.shared
+        return self.one.but(name=f"{self.name}-twin", ffn=passed * self.one.ffn)
+
+    def predict(
+        self, layout: Layout, cluster: Cluster, expert_ranks: int = 1,
+        stack: Stack | str = "megatron-core",
+    ) -> MixtureBounds:  # fmt: skip
+        """Bounds of memory and time. `expert_ranks` data ranks share the experts of a layer."""
+        ranks = whole_number("expert_ranks", expert_ranks)
+        divides("expert_ranks", ranks, "experts", self.experts)
+        divides("expert_ranks", ranks, "data ranks", expect(Layout, "layout", layout, "…").data)
+        return MixtureBounds(self, predict(self.twin, layout, cluster, stack_named(stack)), ranks)
+
+
+@answers_misspelt
+@dataclass(frozen=True)
+class MixtureBounds:
+    """`twin` is the planner's estimate of the model that works as much and has no experts."""
+
+    mixture: Mixture
+    twin: Estimate
+    expert_ranks: int
+
+    @cached_property
+    def _layers(self) -> int:
+        return max(layers_of_stages(self.mixture.one, self.twin.layout.pipeline))
+
+    @property
+    def expert_parameters(self) -> float:
+        """Of routed experts, on a device that holds most of them."""
+        tensor, count = self.twin.layout.tensor, self.mixture.experts // self.expert_ranks
+        return float(self._layers * count * self.mixture.of_one_expert) / tensor
+
+    @cached_property
+    def low_gib(self) -> float:
+        """The twin's peak with all experts of the device in the place of those that it counts. Its
+        activations are those of evenly chosen experts."""
+        layout, stack = self.twin.layout, self.twin.stack
+        wide = layout.precision == "fp32"
+        counted = self._layers * self.mixture.per_token * self.mixture.of_one_expert / layout.tensor
+        weights = 4.0 if wide else stack.weight_bytes
+        gradients = 4.0 if wide else stack.gradient_bytes
+        state = 8.0 if wide else stack.optimizer_bytes
+
+        def standing(held: float, copies: int) -> float:
+            """Bytes of so many parameters, of which so many devices have a copy."""
+            each = weights / (copies if layout.zero == 3 else 1)
+            each += gradients / (copies if layout.zero >= 2 else 1)
+            return held * (each + state / (copies if layout.zero else 1))
+
+        data = layout.data * layout.context
+        more = standing(self.expert_parameters, max(1, data // self.expert_ranks))
+        more -= standing(counted, data)
+        return self.twin.device_gib + more * (1 + stack.reserve_share) / GIB
+
+    @property
+    def high_gib(self) -> float:
+        """What experts keep if the busiest ones get `UNEVEN` times their share, and the tokens
+        that are under way between devices."""
+        layout, one = self.twin.layout, self.mixture.one
+        tokens = layout.micro_batch * one.sequence // layout.context
+        element = ELEMENT_BYTES[layout.precision]
+        widths = one.ffn * (3 if one.activation == "swiglu" else 2) / layout.tensor + one.hidden
+        kept = tokens * self.mixture.per_token * widths * element * self._layers
+        alive = min(layout.pipeline, layout.micro_batches)
+        kept *= 0 if layout.recompute == "full" else alive
+        buffers = 2.0 * tokens * self.mixture.per_token * one.hidden * element
+        return self.low_gib + ((UNEVEN - 1) * kept + buffers) / GIB
+
+    @cached_property
+    def exchange_s(self) -> float:
+        """Sending tokens to their experts and back, in one iteration, with nothing to hide it."""
+        layout, cluster, ranks = self.twin.layout, self.twin.cluster, self.expert_ranks
+        if ranks == 1:
+            return 0.0
+        one = self.mixture.one
+        tokens = layout.micro_batch * one.sequence / layout.context
+        tokens /= layout.tensor if layout.sequence_parallel else 1
+        leaving = tokens * self.mixture.per_token * one.hidden * ELEMENT_BYTES[layout.precision]
+        per_node = max(1, cluster.devices_per_node // layout.tensor)
+        group = Group(ranks, min(ranks, per_node), -(-ranks // per_node))
+        inside = (min(ranks, per_node) - 1) / ranks
+        outside = 1 - 1 / ranks - inside
+        alone = Group(group.size, 1, group.reach)
+        seconds = inside * leaving / bytes_per_s(cluster, Group(per_node, per_node))
+        if outside > 0:
+            seconds += outside * leaving / bytes_per_s(cluster, alone)
+        link = cluster.across if outside > 0 else cluster.within
+        seconds += link.latency_us * 1e-6
+        return CROSSINGS * seconds * self._layers * layout.micro_batches
+
+    @property
+    def low_s(self) -> float:
+        """Evenly chosen experts, and an exchange that hides as far as there is work to hide it."""
+        return max(self.twin.interval.low, self.exchange_s)
+
+    @property
+    def high_s(self) -> float:
+        """Nothing hides, the busiest experts have `UNEVEN` times their share, and the optimizer
+        walks over all that the device holds."""
+        stack, cluster = self.twin.stack, self.twin.cluster
+        work = sum(self.twin.parts.get(part, 0.0) for part in ("matmul", "memory", "launch"))
+        optimizer = memory_s(cluster.device, self.expert_parameters * stack.optimizer_moved_bytes)
+        more = (UNEVEN - 1) * work + self.exchange_s + optimizer
+        return self.twin.interval.high + more
+
+    @property
+    def fits(self) -> bool | None:
+        """None where the bounds lie on both sides of what the device has."""
+        if self.low_gib > self.twin.capacity_gib:
+            return False
+        return True if self.high_gib <= self.twin.capacity_gib else None
+
+    @property
+    def mfu(self) -> tuple[float, float]:
+        """Of the slowest and of the fastest case."""
+        at = self.twin.mfu * self.twin.seconds
+        return at / self.high_s, at / self.low_s
+
+    def days(self, tokens: float) -> tuple[float, float]:
+        """Of the fastest and of the slowest case."""
+        each = self.twin.days(tokens) / self.twin.seconds
+        return each * self.low_s, each * self.high_s
+
+    def __str__(self) -> str:
+        mixture, (low_mfu, high_mfu) = self.mixture, self.mfu
+        verdict = {True: "fits", False: "overflows", None: "may or may not fit"}[self.fits]
+        return (
+            f"{mixture.name}: {mixture.total / 1e9:.1f} billion parameters, "
+            f"{mixture.active / 1e9:.1f} of them for a token; "
+            f"{self.low_s:.3g} to {self.high_s:.3g} s per iteration "
+            f"(MFU {low_mfu:.0%} to {high_mfu:.0%}); {self.low_gib:.1f} to {self.high_gib:.1f} of "
+            f"{self.twin.capacity_gib:.1f} GiB: {verdict}"
+        )
+
+
+def _decoder(name: str, shape: tuple[int, int, int, int, int], vocabulary: int) -> Model:
+    """`shape`: layers, hidden, heads, key and value groups, width of one expert."""
+    layers, hidden, heads, groups, ffn = shape
+    return Model(
+        name, layers, hidden, heads, 4096, vocabulary, kv_groups=groups, ffn=ffn, head_size=128,
+        tied=False, positions="rotary", activation="swiglu", norm="rmsnorm", bias=False,
+        pad_vocabulary_to=1,
+    )  # fmt: skip
+
+
+MIXTURES: dict[str, Mixture] = {
+    mixture.name: mixture
+    for mixture in (
+        # Shapes from the configurations published with the weights.
+        Mixture(_decoder("mixtral-8x7b", (32, 4096, 32, 8, 14336), 32000), 8, 2),
+        Mixture(_decoder("mixtral-8x22b", (56, 6144, 48, 8, 16384), 32768), 8, 2),
+        Mixture(_decoder("qwen3-30b-a3b", (48, 2048, 32, 4, 768), 151936), 128, 8),
+        Mixture(_decoder("qwen3-235b-a22b", (94, 4096, 64, 4, 1536), 151936), 128, 8),
+    )
+}
+
+
+def mixture(name: str) -> Mixture:
+    """A mixture of the table."""
+    return named("mixture", name, MIXTURES)

@@ -1,0 +1,180 @@
+"""Lesson 17: a run of one's own, and two plans on paper."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from course_lib import plan
+from course_lib.lab.job.unfinished import Unfinished
+from course_lib.teach.challenge.score import Score
+from course_lib.teach.checks import lesson17
+
+from .answers_to_try import hold
+from .finished_runs import hint_of
+
+pytestmark = pytest.mark.usefixtures("workspace")
+
+LINE = (
+    " iteration {n:8d}/{steps:8d} | consumed samples: {samples:12d} | elapsed time per iteration "
+    "(ms): 40.0 | learning rate: 1.0E-03 | global batch size: {batch:5d} | lm loss: 4.5E+00 |\n"
+)
+DENSE = plan.preset("llama-70b")
+DENSE_LAYOUT = plan.Layout(
+    tensor=8, pipeline=4, data=16, virtual=4, global_batch=512, zero=1, sequence_parallel=True
+)
+MIXTURE_LAYOUT = plan.Layout(
+    tensor=2, pipeline=8, data=32, virtual=7, global_batch=1024, zero=1, sequence_parallel=True
+)
+LEAST_DAYS, TOTAL, ACTIVE = 9.6, 140.6, 39.16
+
+
+def dgx(devices):
+    return plan.cluster("dgx-h100", devices=devices)
+
+
+@pytest.fixture
+def tried(finished):
+    """A run and its score; `of_run` changes the recipe, all else the score."""
+
+    def make(steps=300, batch=16, lr=3e-3, **changes):
+        from course_lib.lab.job.recipes import gpt
+
+        recipe = gpt.recipe(
+            "mine", micro_batch=batch, iterations=steps, lr=lr, mock_data=True, log_interval=1
+        )
+        log = "".join(
+            LINE.format(n=n, steps=steps, samples=n * batch, batch=batch)
+            for n in range(1, steps + 1)
+        )
+        run = finished(recipe, log)
+        score = Score(
+            run="mine", job_id=run.job_id, job="j" * 16, workspace="ab" * 8, target=4.7,
+            digest="d", loss=4.6, error=0.02, learned=4.6, seed=1, tokens=steps * batch * 64,
+            seconds=16.0, devices=4, foreseen=18.0,
+        )  # fmt: skip
+        return run, replace(score, **changes)
+
+    return make
+
+
+@pytest.fixture
+def habit(tried):
+    return tried(loss=5.7, seconds=28.0)[1]
+
+
+def test_a_run_that_is_planned_well_passes(tried, habit, capsys):
+    lesson17.ex17_mine(*tried(), habit)
+    said = capsys.readouterr().out
+    assert said.count("✓") == 6
+    assert "✓ it reaches a held-out loss of 4.7" in said
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"loss": 4.9}, "Draw the line through the losses of the two probes"),
+        ({"loss": 5.3, "batch": 64, "steps": 80}, "same tokens in smaller batches teach more"),
+        ({"loss": 6.2, "lr": 6e-5}, "A learning rate of 6e-05 is low"),
+        ({"loss": 4.9, "lr": 2e-2}, "A learning rate of 0.02 is high"),
+        ({"noticed": ("it has learned from the held-out text",)}, "learned from the held-out text"),
+        ({"foreseen": 30.0}, "You foresaw 30 s, and it took 16: 300 iterations 12 s, start and"),
+        ({"foreseen": math.nan}, "You foresaw nan s"),
+        ({"seconds": 30.0, "foreseen": 30.0}, "It takes 2.00, the other 1.87."),
+        ({"job_id": 77}, "It is of job 77"),
+    ],
+)
+def test_what_a_run_lacks_is_told_from_its_figures(tried, habit, how, words):
+    assert words in hint_of(lesson17.ex17_mine, *tried(**how), habit)
+
+
+def test_a_gap_and_what_is_no_score_are_told(tried, habit):
+    gap = Unfinished("mine", ("seconds",))
+    assert "Still to fill in: seconds" in hint_of(lesson17.ex17_mine, gap, gap, habit)
+    run, score = tried()
+    for wrong in (None, 4.6, run, "score"):
+        assert "Give the check what task.score(…)" in hint_of(lesson17.ex17_mine, run, wrong, habit)
+        assert "of both runs" in hint_of(lesson17.ex17_mine, run, score, wrong)
+
+
+def dense(layout=DENSE_LAYOUT, cluster=None, model=DENSE):
+    return plan.predict(model, layout, cluster or dgx(layout.devices))
+
+
+def mixture(layout=MIXTURE_LAYOUT, ranks=8, name="mixtral-8x22b"):
+    return plan.mixture(name).predict(layout, dgx(layout.devices), ranks)
+
+
+def test_days_at_the_peak_and_parameters_are_told_from_their_numbers():
+    right = lesson17._least_days().right
+    hold(
+        "least_days",
+        lambda answer: lesson17.ex17_dense(answer, dense()),
+        right,
+        [right * 8 / 6, right / 3, right * 1024, right / 2, right / 0.4, right * 24, right * 86400],
+    )
+    total, active = lesson17._total().right, lesson17._active().right
+    hold(
+        "total_billions",
+        lambda answer: lesson17.ex17_mixture(answer, active, mixture()),
+        total,
+        [176, active, total * 1e9, 135.3, 95.5],
+    )
+    hold(
+        "active_billions",
+        lambda answer: lesson17.ex17_mixture(total, answer, mixture()),
+        active,
+        [44, total, total / 4, active * 1e9, 33.8, 22.2, 27.9],
+    )
+
+
+def test_plans_on_paper_pass(capsys):
+    lesson17.ex17_dense(LEAST_DAYS, dense())
+    lesson17.ex17_mixture(TOTAL, ACTIVE, mixture())
+    assert "✗" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("cluster", ["dgx-h100", "selene", "juwels-booster", "dgx-h200"])
+def test_the_best_layouts_of_many_machines_pass(cluster, capsys):
+    found = plan.search(DENSE, plan.cluster(cluster, devices=1024), 1024)
+    lesson17.ex17_dense(LEAST_DAYS, found.best)
+    assert "at most 90 days" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda: dense(model=plan.preset("llama-8b")), "It is for llama-8b"),
+        (lambda: dense(DENSE_LAYOUT.but(data=64, global_batch=2048)), "It asks for 2048"),
+        (
+            lambda: dense(DENSE_LAYOUT.but(virtual=1, global_batch=16)),
+            "steps would be many and short",
+        ),
+        (lambda: dense(DENSE_LAYOUT.but(global_batch=8192)), "far beyond the critical one"),
+        (lambda: dense(DENSE_LAYOUT.but(pipeline=1, virtual=1, data=32)), "Planned are"),
+        (lambda: dense(DENSE_LAYOUT.but(data=2)), "They take"),
+        (lambda: ..., "Replace the ..."),
+        (lambda: None, "This is NoneType"),
+        (lambda: DENSE_LAYOUT, "This is Layout"),
+        (mixture, "This is MixtureBounds"),
+    ],
+)
+def test_a_dense_plan_is_refused_for_what_it_lacks(made, words):
+    assert words in hint_of(lesson17.ex17_dense, LEAST_DAYS, made())
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda: mixture(name="mixtral-8x7b", layout=MIXTURE_LAYOUT.but(virtual=1)), "It is for"),
+        (lambda: mixture(ranks=1), "hold fewer experts each"),
+        (lambda: mixture(MIXTURE_LAYOUT.but(data=8, global_batch=512)), "In the slowest case"),
+        (lambda: mixture(MIXTURE_LAYOUT.but(data=128, global_batch=2048)), "It asks for 2048"),
+        (dense, "This is Estimate"),
+        (lambda: ..., "Replace the ..."),
+    ],
+)
+def test_a_plan_of_a_mixture_is_refused_for_what_it_lacks(made, words):
+    assert words in hint_of(lesson17.ex17_mixture, TOTAL, ACTIVE, made())
