@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import graphlib
 import importlib
+import itertools
 import re
 from collections import Counter
 from inspect import ismodule
@@ -169,3 +170,18 @@ def test_no_two_classes_of_a_room_bear_one_name(repository, room):
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_half_of_a_sentence_stands_alone(repository):
+    """Behind a `return` without brackets the second line of a text is never read."""
+    halves = [
+        f"{path.relative_to(repository)}:{second.lineno}"
+        for top in ("course_lib", "code")
+        for path in modules(repository, top)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for block in (getattr(node, "body", None), getattr(node, "orelse", None))
+        if isinstance(block, list)
+        for first, second in itertools.pairwise(block)
+        if isinstance(first, ast.Return) and isinstance(second, ast.Expr)
+    ]
+    assert halves == []

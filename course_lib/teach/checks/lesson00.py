@@ -78,19 +78,27 @@ def _tasks_per_node(recipe: Any) -> float:
 def _other_numbers(printed: Counter[str]) -> str:
     said = ", ".join(f"'local {value}'" for value in sorted(printed))
     if "" in printed:
-        return "Nothing stands after `local`: a variable that does not exist is empty. Is its name"
-        " spelt as in the list of SLURM_ variables?"
+        return (
+            "Nothing stands after `local`: a variable that does not exist is empty. Is its name"
+            " spelt as in the list of SLURM_ variables?"
+        )
     if any(value.startswith("$") for value in printed):
-        return f"The log has {said}: the name, not the value. Nobody replaces a `$` after a "
-        "backslash or inside single quotes that the task's own shell does not take away."
+        return (
+            f"The log has {said}: the name, not the value. Nobody replaces a `$` after a "
+            "backslash or inside single quotes that the task's own shell does not take away."
+        )
     if printed == dict.fromkeys(map(str, range(NODES)), TASKS_PER_NODE):
-        return f"The log has {said}, each {TASKS_PER_NODE} times: that is the number of the node. "
-        "Which variable tells the tasks of one node apart?"
+        return (
+            f"The log has {said}, each {TASKS_PER_NODE} times: that is the number of the node. "
+            "Which variable tells the tasks of one node apart?"
+        )
     if printed == dict.fromkeys(map(str, range(1, TASKS_PER_NODE + 1)), NODES):
         return f"The log has {said}: you count from 1. Slurm counts from 0, and so do the devices."
     if len(printed) == NODES * TASKS_PER_NODE:
-        return f"The log has {said}: numbers that count over the whole job. Which variable counts "
-        "within the node?"
+        return (
+            f"The log has {said}: numbers that count over the whole job. Which variable counts "
+            "within the node?"
+        )
     return f"The log has {said}. Which variable counts the tasks within the node?"
 
 
