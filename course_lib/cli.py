@@ -28,6 +28,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "budget": ("lab.commands.jobs:budget", "shows or sets how many device-hours may be spent"),
     "shell": ("lab.commands.jobs:shell", "opens a shell in which the cluster's commands are found"),
     "build": ("teach.build", "makes notebooks and solutions from the lessons"),
+    "translate": (
+        "teach.translation.command",
+        "shows what is translated into another language, and begins one",
+    ),
     "run": ("teach.run", "runs the whole course and prints a table"),
     "lessons": ("teach.lessons", "brings new versions of the lessons; yours are never lost"),
     "progress": ("teach.progress", "shows which exercises are solved"),

@@ -1,0 +1,68 @@
+"""The sentence of another language for one that was made in English."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from course_lib.words.catalog import Catalog, catalog_of
+from course_lib.words.choice import ENGLISH, language
+from course_lib.words.particles import fitted
+
+DEEPEST = 4
+"""A value in a sentence may itself be a sentence: a hint in a report, a cause in a hint."""
+END_OF_A_SENTENCE = re.compile(r"(?<=[.?!:]) +")
+
+
+def told(text: object, code: str = "") -> str:
+    """The same in the language of this process, or in `code`; English as it is."""
+    said, code = str(text), code or language()
+    return said if code == ENGLISH or not said.strip() else _told(said, code)
+
+
+@cache
+def _told(text: str, code: str) -> str:
+    return _whole(text, catalog_of(code), DEEPEST) or _in_parts(text, catalog_of(code))
+
+
+def _whole(text: str, catalog: Catalog, depth: int) -> str:
+    """Empty where no template has made it. Of several, the one with most words of its own did."""
+    if text in catalog.exact:
+        return catalog.exact[text]
+    for template in catalog.templates:
+        values = template.values_in(text)
+        if values is not None:
+            inner = {name: _inside(value, catalog, depth - 1) for name, value in values.items()}
+            return fitted(template.filled(inner))
+    return ""
+
+
+def _inside(value: str, catalog: Catalog, depth: int) -> str:
+    if depth <= 0 or " " not in value.strip():
+        return catalog.exact.get(value, value)
+    return _whole(value, catalog, depth) or _in_parts(value, catalog)
+
+
+def _in_parts(text: str, catalog: Catalog) -> str:
+    """Line by line, then sentence by sentence: a hint is often two, put together."""
+    if "\n" in text:
+        return "\n".join(_line(line, catalog) for line in text.split("\n"))
+    return _line(text, catalog)
+
+
+def _line(line: str, catalog: Catalog) -> str:
+    indent, bare = line[: len(line) - len(line.lstrip())], line.strip()
+    if not bare:
+        return line
+    sentences, said = END_OF_A_SENTENCE.split(bare), []
+    while sentences:
+        for length in range(len(sentences), 0, -1):
+            part = " ".join(sentences[:length])
+            if found := _whole(part, catalog, DEEPEST):
+                said.append(found)
+                break
+        else:
+            length = 1
+            said.append(sentences[0])
+        sentences = sentences[length:]
+    return indent + " ".join(said)
