@@ -20,7 +20,8 @@ HEADING = re.compile(r"^(#+) ", re.MULTILINE)
 ROW = re.compile(r"^\|", re.MULTILINE)
 ITEM = re.compile(r"^(?:> ?)?(?:\d+\.|-) ", re.MULTILINE)
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-CALL = re.compile(r"[\w.]+\([^()\n]*\)|\{\w+\}", re.ASCII)
+CALL = re.compile(r"\b[a-z_][\w.]*\([^()\n]*\)|\{\w+\}", re.ASCII)
+BRACKETS = re.compile(r"\([^()]*\)")
 FOUR_WORDS = re.compile(r"(?:\b[A-Za-z][a-z']+[,;]? ){3,}[A-Za-z][a-z']+")
 
 
@@ -62,7 +63,7 @@ def faults(wanted: Wanted, said: str, terms: list[Term]) -> Iterator[str]:
         yield from _differing("places", set(places_in(english)), set(places_in(said)))
     if lost := Counter(_numbers(english)) - Counter(_numbers(said)):
         yield f"numbers are lost: {', '.join(lost)}"
-    if left := FOUR_WORDS.search(prose(said)):
+    if left := FOUR_WORDS.search(BRACKETS.sub("", prose(said))):
         yield f"English is left: {left[0]!r}"
     yield from _terms(english, said, terms)
 
