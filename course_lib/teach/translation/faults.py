@@ -20,7 +20,7 @@ HEADING = re.compile(r"^(#+) ", re.MULTILINE)
 ROW = re.compile(r"^\|", re.MULTILINE)
 ITEM = re.compile(r"^(?:> ?)?(?:\d+\.|-) ", re.MULTILINE)
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-CALL = re.compile(r"\b[a-z_][\w.]*\([^()\n]*\)|\{\w+\}", re.ASCII)
+CALL = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\[[^\]]*\])?|\b[a-z_][\w.]*\([^()\n]*\)|\{\w+\}", re.ASCII)
 BRACKETS = re.compile(r"\([^()]*\)")
 FOUR_WORDS = re.compile(r"(?:\b[A-Za-z][a-z']+[,;]? ){3,}[A-Za-z][a-z']+")
 
@@ -53,8 +53,10 @@ def _several(text: str) -> tuple[str, ...]:
 def faults(wanted: Wanted, said: str, terms: list[Term]) -> Iterator[str]:
     """Sentences about one translated message."""
     english = wanted.english
-    for what, form in (("code", SPAN), ("code blocks", FENCED), ("formulas", FORMULA)):
+    for what, form in (("code", SPAN), ("code blocks", FENCED)):
         yield from _differing(what, form.findall(english), form.findall(said))
+    formulas = [FORMULA.findall(SPAN.sub("", text)) for text in (english, said)]
+    yield from _differing("formulas", *formulas)
     yield from _differing("links", TARGET.findall(english), TARGET.findall(said))
     if wanted.cell:
         for what, form in (("headings", HEADING), ("rows", ROW), ("items", ITEM)):

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 WORDS = re.compile(r"[A-Za-z]{2,}\W*\s+\W*[A-Za-z(]|[A-Za-z]{3,} \{|\} [A-Za-z]{3,}")
 """At least two words, or one beside a value."""
+PROGRAM = re.compile(r"\A\s*\Z|\A#!|(?s:\n.*\$)")
+"""Nothing, or lines of a script."""
 NOT_SHOWN = {
     "compile", "match", "fullmatch", "search", "findall", "finditer", "sub", "split", "rsplit",
     "startswith", "endswith", "partition", "rpartition", "replace", "removeprefix", "removesuffix",
@@ -30,7 +32,7 @@ def sentences_in(source: str) -> dict[str, int]:
     """Message -> line where it first stands."""
     found: dict[str, int] = {}
     for text, line in _texts(ast.parse(source), is_shown=False):
-        if text.strip():
+        if not PROGRAM.search(text):
             found.setdefault(text, line)
     return found
 
