@@ -20,7 +20,7 @@ HEADING = re.compile(r"^(#+) ", re.MULTILINE)
 ROW = re.compile(r"^\|", re.MULTILINE)
 ITEM = re.compile(r"^(?:> ?)?(?:\d+\.|-) ", re.MULTILINE)
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-CALL = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\[[^\]]*\])?|\b[a-z_][\w.]*\([^()\n]*\)|\{\w+\}", re.ASCII)
+CALL = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\[[^\]]*\])?|\b[a-z_][\w.]*\([^()\n가-힣]*\)|\{\w+\}", re.ASCII)
 BRACKETS = re.compile(r"\([^()]*\)")
 FOUR_WORDS = re.compile(r"(?:\b[A-Za-z][a-z']+[,;]? ){3,}[A-Za-z][a-z']+")
 
@@ -63,8 +63,8 @@ def faults(wanted: Wanted, said: str, terms: list[Term]) -> Iterator[str]:
             yield from _differing(what, form.findall(english), form.findall(said))
     else:
         yield from _differing("places", set(places_in(english)), set(places_in(said)))
-    if lost := Counter(_numbers(english)) - Counter(_numbers(said)):
-        yield f"numbers are lost: {', '.join(lost)}"
+    if lost := _numbers(english) - _numbers(said):
+        yield f"numbers are lost: {', '.join(sorted(lost))}"
     if left := FOUR_WORDS.search(BRACKETS.sub("", prose(said))):
         yield f"English is left: {left[0]!r}"
     yield from _terms(english, said, terms)
@@ -77,8 +77,8 @@ def prose(text: str) -> str:
     return text
 
 
-def _numbers(text: str) -> list[str]:
-    return NUMBER.findall(prose(text))
+def _numbers(text: str) -> set[str]:
+    return set(NUMBER.findall(prose(text)))
 
 
 def _differing(what: str, ours: object, theirs: object) -> Iterator[str]:
