@@ -11,6 +11,7 @@ from importlib import import_module
 
 from course_lib.lab.commands import mishaps
 from course_lib.lab.commands.mishaps import USAGE_ERROR
+from course_lib.words import told
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("lab.doctor", "says what is wrong on this machine and cluster, and how to cure it"),
@@ -86,10 +87,9 @@ def suggestion(word: str) -> str:
 
 def overview() -> str:
     width = max(map(len, COMMANDS))
-    lines = [f"  {name.ljust(width)}  {what}" for name, (_, what) in COMMANDS.items()]
-    return "\n".join(
-        ["usage: course COMMAND …", "", *lines, "", "course COMMAND --help tells more."]
-    )
+    lines = [f"  {name.ljust(width)}  {told(what)}" for name, (_, what) in COMMANDS.items()]
+    more = told("course COMMAND --help tells more.")
+    return "\n".join([told("usage: course COMMAND …"), "", *lines, "", more])
 
 
 if __name__ == "__main__":

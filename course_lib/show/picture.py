@@ -12,7 +12,11 @@ from typing import Any
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedFormatter
 from PIL import Image
+
+from course_lib.words import ENGLISH, language, told
 
 CSS_PX_PER_INCH = 100
 _SHARPNESS = (2.0, 1.5, 1.0, 0.75)
@@ -33,8 +37,10 @@ class Picture:
 
     @classmethod
     def of(cls, figure: Figure, alt: str) -> Picture:
+        speak(figure)
         width_px, height_px = (round(inch * CSS_PX_PER_INCH) for inch in figure.get_size_inches())
-        return cls(_png(figure), " ".join(alt.split()), width_px, height_px, figure)
+        alt = told(" ".join(alt.split()))
+        return cls(_png(figure), alt, width_px, height_px, figure)
 
     def html(self) -> str:
         data = base64.b64encode(self.png).decode("ascii")
@@ -59,6 +65,19 @@ class Picture:
         data = base64.b64encode(self.png).decode("ascii")
         bundle = {"text/html": self.html(), "image/png": data, "text/plain": self.alt}
         return bundle, {"image/png": size}
+
+
+def speak(figure: Figure) -> None:
+    """Puts what stands in the figure into the reader's language."""
+    if language() == ENGLISH:
+        return
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and text.get_text():
+            text.set_text(told(text.get_text()))
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        formatter = axis.get_major_formatter()
+        if isinstance(formatter, FixedFormatter):  # it writes its names when the figure is drawn
+            formatter.seq = [told(name) for name in formatter.seq]
 
 
 def _png(figure: Figure) -> bytes:

@@ -12,6 +12,8 @@ from course_lib.words.particles import fitted
 DEEPEST = 4
 """A value in a sentence may itself be a sentence: a hint in a report, a cause in a hint."""
 END_OF_A_SENTENCE = re.compile(r"(?<=[.?!:]) +")
+AMOUNT = re.compile(r"(?P<number>[\d.,e+-]+) ?(?P<unit>[^\d\s].*)")
+"""The figures and a unit that is spelt out: `1.5 times`."""
 
 
 def told(text: object, code: str = "") -> str:
@@ -34,6 +36,8 @@ def _whole(text: str, catalog: Catalog, depth: int) -> str:
         if values is not None:
             inner = {name: _inside(value, catalog, depth - 1) for name, value in values.items()}
             return fitted(template.filled(inner))
+    if (amount := AMOUNT.fullmatch(text)) and amount["unit"] in catalog.exact:
+        return f"{amount['number']}{catalog.exact[amount['unit']]}"
     return ""
 
 

@@ -6,8 +6,12 @@ import re
 from dataclasses import dataclass, field
 
 PLACE = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
-LEAST_LETTERS = 3
+LEAST_LETTERS = 2
 """With fewer letters of its own a template would fit what others have made."""
+
+FEW_LETTERS, A_FEW_WORDS = 10, r"\S*?(?: \S+?){0,2}?"
+"""A template with few letters of its own holds short values: `{what} is over` makes "the run is
+over", and not every sentence that ends so."""
 
 
 def places_in(text: str) -> list[str]:
@@ -33,11 +37,12 @@ class Template:
     def __post_init__(self) -> None:
         pieces, places = PLACE.split(self.english)[::2], places_in(self.english)
         pieces = [plain(piece) for piece in pieces]
+        value = A_FEW_WORDS if own_letters(self.english) < FEW_LETTERS else ".*?"
         parts = [re.escape(pieces[0])]
         for number, piece in enumerate(pieces[1:]):
             name = places[number]
             seen = name in places[:number]
-            parts.append(f"(?P={name})" if seen else f"(?P<{name}>.*?)")
+            parts.append(f"(?P={name})" if seen else f"(?P<{name}>{value})")
             parts.append(re.escape(piece))
         object.__setattr__(self, "pattern", re.compile("".join(parts), re.DOTALL))
         object.__setattr__(self, "longest", max(pieces, key=len))

@@ -20,7 +20,12 @@ HEADING = re.compile(r"^(#+) ", re.MULTILINE)
 ROW = re.compile(r"^\|", re.MULTILINE)
 ITEM = re.compile(r"^(?:> ?)?(?:\d+\.|-) ", re.MULTILINE)
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-CALL = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\[[^\]]*\])?|\b[a-z_][\w.]*\([^()\n가-힣]*\)|\{\w+\}", re.ASCII)
+CALL = re.compile(
+    r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\[[^\]]*\])?"
+    r"|\b[a-z_][\w.]*\([^()\n가-힣]*\)"
+    r"|\{\w+\}",
+    re.ASCII,
+)
 BRACKETS = re.compile(r"\([^()]*\)")
 FOUR_WORDS = re.compile(r"(?:\b[A-Za-z][a-z']+[,;]? ){3,}[A-Za-z][a-z']+")
 

@@ -21,6 +21,8 @@ NOT_SHOWN = {
     "recipe", "write_text", "date", "strftime", "deprecated", "code", "TypeVar", "cast",
 }  # fmt: skip
 """Calls whose texts are patterns, programs and names."""
+LETTERS, SPELT_OUT = re.compile("[A-Za-z]{2,}"), re.compile("^'[a-z]{4,}'$")
+KEYWORDS_SHOWN = {"label", "title", "xlabel", "ylabel", "description"}
 SHORT_ARE_SHOWN = {
     "axes", "label", "set_xlabel", "set_ylabel", "set_title", "annotate", "text", "legend",
     "told", "suptitle",
@@ -40,7 +42,7 @@ def sentences_in(source: str) -> dict[str, int]:
 def _texts(node: ast.AST, *, is_shown: bool) -> Iterator[tuple[str, int]]:
     if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp) and _is_text(node):
         text = message(node)
-        if WORDS.search(text) or (is_shown and re.search("[A-Za-z]{2,}", text)):
+        if WORDS.search(text) or (is_shown and LETTERS.search(text)):
             yield text, node.lineno
         for inner in _values(node):
             yield from _texts(inner, is_shown=False)
@@ -49,8 +51,17 @@ def _texts(node: ast.AST, *, is_shown: bool) -> Iterator[tuple[str, int]]:
         name = _last_name(node.func)
         yield from _texts(node.func, is_shown=False)
         if name not in NOT_SHOWN:
-            for given in [*node.args, *(word.value for word in node.keywords)]:
+            for given in node.args:
                 yield from _texts(given, is_shown=name in SHORT_ARE_SHOWN)
+            for word in node.keywords:
+                is_unit = word.arg == "unit" and SPELT_OUT.search(ast.unparse(word.value))
+                is_shown = name in SHORT_ARE_SHOWN or word.arg in KEYWORDS_SHOWN or bool(is_unit)
+                yield from _texts(word.value, is_shown=is_shown)
+        return
+    if isinstance(node, ast.Dict):
+        is_shown = any(_is_text(value) and WORDS.search(message(value)) for value in node.values)
+        for given in [*filter(None, node.keys), *node.values]:
+            yield from _texts(given, is_shown=is_shown and given in node.values)
         return
     for child in _children(node):
         yield from _texts(child, is_shown=is_shown and isinstance(node, ast.IfExp))

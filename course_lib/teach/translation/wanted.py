@@ -13,8 +13,8 @@ LIBRARY = "course"
 """Name of the catalog of what belongs to no lesson."""
 OF_THE_LIBRARY = (
     "teach/*.py", "teach/trials/*.py", "teach/orders/*.py", "teach/checks/common.py",
-    "mistakes/*.py", "lab/runs/*.py", "lab/doctor/*.py", "lab/queue/states.py",
-    "show/**/*.py", "lab/commands/*.py", "cli.py",
+    "mistakes/*.py", "lab/**/*.py", "show/**/*.py", "plan/**/*.py", "read/first_causes/**/*.py",
+    "cli.py",
 )  # fmt: skip
 BUILDERS_OWN = {
     "build.py", "run.py", "nbval_checks.py", "source.py", "lessons.py", "kept_lines.py",
