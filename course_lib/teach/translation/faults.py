@@ -23,6 +23,7 @@ NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 CALL = re.compile(
     r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\[[^\]]*\])?"
     r"|\b[a-z_][\w.]*\([^()\n가-힣]*\)"
+    r"|\w+=\([^()\n가-힣]*\)"
     r"|\{\w+\}",
     re.ASCII,
 )
