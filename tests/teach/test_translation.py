@@ -144,7 +144,7 @@ def f(run, unit: "a type of words"):
     return {"a key of words": word, "name": f"{a}{b}"}, a if b else "or the other"
 '''
     assert list(sentences_in(source)) == [
-        "the run used {nodes} nodes: {names} and {nodes2} and the {{rest}}{more}",
+        "the run used {nodes} nodes: {names} and {nodes2} and the {rest}{more}",
         "a key of words",
         "or the other",
     ]

@@ -14,6 +14,7 @@ WORDS = re.compile(r"[A-Za-z]{2,}\W*\s+\W*[A-Za-z(]|[A-Za-z]{3,} \{|\} [A-Za-z]{
 """At least two words, or one beside a value."""
 PROGRAM = re.compile(r"\A\s*\Z|\A#!|(?s:\n.*\$)")
 """Nothing, or lines of a script."""
+FIELD = re.compile(r"\{(\w*)(?:![rsa])?(?::[^{}]*)?\}")
 NOT_SHOWN = {
     "compile", "match", "fullmatch", "search", "findall", "finditer", "sub", "split", "rsplit",
     "startswith", "endswith", "partition", "rpartition", "replace", "removeprefix", "removesuffix",
@@ -94,12 +95,17 @@ def message(node: ast.AST) -> str:
     text, taken = "", list[str]()
     for piece in _pieces(node):
         if isinstance(piece, str):
-            text += piece.replace("{", "{{").replace("}", "}}") if "{" in piece else piece
+            text += FIELD.sub(lambda field: f"{{{_field(field[1])}}}", piece)
         else:
             name = _unique(_name_of(piece), taken)
             taken.append(name)
             text += f"{{{name}}}"
     return text
+
+
+def _field(name: str) -> str:
+    """Of a text that `format` fills in. One that is none holds itself: `{run}` for `{run}`."""
+    return name if name[:1].isalpha() else f"value{name}"
 
 
 def _pieces(node: ast.AST) -> Iterator[str | ast.AST]:
