@@ -50,15 +50,15 @@ class Prediction:
         if isinstance(found, float) and not math.isfinite(found):
             print(f"{_subject(self.question)}: {told('nothing was measured')}")
             return
-        print(f"{_subject(self.question)}: {told(self._beside(found))}")
+        print(f"{_subject(self.question)}: {self._beside(found)}")
         _keep({"question": self.question, "measured": found})
 
     def _beside(self, found: Guess) -> str:
         said = _said(found, self.unit)
         if self.guess is None:
-            return f"it was {said} (no guess)"
-        guessed = f"you guessed {_said(self.guess, self.unit)}, it was {said}"
-        verdict = _verdict(self.guess, found)
+            return told(f"it was {said} (no guess)")
+        guessed = told(f"you guessed {_said(self.guess, self.unit)}, it was {said}")
+        verdict = told(_verdict(self.guess, found))
         return f"{guessed}: {verdict}" if verdict else guessed
 
 
@@ -132,7 +132,7 @@ def _said(value: Guess, unit: str) -> str:
 
 def _verdict(guess: Guess, found: Guess) -> str:
     if not (isinstance(guess, float | int) and isinstance(found, float | int)):
-        return "right" if guess == found else ""
+        return told("right") if guess == found else ""
     if close(guess, found, NEARLY):
         return "well guessed"
     if guess <= 0 or found <= 0:

@@ -76,7 +76,7 @@ def table(rows: list[Standing]) -> str:
     total = bar(rows, exercises())
     if not rows:
         return f"no exercise checked yet\n{total}"
-    lines = [f"{'exercise':10} {'solved':6} {'tries':>5}  what was missing last"]
+    lines = ["exercise   solved tries  what was missing last"]
     for row in rows:
         missing = "" if row.is_solved else told(row.last_unmet)
         lines.append(

@@ -21,12 +21,13 @@ ROW = re.compile(r"^\|", re.MULTILINE)
 ITEM = re.compile(r"^(?:> ?)?(?:\d+\.|-) ", re.MULTILINE)
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 CALL = re.compile(
-    r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\[[^\]]*\])?"
-    r"|\b[a-z_][\w.]*\([^()\n가-힣]*\)"
-    r"|\w+=\([^()\n가-힣]*\)"
+    r"\b[a-z_][\w.]*\([^()\n가-힣]*\)"
+    r"|\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\[[^\]]*\])?"
+    r"|\w+=(?:\([^()\n가-힣]*\)|[\w'\"{]+)"
     r"|\{\w+\}",
     re.ASCII,
 )
+"""Python, which is the same in all languages: calls, dotted names, arguments, places of values."""
 BRACKETS = re.compile(r"\([^()]*\)")
 FOUR_WORDS = re.compile(r"(?:\b[A-Za-z][a-z']+[,;]? ){3,}[A-Za-z][a-z']+")
 

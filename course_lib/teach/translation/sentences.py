@@ -10,10 +10,16 @@ import ast
 import re
 from collections.abc import Iterator
 
+from course_lib.words.templates import PLACE
+
 WORDS = re.compile(r"[A-Za-z]{2,}\W*\s+\W*[A-Za-z(]|[A-Za-z]{3,} \{|\} [A-Za-z]{3,}")
 """At least two words, or one beside a value."""
-PROGRAM = re.compile(r"\A\s*\Z|\A#!|(?s:\n.*\$)")
-"""Nothing, or lines of a script."""
+PROGRAM = re.compile(
+    r"\A#!|(?s:\n.*\$)"
+    r"|\A<|(?:fill|style|width)='|\w:\w[\w ]*;"
+    r"|\\[sdw(]|\[[A-Z][a-z]\]"
+)
+"""Lines of a script, HTML, CSS, patterns."""
 FIELD = re.compile(r"\{(\w*)(?:![rsa])?(?::[^{}]*)?\}")
 NOT_SHOWN = {
     "compile", "match", "fullmatch", "search", "findall", "finditer", "sub", "split", "rsplit",
@@ -23,6 +29,10 @@ NOT_SHOWN = {
 }  # fmt: skip
 """Calls whose texts are patterns, programs and names."""
 LETTERS, SPELT_OUT = re.compile("[A-Za-z]{2,}"), re.compile("^'[a-z]{4,}'$")
+OF_DRAWING = {
+    "va", "ha", "loc", "fontweight", "weight", "xycoords", "textcoords", "color", "ls", "where",
+    "style", "layout", "width_ratios",
+}  # fmt: skip
 KEYWORDS_SHOWN = {"label", "title", "xlabel", "ylabel", "description"}
 SHORT_ARE_SHOWN = {
     "axes", "label", "set_xlabel", "set_ylabel", "set_title", "annotate", "text", "legend",
@@ -35,7 +45,7 @@ def sentences_in(source: str) -> dict[str, int]:
     """Message -> line where it first stands."""
     found: dict[str, int] = {}
     for text, line in _texts(ast.parse(source), is_shown=False):
-        if not PROGRAM.search(text):
+        if not PROGRAM.search(text) and LETTERS.search(PLACE.sub("", text)):
             found.setdefault(text, line)
     return found
 
@@ -54,7 +64,7 @@ def _texts(node: ast.AST, *, is_shown: bool) -> Iterator[tuple[str, int]]:
         if name not in NOT_SHOWN:
             for given in node.args:
                 yield from _texts(given, is_shown=name in SHORT_ARE_SHOWN)
-            for word in node.keywords:
+            for word in (word for word in node.keywords if word.arg not in OF_DRAWING):
                 is_unit = word.arg == "unit" and SPELT_OUT.search(ast.unparse(word.value))
                 is_shown = name in SHORT_ARE_SHOWN or word.arg in KEYWORDS_SHOWN or bool(is_unit)
                 yield from _texts(word.value, is_shown=is_shown)
