@@ -14,6 +14,8 @@ DEEPEST = 4
 END_OF_A_SENTENCE = re.compile(r"(?<=[.?!:]) +")
 AMOUNT = re.compile(r"(?P<number>[\d.,e+-]+) ?(?P<unit>[^\d\s].*)")
 """The figures and a unit that is spelt out: `1.5 times`."""
+LABEL = re.compile(r"(?P<what>[^()]+) \((?P<unit>[^()]+)\)")
+"""Of an axis: `measured (times)`."""
 
 
 def told(text: object, code: str = "") -> str:
@@ -31,6 +33,8 @@ def _whole(text: str, catalog: Catalog, depth: int) -> str:
     """Empty where no template has made it. Of several, the one with most words of its own did."""
     if text in catalog.exact:
         return catalog.exact[text]
+    if ", " in text and all(parts := [_listed(part, catalog) for part in text.split(", ")]):
+        return ", ".join(parts)
     for template in catalog.templates:
         values = template.values_in(text)
         if values is not None:
@@ -38,6 +42,19 @@ def _whole(text: str, catalog: Catalog, depth: int) -> str:
             return fitted(template.filled(inner))
     if (amount := AMOUNT.fullmatch(text)) and amount["unit"] in catalog.exact:
         return f"{amount['number']}{catalog.exact[amount['unit']]}"
+    if (label := LABEL.fullmatch(text)) and label["what"] in catalog.exact:
+        return f"{catalog.exact[label['what']]} ({catalog.exact.get(label['unit'], label['unit'])})"
+    return ""
+
+
+def _listed(text: str, catalog: Catalog) -> str:
+    """Of a list with commas: one entry, with values of one word."""
+    if text in catalog.exact:
+        return catalog.exact[text]
+    for template in catalog.templates:
+        values = template.values_in(text)
+        if values is not None and not any(" " in value for value in values.values()):
+            return fitted(template.filled(values))
     return ""
 
 
@@ -58,6 +75,8 @@ def _line(line: str, catalog: Catalog) -> str:
     indent, bare = line[: len(line) - len(line.lstrip())], line.strip()
     if not bare:
         return line
+    if " · " in bare:
+        return indent + " · ".join(_line(part, catalog) for part in bare.split(" · "))
     sentences, said = END_OF_A_SENTENCE.split(bare), []
     while sentences:
         for length in range(len(sentences), 0, -1):

@@ -45,6 +45,7 @@ def spoken_korean(monkeypatch):
         ("Nobody knows. Count them again.", "Nobody knows. 다시 세어 보십시오."),
         ("write {run} for the folder /x/{y}", "폴더 /x/{y} 대신 {run}을 쓰십시오"),
         ("my own text", "my own text"),
+        ("the run, the run used 2 nodes", "실행, 노드를 2개 썼습니다"),
         ("", ""),
     ],
 )
