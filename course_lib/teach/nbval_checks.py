@@ -23,6 +23,7 @@ from nbval.plugin import NbCellError
 from course_lib.lab.jupyter.kernels import BlockingKernels
 from course_lib.teach import claims
 from course_lib.teach.checklist import UNMET
+from course_lib.words import LANGUAGES
 
 LEARNERS_FOLDER = "notebooks"
 """Or the folder of a language in it."""
@@ -45,7 +46,7 @@ def pytest_runtest_setup(item: Any) -> None:
     if not hasattr(item, "cell"):
         return
     folder = Path(os.environ["COURSE_NBVAL_FOLDER"])
-    workspace = folder / item.path.stem
+    workspace = folder / f"{_language_of(item.path)}{item.path.stem}"
     workspace.mkdir(exist_ok=True)
     os.environ["COURSE_WORKSPACE"] = str(workspace)
     os.environ["COURSE_PLAIN"] = "1"
@@ -70,6 +71,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def _scope(test: str) -> str:
     file = test.partition("::")[0]
     return Path(file).name if file.endswith(".ipynb") else file
+
+
+def _language_of(path: Path) -> str:
+    return path.parent.name if path.parent.name in LANGUAGES else ""
 
 
 def _learners(item: Any) -> Any:

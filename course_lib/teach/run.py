@@ -17,8 +17,10 @@ from course_lib.lab.errors import LabError
 from course_lib.lab.queue.records import Registry
 from course_lib.lab.workspace import Workspace
 from course_lib.teach import claims
+from course_lib.teach.build import folder_of
 from course_lib.teach.claims import Claim
 from course_lib.teach.source import lessons_in, number_of
+from course_lib.words import ENGLISH
 
 CELL_TIMEOUT_S = 900
 ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -137,8 +139,11 @@ def main(argv: list[str] | None = None) -> int:
         type=Path,
         help="where the runs go, on a cluster a folder that all nodes see; default: a new folder",
     )
+    parser.add_argument(
+        "--language", default=ENGLISH, help="those that `course build --language` has made"
+    )
     options = parser.parse_args(argv)
-    folder = Path(__file__).resolve().parents[2] / "solutions"
+    folder = folder_of(Path(__file__).resolve().parents[2], "solutions", options.language)
     paths = chosen(folder, options.lessons)
     if not paths:
         raise LabError(f"there are no notebooks in {folder}; `course build` in a clone makes them")

@@ -7,7 +7,14 @@ from functools import cache
 from pathlib import Path
 
 from course_lib.words.choice import folder
-from course_lib.words.templates import LEAST_LETTERS, Template, own_letters, places_in, plain
+from course_lib.words.templates import (
+    LEAST_LETTERS,
+    PLACE,
+    Template,
+    own_letters,
+    places_in,
+    plain,
+)
 
 
 @dataclass(frozen=True)
@@ -31,9 +38,13 @@ def catalog(found: dict[str, str]) -> Catalog:
         for english, translated in found.items()
         if places_in(english) and own_letters(english) >= LEAST_LETTERS
     ]
-    templates.sort(key=lambda template: own_letters(template.english), reverse=True)
+    templates.sort(key=_how_particular, reverse=True)
     exact = {plain(text): plain(said) for text, said in found.items() if not places_in(text)}
     return Catalog(exact, tuple(templates))
+
+
+def _how_particular(template: Template) -> tuple[int, int]:
+    return own_letters(template.english), len(PLACE.sub("", template.english))
 
 
 def sentences_of(path: Path) -> dict[str, str]:

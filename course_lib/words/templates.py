@@ -42,7 +42,9 @@ class Template:
         for number, piece in enumerate(pieces[1:]):
             name = places[number]
             seen = name in places[:number]
-            parts.append(f"(?P={name})" if seen else f"(?P<{name}>{value})")
+            has_neighbour = not piece and number + 1 < len(places)  # the first of two has it all
+            held = ".*" if has_neighbour else value
+            parts.append(f"(?P={name})" if seen else f"(?P<{name}>{held})")
             parts.append(re.escape(piece))
         object.__setattr__(self, "pattern", re.compile("".join(parts), re.DOTALL))
         object.__setattr__(self, "longest", max(pieces, key=len))

@@ -15,6 +15,9 @@ from course_lib.teach import build
 from course_lib.teach.source import read_lesson
 from course_lib.teach.translation import catalogs, command, faults, wanted
 from course_lib.teach.translation.sentences import sentences_in
+from course_lib.words import catalog, told
+from course_lib.words.particles import fitted
+from course_lib.words.templates import Template, places_in
 
 LESSON = """# %% [markdown] id="title"
 # # 99 A lesson
@@ -164,6 +167,20 @@ def test_every_translation_has_the_code_links_numbers_and_terms_of_its_english(r
         for fault in faults.faults(one, said, terms)
     ]
     assert found == []
+
+
+def test_every_sentence_is_told_by_its_own_template(repository):
+    """Templates are told apart by their words; two that a text could come from are a fault."""
+    found = catalog.catalog_of("ko")
+    wrong = []
+    for template in found.templates:
+        names = dict.fromkeys(places_in(template.english))
+        values = {name: f"v{number}" for number, name in enumerate(names)}
+        text = Template(template.english, template.english).filled(values)
+        has_neighbours = "}{" in template.english  # nobody knows where the first of them ends
+        if told(text, "ko") != fitted(template.filled(values)) and not has_neighbours:
+            wrong.append(template.english)
+    assert wrong == []
 
 
 def test_the_glossary_is_large_and_without_repetition(repository):
