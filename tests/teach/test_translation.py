@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from markdown_it import MarkdownIt
 
 from course_lib.lab.errors import LabError
 from course_lib.teach import build
@@ -241,3 +242,18 @@ def test_every_picture_that_a_korean_notebook_shows_is_there(repository):
     for path, text in build.outputs(repository, "ko").items():
         for target in re.findall(r"\]\((\.\./[^)\s]+)\)", text):
             assert Path(os.path.normpath(path.parent / target)).exists(), (path.name, target)
+
+
+def left_over_stars(text: str) -> int:
+    """Stars that a page shows, since they stand where Markdown takes them for no emphasis."""
+    page = MarkdownIt("commonmark").enable("table").render(faults.FORMULA.sub("", text))
+    return re.sub(r"<code.*?</code>", "", page, flags=re.DOTALL).count("*")
+
+
+def test_emphasis_is_emphasis_behind_a_particle_too(repository):
+    found = [
+        f"{name} {one.cell}"
+        for name, one, said in everything_said(repository)
+        if one.cell and left_over_stars(said) > left_over_stars(one.english)
+    ]
+    assert found == []
