@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import FixedFormatter
+from matplotlib.ticker import FixedFormatter, Formatter, FuncFormatter
 from PIL import Image
 
 from course_lib.words import ENGLISH, language, told
@@ -75,9 +76,20 @@ def speak(figure: Figure) -> None:
         if isinstance(text, Text) and text.get_text():
             text.set_text(told(text.get_text()))
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        formatter = axis.get_major_formatter()
-        if isinstance(formatter, FixedFormatter):  # it writes its names when the figure is drawn
-            formatter.seq = [told(name) for name in formatter.seq]
+        _speak_ticks(axis.get_major_formatter())
+
+
+def _speak_ticks(formatter: Formatter) -> None:
+    """Those with names write them when the figure is drawn."""
+    if isinstance(formatter, FixedFormatter):
+        formatter.seq = [told(name) for name in formatter.seq]
+    elif isinstance(formatter, FuncFormatter):
+        write: Callable[[float, int | None], str] = formatter.func
+
+        def tell(value: float, place: int | None = None) -> str:
+            return told(write(value, place))
+
+        formatter.func = tell
 
 
 def _png(figure: Figure) -> bytes:
