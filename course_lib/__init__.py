@@ -58,5 +58,7 @@ def __dir__() -> list[str]:
 
 if "IPython" in sys.modules:  # elsewhere nobody is shown a cell
     from course_lib.mistakes.display import install
+    from course_lib.words.notebook import install as speak
 
     install()
+    speak()

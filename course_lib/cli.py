@@ -11,6 +11,7 @@ from importlib import import_module
 
 from course_lib.lab.commands import mishaps
 from course_lib.lab.commands.mishaps import USAGE_ERROR
+from course_lib.words import told
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("lab.doctor", "says what is wrong on this machine and cluster, and how to cure it"),
@@ -28,6 +29,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "budget": ("lab.commands.jobs:budget", "shows or sets how many device-hours may be spent"),
     "shell": ("lab.commands.jobs:shell", "opens a shell in which the cluster's commands are found"),
     "build": ("teach.build", "makes notebooks and solutions from the lessons"),
+    "translate": (
+        "teach.translation.command",
+        "shows what is translated into another language, and begins one",
+    ),
     "run": ("teach.run", "runs the whole course and prints a table"),
     "book": ("teach.book.command", "makes pages to read of the lessons, with results of a run"),
     "record": ("teach.recording", "packs runs into files, for those who cannot run anything"),
@@ -84,10 +89,9 @@ def suggestion(word: str) -> str:
 
 def overview() -> str:
     width = max(map(len, COMMANDS))
-    lines = [f"  {name.ljust(width)}  {what}" for name, (_, what) in COMMANDS.items()]
-    return "\n".join(
-        ["usage: course COMMAND …", "", *lines, "", "course COMMAND --help tells more."]
-    )
+    lines = [f"  {name.ljust(width)}  {told(what)}" for name, (_, what) in COMMANDS.items()]
+    more = told("course COMMAND --help tells more.")
+    return "\n".join([told("usage: course COMMAND …"), "", *lines, "", more])
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 # A machine that others use too draws examples slowly: no test fails for its speed.
 settings.register_profile("course", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("course")
+os.environ.setdefault("COURSE_LANGUAGE", "en")  # whatever the terminal of who runs them speaks
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 ORDER = (

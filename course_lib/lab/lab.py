@@ -32,6 +32,7 @@ from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import shown
 from course_lib.mistakes.names import answers_misspelt
 from course_lib.plan.numbers import whole
+from course_lib.words import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +81,7 @@ class Lab:
 
     def say(self, text: str) -> None:
         if not self._quiet:
-            print(text)
+            print(told(text))
 
     @property
     def work(self) -> Path:

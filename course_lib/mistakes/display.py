@@ -13,6 +13,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from course_lib.mistakes.errors import CourseError
+from course_lib.words import told
 
 COURSE = str(Path(__file__).resolve().parents[1])
 LINES_OF_A_CALL = 5
@@ -45,7 +46,7 @@ def message(error: BaseException, trace: TracebackType | None, shell: Any = None
     """The learner's own lines on the way into the course, then what the course says."""
     lines = [line for frame, at in _own(trace) for line in _shown(frame, at, shell)]
     red, plain = (RED, PLAIN) if _is_coloured(shell) else ("", "")
-    return [*lines, f"{red}{type(error).__name__}{plain}: {error}"]
+    return [*lines, f"{red}{type(error).__name__}{plain}: {told(error)}"]
 
 
 def _is_coloured(shell: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -12,7 +13,11 @@ from typing import Any
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedFormatter, Formatter, FuncFormatter
 from PIL import Image
+
+from course_lib.words import ENGLISH, language, told
 
 CSS_PX_PER_INCH = 100
 _SHARPNESS = (2.0, 1.5, 1.0, 0.75)
@@ -33,8 +38,10 @@ class Picture:
 
     @classmethod
     def of(cls, figure: Figure, alt: str) -> Picture:
+        speak(figure)
         width_px, height_px = (round(inch * CSS_PX_PER_INCH) for inch in figure.get_size_inches())
-        return cls(_png(figure), " ".join(alt.split()), width_px, height_px, figure)
+        alt = told(" ".join(alt.split()))
+        return cls(_png(figure), alt, width_px, height_px, figure)
 
     def html(self) -> str:
         data = base64.b64encode(self.png).decode("ascii")
@@ -59,6 +66,30 @@ class Picture:
         data = base64.b64encode(self.png).decode("ascii")
         bundle = {"text/html": self.html(), "image/png": data, "text/plain": self.alt}
         return bundle, {"image/png": size}
+
+
+def speak(figure: Figure) -> None:
+    """Puts what stands in the figure into the reader's language."""
+    if language() == ENGLISH:
+        return
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and text.get_text():
+            text.set_text(told(text.get_text()))
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        _speak_ticks(axis.get_major_formatter())
+
+
+def _speak_ticks(formatter: Formatter) -> None:
+    """Those with names write them when the figure is drawn."""
+    if isinstance(formatter, FixedFormatter):
+        formatter.seq = [told(name) for name in formatter.seq]
+    elif isinstance(formatter, FuncFormatter):
+        write: Callable[[float, int | None], str] = formatter.func
+
+        def tell(value: float, place: int | None = None) -> str:
+            return told(write(value, place))
+
+        formatter.func = tell
 
 
 def _png(figure: Figure) -> bytes:

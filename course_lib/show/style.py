@@ -118,9 +118,17 @@ _LOCK = threading.RLock()
 @cache
 def _families() -> tuple[str, ...]:
     """DejaVu comes with matplotlib; a font for Korean only where the machine has one."""
-    wanted = ("Noto Sans CJK KR", "Noto Sans CJK JP", "NanumGothic", "AppleGothic")
+    return ("DejaVu Sans", *fonts_with_korean())
+
+
+def fonts_with_korean() -> list[str]:
+    """Those that this machine has."""
+    wanted = (
+        "Noto Sans CJK KR", "Noto Sans CJK JP", "NanumGothic", "Malgun Gothic",
+        "Apple SD Gothic Neo", "AppleGothic",
+    )  # fmt: skip
     installed = {font.name for font in fontManager.ttflist}
-    return ("DejaVu Sans", *(name for name in wanted if name in installed))
+    return [name for name in wanted if name in installed]
 
 
 def colour(name: str, position: int = 0) -> str:

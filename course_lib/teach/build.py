@@ -20,6 +20,8 @@ from itertools import groupby
 from pathlib import Path
 
 from course_lib.teach.source import Cell, Lesson, LessonError, lessons_in, read_lesson
+from course_lib.teach.translation.localized import localized_lessons
+from course_lib.words import ENGLISH
 
 BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"
@@ -146,22 +148,30 @@ def _marked(text: str, where: str) -> list[tuple[str, bool]]:
     return lines
 
 
-def outputs(repository: Path) -> dict[Path, str]:
-    """Every file that a build writes, with its text."""
+def outputs(repository: Path, language: str = ENGLISH) -> dict[Path, str]:
+    """Every file that a build writes, with its text. Those of another language lie in a folder of
+    its own, such as `notebooks/ko/`."""
     files: dict[Path, str] = {}
     lessons = [read_lesson(path) for path in lessons_in(repository / "lessons", "py")]
+    if language != ENGLISH:
+        lessons = localized_lessons(lessons, repository, language)
     for number, lesson in enumerate(lessons):
         links = links_around(lessons, number)
-        for folder, with_answers in (("notebooks", False), ("solutions", True)):
+        for kind, with_answers in (("notebooks", False), ("solutions", True)):
             text = build_text(lesson, with_answers=with_answers, links=links)
-            files[repository / folder / f"{lesson.name}.ipynb"] = text
+            files[folder_of(repository, kind, language) / f"{lesson.name}.ipynb"] = text
     return files
 
 
-def differing(repository: Path) -> list[str]:
+def folder_of(repository: Path, kind: str, language: str) -> Path:
+    return repository / kind / ("" if language == ENGLISH else language)
+
+
+def differing(repository: Path, language: str = ENGLISH) -> list[str]:
     """What a build would change: files that differ, are missing, or have no lesson any more."""
-    wanted = outputs(repository)
-    found = {*repository.glob("notebooks/*.ipynb"), *repository.glob("solutions/*.ipynb")}
+    wanted = outputs(repository, language)
+    folders = [folder_of(repository, kind, language) for kind in ("notebooks", "solutions")]
+    found = {path for folder in folders for path in folder.glob("*.ipynb")}
     changed = [
         path
         for path, text in wanted.items()
@@ -170,13 +180,13 @@ def differing(repository: Path) -> list[str]:
     return sorted(str(path.relative_to(repository)) for path in {*changed, *(found - set(wanted))})
 
 
-def write(repository: Path) -> list[str]:
-    changed = differing(repository)
-    wanted = outputs(repository)
+def write(repository: Path, language: str = ENGLISH) -> list[str]:
+    changed = differing(repository, language)
+    wanted = outputs(repository, language)
     for name in changed:
         path = repository / name
         if path in wanted:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(wanted[path].encode())
         else:
             path.unlink()
@@ -190,13 +200,16 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 on a difference"
     )
+    parser.add_argument(
+        "--language", default=ENGLISH, help="another one: into notebooks/ko/ and solutions/ko/"
+    )
     options = parser.parse_args(argv)
     repository = Path(__file__).resolve().parents[2]
     if not (repository / "lessons").is_dir():
         print("course build: there is no lessons/ here; it works in a clone only", file=sys.stderr)
         return 2
     try:
-        changed = differing(repository) if options.check else write(repository)
+        changed = (differing if options.check else write)(repository, options.language)
     except LessonError as error:
         print(f"course build: {error}", file=sys.stderr)
         return 2

@@ -23,6 +23,7 @@ from course_lib.lab.workspace import find
 from course_lib.teach.answers import in_figures, number_in, text_in, what_it_is, why_no_number
 from course_lib.teach.progress import record
 from course_lib.teach.slips import Quantity
+from course_lib.words import told
 
 MET, UNMET = "✓", "✗"
 
@@ -49,7 +50,7 @@ class Checklist:
         """States a requirement; ends the check at the first that is not met."""
         if not is_met:
             self.refuse(requirement, hint)
-        self.lines.append(f"{MET} {requirement}")
+        self.lines.append(f"{MET} {told(requirement)}")
 
     def unless(self, is_wrong: bool, requirement: str, *, hint: str) -> None:
         """Names a mistake where it was made; where it was not, there is nothing to say."""
@@ -59,7 +60,8 @@ class Checklist:
     def refuse(self, requirement: str, hint: str) -> NoReturn:
         """Ends the check with what is not met."""
         self.unmet = requirement
-        self.lines += [f"{UNMET} {requirement}", *(f"  {line}" for line in hint.splitlines())]
+        lines = told(hint).splitlines()
+        self.lines += [f"{UNMET} {told(requirement)}", *(f"  {line}" for line in lines)]
         raise _Stop
 
     def answered(self, answer: object, what: str) -> None:
@@ -166,7 +168,7 @@ class Checklist:
             return False
         passed = not self.unmet
         record(self.workspace, self.exercise, passed=passed, unmet=self.unmet)
-        report = "\n".join([f"exercise {self.exercise}", *self.lines])
+        report = "\n".join([told(f"exercise {self.exercise}"), *self.lines])
         if not passed:
             raise NotYet(report) from None
         print(report)

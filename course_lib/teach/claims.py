@@ -19,6 +19,7 @@ from course_lib.lab.workspace import find
 from course_lib.mistakes.kinds import is_truth_value
 from course_lib.plan.numbers import real
 from course_lib.teach import kept_lines
+from course_lib.words import told
 
 FILE = Path(".course") / "claims.jsonl"
 
@@ -74,7 +75,7 @@ def claim(
         raise ValueError(f"the claim {text!r} has no bound: give least=, most= or both")
     number = real(value)
     made = Claim(text, math.nan if number is None else number, least, most, unit)
-    print(made)
+    print(told(made))
     kept_lines.append(find().folder / FILE, asdict(made), "the claim")
 
 

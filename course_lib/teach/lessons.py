@@ -20,8 +20,9 @@ from typing import Any
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import PACKAGE, find, write_atomically, write_json
-from course_lib.teach.build import outputs
+from course_lib.teach.build import folder_of, outputs
 from course_lib.teach.source import LessonError
+from course_lib.words import ENGLISH, LANGUAGES
 
 CLONE = PACKAGE.parent
 IN_A_CLONE, ELSEWHERE = "my_notebooks", "notebooks"
@@ -56,18 +57,29 @@ class Update:
         return "\n".join(lines)
 
 
-def update_workspace(workspace: Path) -> list[Update]:
-    """The lessons; in a clone the solutions too, which a learner runs as well."""
+def update_workspace(workspace: Path, language: str = ENGLISH) -> list[Update]:
+    """The lessons; in a clone the solutions too, which a learner runs as well. Those of another
+    language are built here, into a folder of its own: `my_notebooks/ko`."""
     if not _is_clone(workspace):
+        if language != ENGLISH:
+            return [update(workspace / ELSEWHERE / language, _built(CLONE, "notebooks", language))]
         files = sorted((CLONE / "notebooks").glob("*.ipynb"))
         shipped = {file.name: file.read_text(encoding="utf-8") for file in files}
         return [update(workspace / ELSEWHERE, shipped)]
-    built = outputs(workspace)
     done = []
-    for kind, folder in (("notebooks", ""), ("solutions", "solutions")):
-        shipped = {path.name: text for path, text in built.items() if path.parent.name == kind}
-        done.append(update(workspace / IN_A_CLONE / folder, shipped, workspace / kind))
+    for kind, folder in (("notebooks", IN_A_CLONE), ("solutions", f"{IN_A_CLONE}/solutions")):
+        copies = folder_of(workspace, folder, language)
+        before = workspace / kind if language == ENGLISH else None
+        done.append(update(copies, _built(workspace, kind, language), before))
     return done
+
+
+def _built(clone: Path, kind: str, language: str) -> dict[str, str]:
+    if not (clone / "lessons").is_dir():
+        return {}
+    folder = folder_of(clone, kind, language)
+    built = outputs(clone, language)
+    return {path.name: text for path, text in built.items() if path.parent == folder}
 
 
 def _is_clone(workspace: Path) -> bool:
@@ -89,7 +101,7 @@ def update(folder: Path, shipped: dict[str, str], before: Path | None = None) ->
                     _update_one(folder / name, text, notes, done)
         finally:
             write_json(folder / NOTES, notes)
-    _link_images(folder)
+    _link_images(folder if folder.name not in LANGUAGES else folder.parent)
     return done
 
 
@@ -190,9 +202,15 @@ def main(argv: list[str]) -> int:
         "stay as they are; their new versions are laid beside them.",
     )
     options.add_argument("action", choices=["update"])
-    options.parse_args(argv)
+    options.add_argument(
+        "--language",
+        choices=[ENGLISH, *LANGUAGES],
+        default=ENGLISH,
+        help="another one than English; into a folder of its own",
+    )
+    given = options.parse_args(argv)
     try:
-        every = update_workspace(find().folder)
+        every = update_workspace(find().folder, given.language)
     except LessonError as error:
         raise LabError(str(error)) from error
     except OSError as error:

@@ -20,6 +20,7 @@ from course_lib.lab.workspace import find
 from course_lib.mistakes.errors import ArgumentError, CourseError
 from course_lib.teach import kept_lines
 from course_lib.teach.answers import close, in_figures, plain, what_it_is, why_no_number
+from course_lib.words import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,17 +48,17 @@ class Prediction:
         """Prints the guess beside what came out, and keeps both."""
         found = _plain(measured)
         if isinstance(found, float) and not math.isfinite(found):
-            print(f"{self.question.partition(': ')[2]}: nothing was measured")
+            print(f"{_subject(self.question)}: {told('nothing was measured')}")
             return
-        print(f"{self.question.partition(': ')[2]}: {self._beside(found)}")
+        print(f"{_subject(self.question)}: {self._beside(found)}")
         _keep({"question": self.question, "measured": found})
 
     def _beside(self, found: Guess) -> str:
         said = _said(found, self.unit)
         if self.guess is None:
-            return f"it was {said} (no guess)"
-        guessed = f"you guessed {_said(self.guess, self.unit)}, it was {said}"
-        verdict = _verdict(self.guess, found)
+            return told(f"it was {said} (no guess)")
+        guessed = told(f"you guessed {_said(self.guess, self.unit)}, it was {said}")
+        verdict = told(_verdict(self.guess, found))
         return f"{guessed}: {verdict}" if verdict else guessed
 
 
@@ -72,7 +73,7 @@ def predict(
     "03: samples after 40 iterations"; with `choices` the guess is one of them."""
     if ": " not in question:
         raise ArgumentError(f"{question!r} has no number of a lesson; write '03: …'")
-    subject = question.partition(": ")[2]
+    subject = _subject(question)
     if is_missing(guess):
         if may_skip():
             return Prediction(question, None, unit)
@@ -84,6 +85,10 @@ def predict(
     value = _checked(subject, guess, choices)
     _keep({"question": question, "guess": value, "unit": unit})
     return Prediction(question, value, unit)
+
+
+def _subject(question: str) -> str:
+    return told(question).partition(": ")[2]
 
 
 def may_skip() -> bool:
@@ -127,12 +132,13 @@ def _said(value: Guess, unit: str) -> str:
 
 def _verdict(guess: Guess, found: Guess) -> str:
     if not (isinstance(guess, float | int) and isinstance(found, float | int)):
-        return "right" if guess == found else ""
+        return told("right") if guess == found else ""
     if close(guess, found, NEARLY):
         return "well guessed"
     if guess <= 0 or found <= 0:
         return ""
-    return f"{times_off(guess, found):.2g} times {'less' if guess > found else 'as much'}"
+    off = times_off(guess, found)
+    return f"{off:.2g} times less" if guess > found else f"{off:.2g} times as much"
 
 
 def times_off(guess: float, measured: float) -> float:
@@ -170,13 +176,13 @@ COLUMNS = ["lesson", "question", "guess", "measured", "times_off", "is_right"]
 
 
 def _row(question: str, made: Mapping[str, Any]) -> dict[str, Any]:
-    lesson, _, subject = question.partition(": ")
+    lesson = question.partition(": ")[0]
     guess, measured = made["guess"], made["measured"]
     numbers = [value for value in (guess, measured) if isinstance(value, int | float)]
     is_number = len(numbers) == 2
     return {
         "lesson": lesson,
-        "question": subject,
+        "question": _subject(question),
         "guess": guess,
         "measured": measured,
         "times_off": times_off(*numbers) if is_number else math.nan,

@@ -11,6 +11,7 @@ from pathlib import Path
 from course_lib.lab.plain_files import account
 from course_lib.lab.workspace import find
 from course_lib.teach import kept_lines
+from course_lib.words import told
 
 FILE = Path(".course") / "progress.jsonl"
 CHECKED = re.compile(r'Checklist\(\s*"(\d\d[a-z]?\.\d+)"')
@@ -75,9 +76,9 @@ def table(rows: list[Standing]) -> str:
     total = bar(rows, exercises())
     if not rows:
         return f"no exercise checked yet\n{total}"
-    lines = [f"{'exercise':10} {'solved':6} {'tries':>5}  what was missing last"]
+    lines = ["exercise   solved tries  what was missing last"]
     for row in rows:
-        missing = "" if row.is_solved else row.last_unmet
+        missing = "" if row.is_solved else told(row.last_unmet)
         lines.append(
             f"{row.exercise:10} {'yes' if row.is_solved else 'no':6} {row.attempts:5d}  {missing}"
         )
@@ -86,7 +87,7 @@ def table(rows: list[Standing]) -> str:
 
 def show() -> None:
     """Prints what the learner of this workspace has solved; for notebooks."""
-    print(table(standings(find().folder)))
+    print(told(table(standings(find().folder))))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -95,5 +96,5 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--learner", help="another learner than you")
     options = parser.parse_args(argv)
     workspace = options.workspace or find().folder
-    print(table(standings(workspace, options.learner)))
+    print(told(table(standings(workspace, options.learner))))
     return 0

@@ -19,8 +19,10 @@ from course_lib.lab.runs.clean import KEEP
 from course_lib.lab.workspace import Workspace
 from course_lib.teach import claims
 from course_lib.teach.book import origin
+from course_lib.teach.build import folder_of
 from course_lib.teach.claims import Claim
 from course_lib.teach.source import lessons_in, number_of
+from course_lib.words import ENGLISH
 
 CELL_TIMEOUT_S = 900
 ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -145,8 +147,11 @@ def main(argv: list[str] | None = None) -> int:
         action="store_true",
         help="keep the runs that lessons delete at their end, so that `course record` finds them",
     )
+    parser.add_argument(
+        "--language", default=ENGLISH, help="those that `course build --language` has made"
+    )
     options = parser.parse_args(argv)
-    folder = Path(__file__).resolve().parents[2] / "solutions"
+    folder = folder_of(Path(__file__).resolve().parents[2], "solutions", options.language)
     paths = chosen(folder, options.lessons)
     if not paths:
         raise LabError(f"there are no notebooks in {folder}; `course build` in a clone makes them")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from course_lib.teach.answers import close
+from course_lib.words import told
 
 Slip = tuple[float, str]
 """A wrong value, and what is said of it."""
@@ -79,7 +80,7 @@ class Quantity:
         nearest = min((value for _, (value, _) in found), key=lambda value: abs(given - value))
         same = [(place, said) for place, (value, said) in found if close(value, nearest, SAME)]
         first = min(place for place, _ in same)
-        return "\nOr: ".join([said for place, said in same if place == first][:2])
+        return f"\n{told('Or:')} ".join([said for place, said in same if place == first][:2])
 
     def _is_near(self, given: float, wrong: float) -> bool:
         moved = abs(wrong / self.right - 1) if self.right else math.inf
@@ -158,8 +159,11 @@ def _of_counts(right: float, counts: Mapping[str, float]) -> Iterator[Slip]:
 
 def _of_units(right: float, unit: str) -> Iterator[Slip]:
     for other, ratio in _other_units(unit):
-        hint = f"The unit is another one: these are {SPELT.get(other, other)}; "
-        yield right * ratio, hint + f"{SPELT.get(unit, unit)} are asked for."
+        yield (
+            right * ratio,
+            f"The unit is another one: these are {SPELT.get(other, other)}; "
+            f"{SPELT.get(unit, unit)} are asked for.",
+        )
 
 
 def _of_other_ways(right: float, unit: str) -> Iterator[Slip]:

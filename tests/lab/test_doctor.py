@@ -33,6 +33,17 @@ def test_on_a_sound_machine_a_job_would_run(doctor):
     assert "the cluster would take a job on 2 nodes" in text
 
 
+def test_figures_in_korean_need_a_font_for_it(monkeypatch):
+    assert list(machine.fonts()) == [], "nobody who reads English is asked for one"
+    monkeypatch.setenv("COURSE_LANGUAGE", "ko")
+    monkeypatch.setattr("course_lib.show.style.fonts_with_korean", lambda: [])
+    (finding,) = machine.fonts()
+    assert finding.level == "fair"
+    assert "fonts-noto-cjk" in finding.cure
+    monkeypatch.setattr("course_lib.show.style.fonts_with_korean", lambda: ["NanumGothic"])
+    assert [finding.level for finding in machine.fonts()] == ["good"]
+
+
 def test_a_test_job_looks_from_inside(doctor):
     code, text = doctor("--run")
     assert code == 0, text

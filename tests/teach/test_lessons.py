@@ -171,6 +171,30 @@ def test_in_a_clone_the_copies_are_ignored_by_git_and_belong_to_its_workspace(
     assert ignored.returncode == 0
 
 
+def test_korean_copies_lie_in_a_folder_of_their_own_and_show_the_same_pictures(
+    tmp_path, monkeypatch
+):
+    monkeypatch.delenv("COURSE_WORKSPACE", raising=False)
+    lessons.update_workspace(tmp_path)
+    lessons.update_workspace(tmp_path, "ko")
+    korean = tmp_path / "notebooks" / "ko"
+    assert set(files(korean)) == set(files(tmp_path / "notebooks"))
+    assert (korean / "../../images/overview.svg").is_file()
+    assert find(korean).folder == tmp_path, "runs and progress are those of the English ones"
+    assert "실습실" in files(korean)["00_the_lab.ipynb"]
+    assert str(lessons.update_workspace(tmp_path, "ko")[0]) == ""
+
+
+def test_korean_copies_of_a_clone_lie_beside_the_english_ones(clone, repository, monkeypatch):
+    monkeypatch.delenv("COURSE_WORKSPACE", raising=False)
+    subprocess.run(["cp", "-R", repository / "locale", clone / "locale"], check=True)
+    lessons.update_workspace(clone, "ko")
+    for folder in (clone / "my_notebooks" / "ko", clone / "my_notebooks" / "solutions" / "ko"):
+        assert "실습실" in files(folder)["00_the_lab.ipynb"]
+        assert (folder / "../../images/overview.svg").is_file()
+        assert find(folder).folder == clone
+
+
 def test_the_command_copies_into_the_workspace_and_says_so(tmp_path, repository, monkeypatch):
     monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
     command = [sys.executable, "-m", "course_lib.cli", "lessons", "update"]

@@ -31,8 +31,10 @@ def tell(command: str, error: BaseException) -> int:
 
 def refuse(text: str) -> int:
     """A terminal that is gone is told nothing."""
+    from course_lib.words import told
+
     with contextlib.suppress(OSError):
-        print(text, file=sys.stderr)
+        print(told(text), file=sys.stderr)
     return USAGE_ERROR
 
 

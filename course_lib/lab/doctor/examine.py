@@ -25,6 +25,7 @@ def examine(site_name: str | None, *, run_a_job: bool) -> list[Finding]:
         lambda: machine.clock(place),
         machine.ports,
         machine.tensorboard,
+        machine.fonts,
     )
     try:
         choice = clusters.choose(place, site_name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from course_lib.words import told
+
 GOOD, FAIR, BAD = "good", "fair", "bad"
 SIGNS = {GOOD: "✓", FAIR: "!", BAD: "✗"}
 
@@ -39,12 +41,13 @@ def report(
     for finding in found:
         if quiet and finding.level == GOOD:
             continue
-        lines.append(f"{SIGNS[finding.level]} {finding.what}")
+        lines.append(f"{SIGNS[finding.level]} {told(finding.what)}")
         if finding.cure:
-            lines.append(f"  → {finding.cure}")
+            lines.append(f"  → {told(finding.cure)}")
     faults = sum(finding.level == BAD for finding in found)
     if faults:
-        lines.append(f"\n{faults} of these stop{'s' if faults == 1 else ''} jobs from running.")
+        said = f"{faults} of these stop{'s' if faults == 1 else ''} jobs from running."
+        lines.append(f"\n{told(said)}")
     else:
-        lines.append(f"\n{well}" if not quiet or lines else well)
+        lines.append(f"{chr(10) if not quiet or lines else ''}{told(well)}")
     return "\n".join(lines), faults == 0

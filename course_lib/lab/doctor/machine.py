@@ -16,6 +16,7 @@ from pathlib import Path
 from course_lib.lab.doctor.findings import Finding, bad, fair, good
 from course_lib.lab.job.site import Site
 from course_lib.lab.workspace import Workspace
+from course_lib.words import language
 
 GIB = 1 << 30
 SPACE_NEEDED_GIB, SPACE_WISHED_GIB = 0.2, 2.0
@@ -93,6 +94,21 @@ def clock(place: Workspace) -> Iterator[Finding]:
         )
     else:
         yield good("clock agrees with that of the file system")
+
+
+def fonts() -> Iterator[Finding]:
+    """For figures in Korean; DejaVu, which comes with matplotlib, has no letters for them."""
+    if language() != "ko":
+        return
+    from course_lib.show.style import fonts_with_korean
+
+    if found := fonts_with_korean():
+        yield good(f"figures write Korean in {found[0]}")
+    else:
+        yield fair(
+            "no font for Korean here: figures show boxes in the place of letters",
+            "install one, such as the package fonts-noto-cjk or fonts-nanum",
+        )
 
 
 def ports() -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from zmq.eventloop.zmqstream import ZMQStream
 
 from course_lib.lab.compiled_code import COMPILED_CODE, is_chosen
 from course_lib.mistakes.display import install
+from course_lib.words.notebook import install as speak
 
 
 class PrivateOutput(IOPubThread):  # type: ignore[misc]
@@ -44,7 +45,8 @@ class PrivateOutput(IOPubThread):  # type: ignore[misc]
 class CourseKernel(kernelapp.IPKernelApp):  # type: ignore[misc]
     def init_shell(self) -> None:
         super().init_shell()  # type: ignore[no-untyped-call]
-        install()  # the import of this module was too early for it
+        install()  # the import of this module was too early for them
+        speak()
 
 
 def main() -> None:

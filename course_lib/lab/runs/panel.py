@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from course_lib.lab.errors import LabError
 from course_lib.lab.queue.states import Status
 from course_lib.lab.runs.progress import Clock, Progress, details, doing, duration
+from course_lib.words import told
 
 if TYPE_CHECKING:
     from course_lib.lab.runs.outputs import RunOutputs
@@ -37,7 +38,7 @@ class Panel:
         self._numbers = widgets.HTML()
         self._load = widgets.HTML()
         self._button = widgets.Button(
-            description="Cancel", tooltip=f"scancel {run.job_id}", icon="stop"
+            description=told("Cancel"), tooltip=f"scancel {run.job_id}", icon="stop"
         )
         self._button.on_click(self._cancel)
         _answer_while_busy(self._button)
@@ -48,27 +49,30 @@ class Panel:
             [self._head, self._row, self._numbers, self._load],
             layout=widgets.Layout(max_width="46em"),
         )
-        words = f"{run.name} (job {run.job_id}) had not ended when this notebook was saved; "
-        shown = _with_words(self._box, f"{words}run.watch() shows how it went on")
+        words = (
+            f"{run.name} (job {run.job_id}) had not ended when this notebook was saved; "
+            "run.watch() shows how it went on"
+        )
+        shown = _with_words(self._box, told(words))
         self._handle = display(shown, raw=True, display_id=True)
 
     def show(self, status: Status, progress: Progress) -> None:
-        name = escape(f"{self._run.name} (job {self._run.job_id})")
-        where = f" on {escape(status.nodes)}" if status.nodes else ""
-        origin = f"<br>{escape(self._run.origin)}" if self._run.origin else ""
-        _set(self._head, f"<b>{name}</b>: {escape(status.words)}{where}{origin}")
+        name = escape(told(f"{self._run.name} (job {self._run.job_id})"))
+        where = escape(told(f" on {status.nodes}")) if status.nodes else ""
+        origin = f"<br>{escape(told(self._run.origin))}" if self._run.origin else ""
+        _set(self._head, f"<b>{name}</b>: {escape(told(status.words))}{where}{origin}")
         self._bar.value = progress.share
         cells = "".join(
-            f'<td style="{CELL}">{escape(label)}<br><b>{escape(value)}</b></td>'
+            f'<td style="{CELL}">{escape(told(label))}<br><b>{escape(told(value))}</b></td>'
             for label, value in [*self._times(status, progress), *details(progress)]
         )
         at = doing(self._run, status, progress) if progress.iteration is None else ""
-        _set(self._numbers, f"<table><tr>{cells}</tr></table><div>{escape(at)}</div>")
+        _set(self._numbers, f"<table><tr>{cells}</tr></table><div>{escape(told(at))}</div>")
         _set(self._load, self._looks())
 
     def _times(self, status: Status, progress: Progress) -> list[tuple[str, str]]:
         """From the first second on, so that nobody takes a queue for a fault."""
-        label = "in the queue" if status.waiting else "elapsed"
+        label = told("in the queue" if status.waiting else "elapsed")
         times = [(label, duration(self._clock.elapsed_s(status)))]
         left_s = self._clock.left_s(progress)
         return times if left_s is None else [*times, ("left, about", duration(left_s))]
@@ -86,9 +90,9 @@ class Panel:
 
     def close(self, line: str, status: Status, progress: Progress) -> None:
         if self._handle is not None:
-            self._handle.update({"text/plain": line}, raw=True)
+            self._handle.update({"text/plain": told(line)}, raw=True)
         # The sentence goes on living in the kernel, for a notebook that is opened again.
-        _set(self._head, escape(line))
+        _set(self._head, escape(told(line)))
         self._box.children = [self._head]
         for part in (self._bar, self._button, self._row, self._numbers, self._load):
             part.close()
@@ -96,12 +100,12 @@ class Panel:
     def _cancel(self, _: Any) -> None:
         """Runs in another thread while the cell is at work; what goes wrong is shown here."""
         self._button.disabled = True
-        self._button.description = "Cancelling"
+        self._button.description = told("Cancelling")
         try:
             self._run.cancel()
         except LabError as error:
-            self._button.tooltip = str(error)
-            self._button.description = "Not cancelled"
+            self._button.tooltip = told(error)
+            self._button.description = told("Not cancelled")
 
 
 def _with_words(widget: Any, words: str) -> dict[str, Any]:

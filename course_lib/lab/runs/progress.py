@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from course_lib.lab.plain_files import plain
+from course_lib.words import told
 
 if TYPE_CHECKING:
     from course_lib.lab.queue.states import Status
@@ -180,13 +181,13 @@ def how_it_stands(run: FollowedJob, status: Status, progress: Progress) -> str:
 def details(progress: Progress) -> list[tuple[str, str]]:
     """Label and value of what is known, with units."""
     rows = [
-        ("iteration", progress.iteration, "{:.0f}"),
-        ("loss", progress.loss, "{:.4f}"),
+        (told("iteration"), progress.iteration, "{:.0f}"),
+        (told("loss"), progress.loss, "{:.4f}"),
         ("time per iteration", progress.elapsed_ms, "{:.1f} ms"),
-        ("throughput", progress.samples_per_second, "{:.1f} samples/s"),
+        (told("throughput"), progress.samples_per_second, "{:.1f} samples/s"),
         ("peak memory of a rank", progress.peak_mib, "{:.0f} MiB"),
     ]
     known = [(label, form.format(value)) for label, value, form in rows if value is not None]
     if progress.total and known:
-        known[0] = ("iteration", f"{progress.iteration} of {progress.total}")
+        known[0] = (told("iteration"), f"{progress.iteration} of {progress.total}")
     return known

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from course_lib.lab.runs.audience import in_notebook, is_plain
 from course_lib.lab.runs.progress import Clock, Follower, Progress, doing, how_it_stands
+from course_lib.words import told
 
 if TYPE_CHECKING:
     from course_lib.lab.queue.states import Status
@@ -60,7 +61,7 @@ class SignOfLife:
         """`dp4: running, iteration 8 of 12 (34 s, about 16 s left)`."""
         at = doing(self._run, status, progress)
         words = f"{status.words}, {at}" if at else status.words
-        return f"{self._run.name}: {words} ({self._clock.words(status, progress)})"
+        return told(f"{self._run.name}: {words} ({self._clock.words(status, progress)})")
 
 
 def _choose_line() -> Line:

@@ -10,6 +10,7 @@ from course_lib.lab.queue.states import UNKNOWN, Status
 from course_lib.lab.runs.audience import in_notebook, is_plain
 from course_lib.lab.runs.progress import Follower, Progress, details, last_line
 from course_lib.lab.runs.replay import replay
+from course_lib.words import told
 
 if TYPE_CHECKING:
     from course_lib.lab.runs.outputs import RunOutputs
@@ -77,7 +78,7 @@ class LastLine:
         pass
 
     def close(self, line: str, status: Status, progress: Progress) -> None:
-        print(line)
+        print(told(line))
 
 
 class Lines:
@@ -90,8 +91,9 @@ class Lines:
         now = (status.words, int(progress.share * STEPS_OF_A_BAR))
         if now != self._shown and not status.ended:
             self._shown = now
-            rest = ", ".join(f"{label} {value}" for label, value in details(progress))
-            print(f"{self._name}: {status.words}{f' ({rest})' if rest else ''}", flush=True)
+            rest = ", ".join(f"{told(label)} {told(value)}" for label, value in details(progress))
+            words = told(status.words)
+            print(f"{self._name}: {words}{f' ({rest})' if rest else ''}", flush=True)
 
     def close(self, line: str, status: Status, progress: Progress) -> None:
-        print(line, flush=True)
+        print(told(line), flush=True)

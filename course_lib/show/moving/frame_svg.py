@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from course_lib.show.moving.scene import POINTS_AS_GIVEN_IN, Arrow, Cell, Scene, Words, label_of
 from course_lib.show.style import FAINT, INK, PAPER, QUIET, readable_on
+from course_lib.words import told
 
 WIDEST_PX, HIGHEST_PX, PX_PER_INCH = 800, 440, 100
 MARGIN = 0.1  # in units of the scene
@@ -93,7 +94,7 @@ class Paper:
         return (
             f"<text x='{x:.1f}' y='{y:.1f}' font-size='{self._points_px(words.size):.1f}' "
             f"fill='{words.paint}' text-anchor='{ANCHOR[words.align]}' "
-            f"dominant-baseline='central'{weight}>{escape(words.text)}</text>"
+            f"dominant-baseline='central'{weight}>{escape(told(words.text))}</text>"
         )
 
     def _arrow(self, arrow: Arrow) -> list[Layer]:

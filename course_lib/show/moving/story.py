@@ -17,6 +17,7 @@ from course_lib.show.moving.scene import Scene, draw
 from course_lib.show.moving.stepper import stepper
 from course_lib.show.picture import Picture
 from course_lib.show.style import Sheet, sheet
+from course_lib.words import told
 
 STRIP_FRAMES = 14
 CAPTION_LINE_IN = 0.16
@@ -60,15 +61,15 @@ class Story:
         columns = min(columns or (3 if widest <= 7.5 else 2), len(chosen))
         rows = -(-len(chosen) // columns)
         shape = max(self.frames[n].scene.height / self.frames[n].scene.width for n in chosen)
-        told = {n: self._told(n, characters=round(120 / columns)) for n in chosen}
-        head_in = 0.3 + CAPTION_LINE_IN * max(text.count("\n") for text in told.values())
+        words = {n: self._told(n, characters=round(120 / columns)) for n in chosen}
+        head_in = 0.3 + CAPTION_LINE_IN * max(text.count("\n") for text in words.values())
         height_in = min(rows * (8.0 / columns * shape + head_in + 0.12), 13.0)
         with sheet(height_in, layout="none") as page:
             panels = _canvas(page, rows, columns, head_in)
             for axes, number in zip(panels, chosen, strict=False):
                 frame = self.frames[number]
                 draw(axes, frame.scene)
-                title, *lines = told[number].splitlines()
+                title, *lines = words[number].splitlines()
                 pad = 3 + 72 * CAPTION_LINE_IN * len(lines)
                 axes.set_title(title, fontsize=10, pad=pad)
                 axes.text(
@@ -79,16 +80,16 @@ class Story:
             left_out = len(self.frames) - len(chosen)
             some = f" ({left_out} frames left out)" if left_out else ""
             said = " ".join(self._words(number) for number in chosen)
-            return page.picture(f"{self.title}, {len(self.frames)} frames{some}. {said}")
+            return page.picture(f"{told(self.title)}, {len(self.frames)} frames{some}. {said}")
 
     def _told(self, number: int, characters: int) -> str:
         frame = self.frames[number]
-        lines = wrap(frame.text, characters) if self.is_told else []
-        return "\n".join([f"{number + 1}. {frame.title}", *lines])
+        lines = wrap(told(frame.text), characters) if self.is_told else []
+        return "\n".join([f"{number + 1}. {told(frame.title)}", *lines])
 
     def _words(self, number: int) -> str:
         frame = self.frames[number]
-        return f"{number + 1}. {frame.title}: {frame.text}"
+        return f"{number + 1}. {told(frame.title)}: {told(frame.text)}"
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None
@@ -101,7 +102,7 @@ class Story:
     def stepper(self) -> str:
         """All frames with buttons to step through them, as HTML."""
         return stepper(
-            self.title,
+            told(self.title),
             [
                 (image(frame.scene, self._words(number)), self.caption(number))
                 for number, frame in enumerate(self.frames)
@@ -110,8 +111,8 @@ class Story:
 
     def caption(self, number: int) -> str:
         frame = self.frames[number]
-        where = f"{number + 1} of {len(self.frames)}"
-        return f"<b>{where}. {escape(frame.title)}</b><br>{escape(frame.text)}"
+        where = told(f"{number + 1} of {len(self.frames)}")
+        return f"<b>{where}. {escape(told(frame.title))}</b><br>{escape(told(frame.text))}"
 
 
 def _canvas(page: Sheet, rows: int, columns: int, head_in: float = 0.3) -> list[Axes]:

@@ -1,0 +1,83 @@
+"""What is to be translated: of each catalog, its messages in the order in which they are met."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_lib.teach.source import Lesson, lessons_in, number_of, read_lesson
+from course_lib.teach.translation.sentences import sentences_in
+
+LIBRARY = "course"
+"""Name of the catalog of what belongs to no lesson."""
+OF_THE_LIBRARY = (
+    "teach/*.py", "teach/trials/*.py", "teach/orders/*.py", "teach/checks/common.py",
+    "mistakes/*.py", "lab/**/*.py", "show/**/*.py", "plan/**/*.py", "read/first_causes/**/*.py",
+    "cli.py",
+)  # fmt: skip
+BUILDERS_OWN = {
+    "build.py", "run.py", "nbval_checks.py", "source.py", "lessons.py", "kept_lines.py",
+}  # fmt: skip
+"""What writes and tests lessons speaks to who does that, in English."""
+MAGIC = re.compile(r"^\s*[!%].*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One message. `cell`: the id of a cell of prose, empty for a sentence."""
+
+    english: str
+    cell: str
+    place: str
+
+
+def of_lesson(lesson: Lesson, repository: Path) -> list[Wanted]:
+    place = str(lesson.path.relative_to(repository))
+    found = [Wanted(cell.text, cell.id, place) for cell in lesson.cells if cell.kind == "markdown"]
+    said: dict[str, str] = {}
+    for cell in lesson.cells:
+        if cell.kind == "code" and not cell.text.startswith("%%"):
+            for text in sentences_in(_python(cell.text)):
+                said.setdefault(text, place)
+    for path in sorted((repository / "course_lib/teach/checks").glob(_checks_of(lesson))):
+        for text in sentences_in(path.read_text(encoding="utf-8")):
+            said.setdefault(text, str(path.relative_to(repository)))
+    return [*found, *(Wanted(text, "", where) for text, where in said.items())]
+
+
+def _checks_of(lesson: Lesson) -> str:
+    """`lesson14.py` and `lesson14_repaired.py` for 14, not `lesson14b.py`."""
+    return f"lesson{number_of(lesson.path)}[._]*"
+
+
+def _python(text: str) -> str:
+    return MAGIC.sub("", text)
+
+
+def of_library(repository: Path) -> list[Wanted]:
+    room = repository / "course_lib"
+    said: dict[str, str] = {}
+    for pattern in OF_THE_LIBRARY:
+        for path in sorted(room.glob(pattern)):
+            if path.name in BUILDERS_OWN:
+                continue
+            for text in sentences_in(path.read_text(encoding="utf-8")):
+                said.setdefault(text, str(path.relative_to(repository)))
+    return [Wanted(text, "", where) for text, where in said.items()]
+
+
+def everything(repository: Path) -> dict[str, list[Wanted]]:
+    """Of each catalog, by its name: that of a lesson, or LIBRARY."""
+    lessons = [read_lesson(path) for path in lessons_in(repository / "lessons", "py")]
+    library = of_library(repository)
+    known = {wanted.english for wanted in library}
+    found = {
+        lesson.name: [
+            wanted
+            for wanted in of_lesson(lesson, repository)
+            if wanted.cell or wanted.english not in known
+        ]
+        for lesson in lessons
+    }
+    return {**found, LIBRARY: library}

@@ -1,0 +1,63 @@
+"""A message with places for values: `The run used {nodes} nodes.`"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+PLACE = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
+LEAST_LETTERS = 2
+"""With fewer letters of its own a template would fit what others have made."""
+
+FEW_LETTERS, A_FEW_WORDS = 10, r"\S*?(?: \S+?){0,2}?"
+"""A template with few letters of its own holds short values: `{what} is over` makes "the run is
+over", and not every sentence that ends so."""
+
+
+def places_in(text: str) -> list[str]:
+    return PLACE.findall(text)
+
+
+def plain(text: str) -> str:
+    """A brace of the text itself stands twice in a message, as in Python's own templates."""
+    return text.replace("{{", "{").replace("}}", "}")
+
+
+def own_letters(text: str) -> int:
+    return sum(character.isalpha() for character in PLACE.sub("", text))
+
+
+@dataclass(frozen=True)
+class Template:
+    english: str
+    translated: str
+    pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
+    longest: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        pieces, places = PLACE.split(self.english)[::2], places_in(self.english)
+        pieces = [plain(piece) for piece in pieces]
+        value = A_FEW_WORDS if own_letters(self.english) < FEW_LETTERS else ".*?"
+        parts = [re.escape(pieces[0])]
+        for number, piece in enumerate(pieces[1:]):
+            name = places[number]
+            seen = name in places[:number]
+            has_neighbour = not piece and number + 1 < len(places)  # the first of two has it all
+            held = ".*" if has_neighbour else value
+            parts.append(f"(?P={name})" if seen else f"(?P<{name}>{held})")
+            parts.append(re.escape(piece))
+        object.__setattr__(self, "pattern", re.compile("".join(parts), re.DOTALL))
+        object.__setattr__(self, "longest", max(pieces, key=len))
+
+    def values_in(self, text: str) -> dict[str, str] | None:
+        """What stands in its places there; None if it has not made this text."""
+        if self.longest not in text:
+            return None
+        found = self.pattern.fullmatch(text)
+        return None if found is None else found.groupdict()
+
+    def filled(self, values: dict[str, str]) -> str:
+        pieces = PLACE.split(self.translated)
+        pieces[::2] = map(plain, pieces[::2])
+        pieces[1::2] = (values[name] for name in pieces[1::2])
+        return "".join(pieces)

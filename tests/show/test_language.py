@@ -1,0 +1,34 @@
+"""What stands in a figure is told in the reader's language, names of ticks too."""
+
+from __future__ import annotations
+
+from matplotlib.text import Text
+
+from course_lib import show
+from course_lib.show.style import fonts_with_korean
+
+
+def words_of(picture) -> set[str]:
+    return {text.get_text() for text in picture.figure.findobj(Text)} - {""}
+
+
+def test_a_figure_is_korean_where_korean_is_spoken(monkeypatch):
+    assert {"you guessed", "time (ms)"} <= words_of(show.guess(2, 5.2, unit="ms", what="time"))
+    monkeypatch.setenv("COURSE_LANGUAGE", "ko")
+    korean = words_of(show.guess(2, 5.2, unit="ms", what="time"))
+    assert {"예측", "시간 (ms)", "5.20 ms"} <= korean
+
+
+def test_frames_of_a_moving_picture_are_korean_as_well(monkeypatch):
+    monkeypatch.setenv("COURSE_LANGUAGE", "ko")
+    story = show.moving.ddp_step()
+    assert "레이어 2의 역전파, 레이어 3의 all-reduce" in story.caption(3)
+    assert "랭크 0" in story.stepper()
+
+
+def test_letters_of_korean_come_from_a_font_that_has_them(monkeypatch, recwarn, lacking):
+    if not fonts_with_korean():
+        lacking("no font with Korean letters")
+    monkeypatch.setenv("COURSE_LANGUAGE", "ko")
+    show.guess(2, 5.2, unit="ms", what="time")
+    assert [str(one.message) for one in recwarn if "missing from font" in str(one.message)] == []

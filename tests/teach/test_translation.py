@@ -1,0 +1,259 @@
+"""Lessons in another language: the same code, the whole prose, and nothing that a gap hides."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from markdown_it import MarkdownIt
+
+from course_lib.lab.errors import LabError
+from course_lib.teach import build
+from course_lib.teach.source import read_lesson
+from course_lib.teach.translation import catalogs, command, faults, wanted
+from course_lib.teach.translation.sentences import sentences_in
+from course_lib.words import catalog, told
+from course_lib.words.particles import fitted
+from course_lib.words.templates import Template, places_in
+
+LESSON = """# %% [markdown] id="title"
+# # 99 A lesson
+#
+# It says: `course`, **twice**. ![a](../images/a.svg)
+
+# %% id="gap" tags=["exercise"]
+### BEGIN SOLUTION
+### GAP answer = ...
+answer = 17
+### END SOLUTION
+
+# %% [markdown] id="why" tags=["solution"]
+# Because of the [code](../code/x.py).
+"""
+LANGUAGE = 'name = "한국어"\ncomplete = []\nnot_yet = "영어"\n'
+TRANSLATED = {
+    "title": "# 99 레슨\n\n`course`라고 **두 번** 합니다. ![a](../images/a.svg)",
+    "why": "[코드](../code/x.py) 때문입니다.",
+}
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    (tmp_path / "lessons").mkdir()
+    (tmp_path / "course_lib").mkdir()
+    (tmp_path / "lessons" / "99_test.py").write_text(LESSON)
+    (tmp_path / "locale" / "ko").mkdir(parents=True)
+    (tmp_path / "locale" / "ko" / "language.toml").write_text(LANGUAGE)
+    command.update(tmp_path, "ko")
+    return tmp_path
+
+
+def translate(house: Path, **cells: str) -> None:
+    path = house / "locale" / "ko" / "99_test.po"
+    known = catalogs.read(path)
+    for one in wanted.everything(house)["99_test"]:
+        if said := cells.get(one.cell):
+            known.cells[one.cell, one.english] = said
+    path.write_text(catalogs.text_of("ko", wanted.everything(house)["99_test"], known))
+
+
+def cells_of(house: Path, kind: str) -> dict[str, str]:
+    build.write(house, "ko")
+    notebook = nbformat.read(house / kind / "ko" / "99_test.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    return {cell.id: cell.source for cell in notebook.cells}
+
+
+def test_prose_is_translated_and_its_links_lead_out_of_the_deeper_folder(house):
+    translate(house, **TRANSLATED)
+    assert cells_of(house, "notebooks") == {
+        "title": "# 99 레슨\n\n`course`라고 **두 번** 합니다. ![a](../../images/a.svg)",
+        "gap": "answer = ...",
+    }
+    assert cells_of(house, "solutions") == {
+        "title": "# 99 레슨\n\n`course`라고 **두 번** 합니다. ![a](../../images/a.svg)",
+        "gap": "answer = 17",
+        "why": "[코드](../../code/x.py) 때문입니다.",
+    }
+
+
+def test_the_english_build_knows_nothing_of_it(house):
+    before = build.outputs(house)
+    translate(house, **TRANSLATED)
+    build.write(house, "ko")
+    assert build.outputs(house) == before
+    assert set(build.differing(house)) == {"notebooks/99_test.ipynb", "solutions/99_test.ipynb"}
+
+
+def test_a_cell_whose_english_has_changed_is_english_with_a_mark_and_status_names_it(house):
+    translate(house, **TRANSLATED)
+    lesson = house / "lessons" / "99_test.py"
+    lesson.write_text(LESSON.replace("Because of", "Thanks to"))
+    assert cells_of(house, "solutions")["why"] == (
+        "> *영어*\n\nThanks to the [code](../../code/x.py)."
+    )
+    said = command.table(command.coverages(house, "ko"))
+    assert "99_test: English changed since: why" in said
+    command.update(house, "ko")
+    po = (house / "locale" / "ko" / "99_test.po").read_text()
+    assert "#, fuzzy" in po, "a translator finds the former text"
+    assert "때문입니다" in po
+    assert "Thanks to" in cells_of(house, "solutions")["why"]
+    lesson.write_text(LESSON)
+    assert "99_test: English changed since: why" in command.table(command.coverages(house, "ko"))
+
+
+def test_a_lesson_of_which_nothing_is_translated_is_english_with_one_mark(house):
+    cells = cells_of(house, "solutions")
+    assert cells["title"].startswith("# 99 A lesson\n\n> *영어*\n\nIt says")
+    assert cells["why"].startswith("Because")
+
+
+def test_an_update_repeated_changes_nothing_and_a_line_in_a_lesson_moves_nothing(house):
+    translate(house, **TRANSLATED)
+    assert command.update(house, "ko") == []
+    (house / "lessons" / "99_test.py").write_text(f"# one more line\n{LESSON}")
+    assert command.update(house, "ko") == []
+
+
+def test_a_new_language_begins_with_every_catalog_and_its_own_name(house):
+    written = command.begin(house, "de")
+    assert written == ["99_test.po", "course.po"]
+    assert catalogs.language_of(house, "de").name == "Deutsch"
+    assert "0 of 2" in command.table(command.coverages(house, "de"))
+    with pytest.raises(LabError, match="is there already"):
+        command.begin(house, "de")
+    for wrong in ("german", "../x", "zz", "en"):
+        with pytest.raises(LabError):
+            command.begin(house, wrong)
+
+
+def test_a_language_that_nobody_has_begun_is_refused_with_those_that_are(house):
+    with pytest.raises(LabError, match="there are: ko"):
+        build.outputs(house, "fr")
+
+
+def test_sentences_of_a_program_are_its_texts_of_several_words():
+    source = '''
+"""A docstring of words."""
+def f(run, unit: "a type of words"):
+    """Another of them."""
+    if "not this one" in run.text or re.match("nor that one", run.text):
+        raise Error(f"the run used {run.nodes} nodes: {', '.join(names)} and {run.nodes!r}"
+                    " and the {rest}" + more)
+    return {"a key of words": word, "name": f"{a}{b}"}, a if b else "or the other"
+'''
+    assert list(sentences_in(source)) == [
+        "the run used {nodes} nodes: {names} and {nodes2} and the {rest}{more}",
+        "a key of words",
+        "or the other",
+    ]
+
+
+def everything_said(repository: Path):
+    for name, messages in wanted.everything(repository).items():
+        known = catalogs.read(repository / "locale" / "ko" / f"{name}.po")
+        yield from ((name, one, said) for one in messages if (said := known.of(one)))
+
+
+def test_every_translation_has_the_code_links_numbers_and_terms_of_its_english(repository):
+    terms = faults.glossary(repository / "locale" / "ko" / "glossary.csv")
+    found = [
+        f"{name} {one.cell or one.english[:60]!r}: {fault}"
+        for name, one, said in everything_said(repository)
+        for fault in faults.faults(one, said, terms)
+    ]
+    assert found == []
+
+
+def test_every_sentence_is_told_by_its_own_template(repository):
+    """Templates are told apart by their words; two that a text could come from are a fault."""
+    found = catalog.catalog_of("ko")
+    wrong = []
+    for template in found.templates:
+        names = dict.fromkeys(places_in(template.english))
+        values = {name: f"v{number}" for number, name in enumerate(names)}
+        text = Template(template.english, template.english).filled(values)
+        has_neighbours = "}{" in template.english  # nobody knows where the first of them ends
+        if told(text, "ko") != fitted(template.filled(values)) and not has_neighbours:
+            wrong.append(template.english)
+    assert wrong == []
+
+
+def test_the_glossary_is_large_and_without_repetition(repository):
+    terms = faults.glossary(repository / "locale" / "ko" / "glossary.csv")
+    assert len(terms) >= 120
+    assert len({term.english for term in terms}) == len(terms)
+    assert all(term.words for term in terms)
+
+
+NOT_FORMAL = re.compile(r"(?<![니답시])다[.?!](?=\s|$|\))|(?:해|어|아)요[.?!]")
+
+
+def test_sentences_are_in_the_formal_style(repository):
+    found = [
+        f"{name} {one.cell}: …{text[max(0, place.start() - 12) : place.end()]}"
+        for name, one, said in everything_said(repository)
+        for text in [faults.prose(said)]
+        if (place := NOT_FORMAL.search(text))
+    ]
+    assert found == []
+
+
+def test_a_lesson_listed_as_complete_is(repository):
+    done = {row.name for row in command.coverages(repository, "ko") if row.is_complete}
+    assert set(catalogs.language_of(repository, "ko").complete) <= done
+
+
+def test_code_cells_are_those_of_the_english_notebooks_byte_for_byte(repository):
+    english, korean = build.outputs(repository), build.outputs(repository, "ko")
+    assert len(korean) == len(english)
+    for path, text in english.items():
+        theirs = json.loads(korean[path.parent / "ko" / path.name])
+        ours = json.loads(text)
+        assert [cell["id"] for cell in theirs["cells"]] == [cell["id"] for cell in ours["cells"]]
+        for cell, other in zip(ours["cells"], theirs["cells"], strict=True):
+            if cell["cell_type"] == "code":
+                assert other == cell
+
+
+def test_no_translated_answer_reaches_the_learner(repository):
+    korean = build.outputs(repository, "ko")
+    for path in sorted((repository / "lessons").glob("*.py")):
+        lesson = read_lesson(path)
+        known = catalogs.read(repository / "locale" / "ko" / f"{lesson.name}.po")
+        learners = json.loads(korean[repository / "notebooks" / "ko" / f"{lesson.name}.ipynb"])
+        shown = "\n".join("".join(cell["source"]) for cell in learners["cells"])
+        answers = [
+            line
+            for cell in lesson.cells
+            if "solution" in cell.tags
+            for line in known.former.get(cell.id, "").splitlines()
+            if len(line) > 16
+        ]
+        assert [line for line in answers if line in shown] == []
+
+
+def test_every_picture_that_a_korean_notebook_shows_is_there(repository):
+    for path, text in build.outputs(repository, "ko").items():
+        for target in re.findall(r"\]\((\.\./[^)\s]+)\)", text):
+            assert Path(os.path.normpath(path.parent / target)).exists(), (path.name, target)
+
+
+def left_over_stars(text: str) -> int:
+    """Stars that a page shows, since they stand where Markdown takes them for no emphasis."""
+    page = MarkdownIt("commonmark").enable("table").render(faults.FORMULA.sub("", text))
+    return re.sub(r"<code.*?</code>", "", page, flags=re.DOTALL).count("*")
+
+
+def test_emphasis_is_emphasis_behind_a_particle_too(repository):
+    found = [
+        f"{name} {one.cell}"
+        for name, one, said in everything_said(repository)
+        if one.cell and left_over_stars(said) > left_over_stars(one.english)
+    ]
+    assert found == []
