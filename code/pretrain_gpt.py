@@ -23,7 +23,7 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from checkpoints.checkpoint import Checkpoints, Progress
-from checkpoints.files import CheckpointError, newest
+from checkpoints.files import CheckpointError, not_saved
 from checkpoints.saved_model import find
 from checkpoints.saving_lock import SavingLock
 from dataset.indexed_data import check_present
@@ -206,11 +206,7 @@ def save(training: Training, report: Report, progress: Progress) -> None:
     if problem is None:
         report.first(f"  successfully saved checkpoint from {where}")
     else:
-        report.first(
-            f"ERROR: no checkpoint of iteration {progress.iteration}: {problem}. Training goes on; "
-            f"the last good checkpoint is {newest(Path(training.args.save)) or 'none'}. Make room "
-            f"on the disk: `df -h {training.args.save}` says how much is left"
-        )
+        report.first(not_saved(Path(training.args.save), progress.iteration, problem))
 
 
 def load(training: Training, report: Report, source: Path | None, warnings: list[str]) -> Progress:

@@ -211,3 +211,11 @@ def publish(making: Path, target: Path) -> None:
     tracker.write_text(f"{iteration_of(target)}\n")
     tracker.replace(target.parent / TRACKER)
     shutil.rmtree(replaced, ignore_errors=True)
+
+
+def not_saved(folder: Path, iteration: int, problem: str) -> str:
+    return (
+        f"ERROR: no checkpoint of iteration {iteration}: {problem}. Training goes on; the last "
+        f"good checkpoint is {newest(folder) or 'none'}. Make room on the disk: "
+        f"`df -h {folder}` says how much is left"
+    )

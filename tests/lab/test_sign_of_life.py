@@ -11,8 +11,8 @@ from nbclient import NotebookClient
 
 from course_lib.lab.job.recipes import shell
 from course_lib.lab.queue.states import Status
-from course_lib.lab.runs import sign_of_life
-from course_lib.lab.runs.progress import Clock, Progress, duration, last_words
+from course_lib.lab.watching import sign_of_life
+from course_lib.lab.watching.progress import Clock, Progress, duration, last_words
 
 from .conftest import PATIENCE_S
 from .test_watch import LINE
@@ -128,7 +128,7 @@ def test_what_is_left_follows_from_the_last_iterations_and_gets_less(monkeypatch
 
 
 def test_the_panel_says_from_the_start_how_long_and_what_for(lab, monkeypatch):
-    from course_lib.lab.runs.panel import Panel
+    from course_lib.lab.watching.panel import Panel
 
     first = lab.submit(
         shell.recipe("first", "echo hello '<b>'; sleep 60", nodes=2, gpus_per_node=2)

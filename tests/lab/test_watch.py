@@ -9,7 +9,7 @@ from nbclient import NotebookClient
 from course_lib.lab.errors import StillRunningError
 from course_lib.lab.job.recipes import shell
 from course_lib.lab.lab import Lab
-from course_lib.lab.runs.progress import Progress, details
+from course_lib.lab.watching.progress import Progress, details
 
 from .conftest import PATIENCE_S
 
@@ -93,7 +93,7 @@ def test_a_notebook_ends_with_plain_text_in_place_of_the_panel(cluster, tmp_path
 
 
 def test_the_panel_s_button_cancels_and_shows_what_goes_wrong(cluster, tmp_path):
-    from course_lib.lab.runs.panel import Panel
+    from course_lib.lab.watching.panel import Panel
 
     lab = Lab(tmp_path, site=cluster, quiet=True)
     run = lab.submit(shell.recipe("slow", "sleep 100"))

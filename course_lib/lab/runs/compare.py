@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from course_lib.lab.runs.progress import value_of
+from course_lib.lab.watching.progress import value_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ from course_lib.lab.job.run_paths import RunPaths
 from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import Jobs
 from course_lib.lab.queue.records import Record
-from course_lib.lab.runs.sign_of_life import SignOfLife
+from course_lib.lab.watching.sign_of_life import SignOfLife
 
 GLANCE_S = 0.1
 """How often `wait` looks for the exit code file, which costs nothing."""

@@ -14,8 +14,8 @@ from course_lib.lab.plain_files import plain
 from course_lib.lab.queue import states
 from course_lib.lab.queue.jobs import Jobs
 from course_lib.lab.queue.records import Record
-from course_lib.lab.runs import progress
 from course_lib.lab.runs.followed import FollowedJob
+from course_lib.lab.watching import progress
 
 LAST_LINES, LONG_LINE_BYTES = 15, 400
 ASK = (

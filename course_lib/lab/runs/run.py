@@ -8,7 +8,7 @@ from course_lib.lab.errors import RunFailedError
 from course_lib.lab.queue import states
 from course_lib.lab.runs.compare import Comparison, compare
 from course_lib.lab.runs.outputs import RunOutputs
-from course_lib.lab.runs.watch import watch
+from course_lib.lab.watching.watch import watch
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.names import answers_misspelt
 

@@ -12,9 +12,9 @@ from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipes import gpt, program
 from course_lib.lab.lab import Lab
 from course_lib.lab.recorded.shelf import NoRecordingError
-from course_lib.lab.runs import replay
-from course_lib.lab.runs.panel import Panel
-from course_lib.lab.runs.progress import Progress
+from course_lib.lab.watching import replay
+from course_lib.lab.watching.panel import Panel
+from course_lib.lab.watching.progress import Progress
 from course_lib.lab.workspace import write_atomically
 from course_lib.teach.book import origin
 from course_lib.teach.run import run_lesson

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from course_lib.lab.plain_files import plain
 from course_lib.lab.queue.states import Status
-from course_lib.lab.runs.progress import Follower, Progress
+from course_lib.lab.watching.progress import Follower, Progress
 
 if TYPE_CHECKING:
     from course_lib.lab.runs.followed import FollowedJob

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.queue.states import Status
-from course_lib.lab.runs.progress import Clock, Progress, details, doing, duration
+from course_lib.lab.watching.progress import Clock, Progress, details, doing, duration
 from course_lib.words import told
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from course_lib.lab.errors import StillRunningError
 from course_lib.lab.queue.states import UNKNOWN, Status
-from course_lib.lab.runs.audience import in_notebook, is_plain
-from course_lib.lab.runs.progress import Follower, Progress, details, last_line
-from course_lib.lab.runs.replay import replay
+from course_lib.lab.watching.audience import in_notebook, is_plain
+from course_lib.lab.watching.progress import Follower, Progress, details, last_line
+from course_lib.lab.watching.replay import replay
 from course_lib.words import told
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def choose_view(run: RunOutputs) -> View:
     if is_plain():
         return LastLine()
     if in_notebook():
-        from course_lib.lab.runs.panel import Panel
+        from course_lib.lab.watching.panel import Panel
 
         return Panel(run)
     return Lines(run.name)

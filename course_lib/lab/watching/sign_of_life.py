@@ -10,8 +10,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from course_lib.lab.runs.audience import in_notebook, is_plain
-from course_lib.lab.runs.progress import Clock, Follower, Progress, doing, how_it_stands
+from course_lib.lab.watching.audience import in_notebook, is_plain
+from course_lib.lab.watching.progress import Clock, Follower, Progress, doing, how_it_stands
 from course_lib.words import told
 
 if TYPE_CHECKING:
