@@ -19,14 +19,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
 from torch import Tensor
-from torch.distributed.checkpoint.metadata import (
-    ChunkStorageMetadata,
-    MetadataIndex,
-    TensorProperties,
-)
-from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, WriteItemType
 
 from checkpoints.agreement import from_first
 from checkpoints.files import fresh, publish, seal, write_json
@@ -43,44 +36,6 @@ class Progress:
 
     iteration: int = 0
     consumed_samples: int = 0
-
-
-class SavedSlice(Tensor):
-    """A rank's slice of a whole tensor, told to torch.distributed.checkpoint by its protocol.
-
-    It asks each rank which slices it has and lets one rank write those that several have: data
-    ranks all offer the same ones. Reading, it finds the slices that overlap with what a rank wants.
-    """
-
-    whole: torch.Size
-    offsets: torch.Size
-    mine: Tensor
-
-    @staticmethod
-    def of(values: Tensor, whole: torch.Size, place: Place) -> SavedSlice:
-        part = Tensor._make_subclass(SavedSlice, values)
-        part.mine, part.whole = values, whole
-        part.offsets = torch.Size([at.start for at in place])
-        return part
-
-    def size(self, *dimension: int) -> Any:  # type: ignore[override]  # of the whole
-        return self.whole[dimension[0]] if dimension else self.whole
-
-    def _chunk(self) -> ChunkStorageMetadata:
-        return ChunkStorageMetadata(offsets=self.offsets, sizes=self.mine.shape)
-
-    def __create_write_items__(self, name: str, _: object) -> list[WriteItem]:
-        if not self.mine.numel():  # a tensor rank may have nothing but padding
-            return []
-        properties = TensorProperties.create_from_tensor(self.mine)
-        data = TensorWriteData(chunk=self._chunk(), properties=properties, size=self.whole)
-        return [WriteItem(MetadataIndex(name, self.offsets), WriteItemType.SHARD, tensor_data=data)]
-
-    def __create_chunk_list__(self) -> list[ChunkStorageMetadata]:
-        return [self._chunk()] if self.mine.numel() else []
-
-    def __get_tensor_shard__(self, index: MetadataIndex) -> Tensor:
-        return self.mine
 
 
 class Checkpoints:
@@ -101,7 +56,9 @@ class Checkpoints:
             for name, tensor in values.items()
         }
 
-    def _part(self, name: str, values: Tensor) -> SavedSlice:
+    def _part(self, name: str, values: Tensor) -> Tensor:
+        from checkpoints.slices import SavedSlice  # late: see there
+
         whole, place = self.wholes[name]
         if name in VOCABULARY:  # without the rows that are this layout's padding
             rows = self.args.softmax_rows or self.args.padded_vocab_size
@@ -112,6 +69,8 @@ class Checkpoints:
 
     def save(self, folder: Path, progress: Progress) -> str | None:
         """Returns None, or why nothing was saved; the checkpoints before stay as they are."""
+        from checkpoints.slices import write  # late: see there
+
         target = folder / f"iter_{progress.iteration:07d}"
         making = folder / f"{target.name}.unfinished"
         scale = asdict(self.optimizer.loss_scale)
@@ -122,19 +81,20 @@ class Checkpoints:
         try:
             from_first(lambda: fresh(making))
             from_first(lambda: write_json(making / "model.json", description(self.args)))
-            writer = dcp.FileSystemWriter(making, thread_count=1)
             parts = self._parts(self.optimizer.by_name(with_moments=True))
-            dcp.save({**parts, **extra}, storage_writer=writer)
+            write({**parts, **extra}, making)
             seal(making)
             from_first(lambda: publish(making, target))
-        except (dcp.CheckpointException, OSError, RuntimeError) as error:
+        except (OSError, RuntimeError) as error:
             if dist.get_rank() == 0:
                 shutil.rmtree(making, ignore_errors=True)
-            return _reason(error)
+            return str(error)
         return None
 
     def load(self, source: Path, weights_only: bool) -> Progress:
         """Of a checkpoint that `last_good` has checked."""
+        from checkpoints.slices import read
+
         scale = self.optimizer.loss_scale
         extra: dict[str, Any] = {
             "progress": asdict(Progress()),
@@ -147,18 +107,10 @@ class Checkpoints:
                 if name in values:  # what the checkpoint does not fill is padding
                     values[name] = torch.zeros_like(values[name])
         state = {**self._parts(kinds), **extra}
-        dcp.load(state, storage_reader=dcp.FileSystemReader(source))
+        read(state, source)
         if not weights_only:
             self.optimizer.steps_taken = state["adam_steps"]
             for name, value in state["loss_scale"].items():
                 setattr(scale, name, value)
         self.optimizer.set_by_name(kinds)  # its tensors have been read into
         return Progress(**state["progress"])
-
-
-def _reason(error: BaseException) -> str:
-    """The cause inside torch.distributed.checkpoint's collection of errors by rank."""
-    if isinstance(error, dcp.CheckpointException):
-        rank, (cause, _) = sorted(error.failures.items())[0]
-        return f"rank {rank}: {cause}"
-    return str(error)
