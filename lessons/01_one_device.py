@@ -352,7 +352,7 @@ here.compare(gain)
 there.compare(53.2 / 13.2)
 apart = abs(bf16.log.epochs["train_loss"].iloc[-1] / both.log.epochs["train_loss"].iloc[-1] - 1)
 print(f"the losses of fp32 and bf16 are {100 * apart:.2g} % apart")
-print("bf16 is", "kept" if best is bf16 else "taken back", "from here on")
+print("bf16 is kept from here on" if best is bf16 else "bf16 is taken back from here on")
 
 # %% id="half-claim" tags=["claim"]
 claim("bf16 learns what fp32 learns: losses apart by", 100 * apart, most=3, unit="%")
