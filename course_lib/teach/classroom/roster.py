@@ -139,6 +139,7 @@ def tidy(shared: Snapshot, now_unix_s: float) -> Snapshot | None:
     exercises = {name: _tidy(one) for name, one in shared.exercises.items() if name in known}
     stuck_on = shared.stuck_on if shared.stuck_on in known else ""
     return Snapshot(
+        format=FORMAT,
         lesson=shared.lesson if LESSON.fullmatch(shared.lesson) else "",
         active_unix_s=_time(shared.active_unix_s, now_unix_s),
         stuck_on=stuck_on,

@@ -33,7 +33,7 @@ class Snapshot:
     """`stuck_on`: the exercise that was tried last, where that is not solved; since its first
     try after whatever was solved before. Times are seconds since 1970, 0 for never."""
 
-    format: str = FORMAT
+    format: str = ""
     lesson: str = ""
     active_unix_s: float = 0.0
     stuck_on: str = ""
@@ -65,6 +65,7 @@ def of(workspace: Path, lesson: str = "", active_unix_s: float = 0.0) -> Snapsho
     last = max(map(_time_of, [*tried, *guessed]), default=0.0)
     stuck_on, stuck_unix_s = _stuck(tried)
     return Snapshot(
+        format=FORMAT,
         lesson=lesson or _lesson(tried, guessed),
         active_unix_s=max(active_unix_s, last),
         stuck_on=stuck_on,
