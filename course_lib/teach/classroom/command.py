@@ -10,7 +10,7 @@ from pathlib import Path
 from course_lib.lab import clusters, workspace
 from course_lib.lab.commands.common import parser
 from course_lib.lab.errors import LabError
-from course_lib.teach.classroom import folder, sharing, snapshot, tables
+from course_lib.teach.classroom import folder, sharing, tables
 from course_lib.teach.classroom.class_queue import ClassQueue
 from course_lib.teach.classroom.folder import SETTING
 from course_lib.teach.classroom.roster import Reader
@@ -86,15 +86,5 @@ def share(argv: list[str]) -> int:
     options = parser("share", "Shares your progress with the instructors of the class, or not.")
     options.add_argument("answer", nargs="?", choices=["yes", "no"], help="default: say how it is")
     given = options.parse_args(argv)
-    if given.answer:
-        sharing.share_progress(given.answer == "yes")
-        return 0
-    place, here = folder.place(), workspace.find()
-    if place is None:
-        print(told(f"there is no class here ({SETTING} names no folder): nothing is shared"))
-    elif not sharing.is_agreed(here, place):
-        print(told("your progress is not shared"))
-    else:
-        said = f"your progress is shared in {place}: {folder.readers(place).words} can read it"
-        print(f"{told(said)}\n{snapshot.of(here.folder).encoded().decode()}")
+    sharing.share_progress({"yes": True, "no": False}.get(given.answer))
     return 0

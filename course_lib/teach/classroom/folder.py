@@ -86,7 +86,7 @@ def make(folder: Path, group: str, members: list[str] | None = None) -> Readers:
     if members is not None:
         _set_members(group, members)
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
         there = folder.stat()
         try:
             os.chown(folder, -1, _group_number(group) if group else there.st_gid)

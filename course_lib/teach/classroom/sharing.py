@@ -30,21 +30,29 @@ WITHOUT_LISTING = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
 
 
 @explained("share_progress")
-def share_progress(agree: bool) -> None:
-    """Shares with the instructors of the class: the lesson where you are, exercises solved, how
-    often tried, with which hint most, and when you were last at work. `False` takes it back."""
+def share_progress(agree: bool | None = None) -> None:
+    """`True` shares with the instructors of the class: the lesson where you are, exercises solved,
+    how often tried, with which hint most, and when you were last at work. `False` takes it back.
+    Without either it says how it stands."""
     place, workspace = folder.place(), find()
-    if not agree:
+    if agree is False:
         withdraw(workspace)
-        print(told("your progress is not shared"))
-    elif place is None:
-        print(told(f"there is no class here ({SETTING} names no folder): nothing is shared"))
-    else:
+    elif agree and place is not None:
         readers = folder.readers(place)
         write_json(_note(workspace), {"folder": str(place), **asdict(readers)})
-        written = write(place, snapshot.of(workspace.folder, active_unix_s=time.time()))
-        said = f"your progress is shared in {place}: {readers.words} can read it"
-        print(f"{told(said)}\n{told('what they see')}: {written}")
+        write(place, snapshot.of(workspace.folder, active_unix_s=time.time()))
+    print(told(_standing(workspace, place)))
+    if place is not None and is_agreed(workspace, place):
+        print(f"{told('what they see')}: {snapshot.of(workspace.folder).encoded().decode()}")
+
+
+def _standing(workspace: Workspace, place: Path | None) -> str:
+    if place is None:
+        return f"there is no class here ({SETTING} names no folder): nothing is shared"
+    who = folder.readers(place).words
+    if is_agreed(workspace, place):
+        return f"your progress is shared in {place}: {who} can read it"
+    return f"your progress is not shared; share_progress(True) would share it with {who}"
 
 
 def refresh(workspace: Workspace, lesson: str = "", active_unix_s: float = 0.0) -> bool:
@@ -76,8 +84,8 @@ def withdraw(workspace: Workspace) -> None:
         _remove(place)
 
 
-def write(place: Path, content: Snapshot) -> str:
-    """Lays it there whole, for instructors alone; the text that was written."""
+def write(place: Path, content: Snapshot) -> None:
+    """Lays it there whole, for instructors alone."""
     readers, encoded = folder.readers(place), content.encoded()
     with writing(place), _opened(place) as inside:
         there = os.fstat(inside)
@@ -97,7 +105,6 @@ def write(place: Path, content: Snapshot) -> str:
             with contextlib.suppress(OSError):
                 os.unlink(name, dir_fd=inside)
             raise
-    return encoded.decode()
 
 
 def _put_in_place(inside: int, name: str) -> None:

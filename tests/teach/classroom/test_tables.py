@@ -134,8 +134,8 @@ def test_the_commands_for_instructor_and_learner(classroom, monkeypatch, tmp_pat
     assert main(["share", "yes"]) == 0
     assert main(["share"]) == 0
     said = capsys.readouterr().out
-    assert said.splitlines()[0] == "your progress is not shared"
-    assert said.count("root") == 2
+    assert said.startswith("your progress is not shared; share_progress(True) would share it with")
+    assert said.count("your progress is shared in") == 2
     assert main(["class"]) == 0
     assert "1 learners share" in capsys.readouterr().out
     assert main(["class", "--csv", str(tmp_path / "class.csv")]) == 0
