@@ -38,6 +38,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "record": ("teach.recording", "packs runs into files, for those who cannot run anything"),
     "lessons": ("teach.lessons", "brings new versions of the lessons; yours are never lost"),
     "progress": ("teach.progress", "shows which exercises are solved"),
+    "share": ("teach.classroom.command:share", "shares your progress with the class, or not"),
+    "class": (
+        "teach.classroom.command",
+        "shows instructors how the class stands, and who is stuck",
+    ),
     "bench": ("lab.bench.command", "runs or plans the benchmark of lesson 15"),
 }
 
