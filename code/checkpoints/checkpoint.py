@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from checkpoints.agreement import from_first
+from checkpoints.agreement import Group, from_first
+from checkpoints.behind import Behind
 from checkpoints.files import fresh, publish, seal, write_json
 from checkpoints.saved_model import description
 from training.optimizer import Optimizer
 
 VOCABULARY = ("word.weight", "output.weight")
 Place = tuple[slice, ...]
+Tell = Callable[[str | None], None]
 
 
 @dataclass
@@ -48,6 +51,8 @@ class Checkpoints:
         args: argparse.Namespace,
     ) -> None:
         self.optimizer, self.wholes, self.args = optimizer, wholes, args
+        self.unsaved: str | None = None  # why the last one could not be written
+        self.behind = Behind() if args.save and args.async_save else None
 
     def _parts(self, kinds: dict[str, dict[str, Tensor]]) -> dict[str, Tensor]:
         return {
@@ -67,29 +72,56 @@ class Checkpoints:
             place, values = (slice(start, stop), *place[1:]), values[: stop - start]
         return SavedSlice.of(values, whole, place)
 
-    def save(self, folder: Path, progress: Progress) -> str | None:
-        """Returns None, or why nothing was saved; the checkpoints before stay as they are."""
-        from checkpoints.slices import write  # late: see there
+    def save(self, folder: Path, progress: Progress, tell: Tell) -> None:
+        """`tell` hears None, or why nothing was saved; the checkpoints before stay as they are.
 
+        With --async-save training stands still for a copy alone, and `tell` hears of it later.
+        """
         target = folder / f"iter_{progress.iteration:07d}"
-        making = folder / f"{target.name}.unfinished"
+        if self.behind is None:
+            self._write(target, lambda: self._state(progress), tell)
+            return
+        self.behind.wait()  # before there is a second copy
+        copied, group = self._state(progress, copied=True), self.behind.group
+        self.behind.begin(lambda: self._write(target, lambda: copied, tell, group))
+
+    def finish(self) -> None:
+        """Waits for what is still being written."""
+        if self.behind is not None:
+            self.behind.wait()
+
+    def _state(self, progress: Progress, copied: bool = False) -> dict[str, Any]:
+        kinds = self.optimizer.by_name(with_moments=True)
+        if copied:  # to the host; without a GPU it is there already, and may be the model's own
+            for values in kinds.values():
+                for name, tensor in values.items():
+                    values[name] = tensor.to("cpu", copy=True)
         scale = asdict(self.optimizer.loss_scale)
         steps = self.optimizer.steps_taken
         extra = {"progress": asdict(progress), "loss_scale": scale, "adam_steps": steps}
+        return {**self._parts(kinds), **extra}
+
+    def _write(
+        self, target: Path, state: Callable[[], dict[str, Any]], tell: Tell, group: Group = None
+    ) -> None:
+        from checkpoints.slices import write  # late: see there
+
         # All in a folder that nobody reads, renamed at the end: whenever the job is killed, the
         # checkpoint before is whole.
+        making = target.with_name(f"{target.name}.unfinished")
         try:
-            from_first(lambda: fresh(making))
-            from_first(lambda: write_json(making / "model.json", description(self.args)))
-            parts = self._parts(self.optimizer.by_name(with_moments=True))
-            write({**parts, **extra}, making)
-            seal(making)
-            from_first(lambda: publish(making, target))
+            from_first(lambda: fresh(making), group)
+            from_first(lambda: write_json(making / "model.json", description(self.args)), group)
+            write(state(), making, group)
+            seal(making, group)
+            from_first(lambda: publish(making, target), group)
         except (OSError, RuntimeError) as error:
             if dist.get_rank() == 0:
                 shutil.rmtree(making, ignore_errors=True)
-            return str(error)
-        return None
+            self.unsaved = str(error)
+        else:
+            self.unsaved = None
+        tell(self.unsaved)
 
     def load(self, source: Path, weights_only: bool) -> Progress:
         """Of a checkpoint that `last_good` has checked."""

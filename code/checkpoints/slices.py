@@ -19,6 +19,8 @@ from torch.distributed.checkpoint.metadata import (
 )
 from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, WriteItemType
 
+from checkpoints.agreement import Group
+
 Place = tuple[slice, ...]
 
 
@@ -60,10 +62,11 @@ class SavedSlice(Tensor):
         return self.mine
 
 
-def write(state: dict[str, Any], folder: Path) -> None:
+def write(state: dict[str, Any], folder: Path, group: Group = None) -> None:
     """All ranks call this, and all raise where one could not write."""
     try:
-        dcp.save(state, storage_writer=dcp.FileSystemWriter(folder, thread_count=1))
+        writer = dcp.FileSystemWriter(folder, thread_count=1)
+        dcp.save(state, storage_writer=writer, process_group=group)
     except dcp.CheckpointException as error:  # a collection of errors by rank
         rank, (cause, _) = sorted(error.failures.items())[0]
         raise RuntimeError(f"rank {rank}: {cause}") from error
