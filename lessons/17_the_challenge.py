@@ -335,16 +335,17 @@ def around_s(run):
     return run.elapsed_s - steps * run.log.iterations["elapsed_ms"].mean() / 1e3
 
 
+around = {run.name: around_s(run) for run in (habit_run, *probes.values())}
 for run in (habit_run, *probes.values()):
     print(
-        f"{run.name:10} {run.elapsed_s:3.0f} s, of them {around_s(run):.0f} around the iterations"
+        f"{run.name:10} {run.elapsed_s:3.0f} s, of them {around[run.name]:.0f} around the iterations"
     )
 
 # %% id="ex1-plan" tags=["solution"]
 batch = 16
 steps = math.ceil(tokens_for(task.target - 0.1) / (batch * 64) / 10) * 10
 iteration_s = estimates[best].seconds
-in_all_s = steps * iteration_s + around_s(habit_run)  # a job of as many ranks
+in_all_s = steps * iteration_s + np.median([*around.values()])
 print(
     f"{steps} iterations of {1e3 * iteration_s:.0f} ms, and what is around them: {in_all_s:.0f} s"
 )
