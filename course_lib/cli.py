@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "teach.classroom.command",
         "shows instructors how the class stands, and who is stuck",
     ),
+    "rehearse": ("teach.rehearsal.command", "tries the class's jobs on its site, the day before"),
     "bench": ("lab.bench.command", "runs or plans the benchmark of lesson 15"),
 }
 
