@@ -48,7 +48,8 @@ def _how_particular(template: Template) -> tuple[int, int]:
 
 
 def sentences_of(path: Path) -> dict[str, str]:
-    """What the library says, not the cells of a lesson, which have their id as context."""
+    """What the library says, not the cells of a lesson, which have their id as context. A message
+    that is kept as it is was none: a name, or the words of another program."""
     from babel.messages.pofile import read_po
 
     with path.open("rb") as file:
@@ -56,5 +57,9 @@ def sentences_of(path: Path) -> dict[str, str]:
     return {
         str(message.id): str(message.string)
         for message in messages
-        if message.id and message.string and not message.context and not message.fuzzy
+        if message.id
+        and message.string
+        and not message.context
+        and not message.fuzzy
+        and message.id != message.string
     }

@@ -6,6 +6,10 @@ import re
 from dataclasses import dataclass, field
 
 PLACE = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
+ATTACHED = re.compile(r"(?<=[^\s({])\{(\w+)\}(?!\})")
+ENDINGS = frozenset({"s", "es", " each"})
+"""Of a plural, as values of a place that is attached to a word: `{count} node{ending}`. Another
+language has its own, or none."""
 LEAST_LETTERS = 2
 """With fewer letters of its own a template would fit what others have made."""
 
@@ -33,6 +37,7 @@ class Template:
     translated: str
     pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
     longest: str = field(init=False, repr=False, compare=False)
+    attached: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         pieces, places = PLACE.split(self.english)[::2], places_in(self.english)
@@ -48,6 +53,7 @@ class Template:
             parts.append(re.escape(piece))
         object.__setattr__(self, "pattern", re.compile("".join(parts), re.DOTALL))
         object.__setattr__(self, "longest", max(pieces, key=len))
+        object.__setattr__(self, "attached", frozenset(ATTACHED.findall(self.english)))
 
     def values_in(self, text: str) -> dict[str, str] | None:
         """What stands in its places there; None if it has not made this text."""
@@ -57,6 +63,10 @@ class Template:
         return None if found is None else found.groupdict()
 
     def filled(self, values: dict[str, str]) -> str:
+        values = {
+            name: "" if value in ENDINGS and name in self.attached else value
+            for name, value in values.items()
+        }
         pieces = PLACE.split(self.translated)
         pieces[::2] = map(plain, pieces[::2])
         pieces[1::2] = (values[name] for name in pieces[1::2])

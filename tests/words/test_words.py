@@ -18,6 +18,7 @@ KOREAN = {
     "{what} is filled in": "{what}을(를) 채웠습니다",
     "You answered {given}. {hint}": "{given}(이)라고 답했습니다. {hint}",
     "Count them again.": "다시 세어 보십시오.",
+    "{size} rank{value} of {folder}": "{folder}의 랭크 {size}개{value}",
     "write {{run}} for the folder {folder}": "폴더 {folder} 대신 {{run}}을 쓰십시오",
 }
 
@@ -44,6 +45,8 @@ def spoken_korean(monkeypatch):
         ("  Count them again.\nCount them again.", "  다시 세어 보십시오.\n다시 세어 보십시오."),
         ("Nobody knows. Count them again.", "Nobody knows. 다시 세어 보십시오."),
         ("write {run} for the folder /x/{y}", "폴더 /x/{y} 대신 {run}을 쓰십시오"),
+        ("2 ranks of s", "s의 랭크 2개"),
+        ("1 rank of s", "s의 랭크 1개"),
         ("my own text", "my own text"),
         ("the run, the run used 2 nodes", "실행, 노드를 2개 썼습니다"),
         ("", ""),
@@ -107,6 +110,11 @@ def test_a_notebook_outside_of_such_a_folder_is_english_whatever_the_terminal_sa
     monkeypatch.setenv("LANG", "ko_KR.UTF-8")
     monkeypatch.setitem(sys.modules, choice.KERNEL, sys)
     assert choice.language() == "en"
+
+
+def test_a_message_that_is_kept_as_it_is_was_no_message(tmp_path):
+    (tmp_path / "a.po").write_text('msgid "loss scale"\nmsgstr "loss scale"\n')
+    assert sentences_of(tmp_path / "a.po") == {}
 
 
 def test_cells_of_lessons_are_no_sentences_of_the_library(tmp_path):

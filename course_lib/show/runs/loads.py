@@ -14,6 +14,7 @@ from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import BLUE, DASHES, SERIES, sheet
+from course_lib.words import told
 
 SPARK_PX, SPARK_HEIGHT_PX, SPARK_POINTS = 120, 22, 60
 Line = tuple[str, Any, Any]
@@ -45,15 +46,15 @@ def monitor_panel(recorded: Any) -> str:
     """HTML for a live panel: a row a node or device, its last values and a small curve."""
     rows = []
     for title, unit, lines in (
-        ("load", "%", _busy(recorded)),
-        ("memory", "GiB", _memory(recorded)),
-        ("network", "MB/s", _network(recorded)),
+        ("load of {name}", "%", _busy(recorded)),
+        ("memory of {name}", "GiB", _memory(recorded)),
+        ("network of {name}", "MB/s", _network(recorded)),
     ):
         for name, _, values in lines:
             finite = values[np.isfinite(values)]
             if len(finite):
                 last = tables.quantity(float(finite[-1]), unit)
-                cells = (f"{title} of {escape(name)}", f"<b>{last}</b>", _spark(finite))
+                cells = (told(title.format(name=escape(name))), f"<b>{last}</b>", _spark(finite))
                 rows.append(
                     "".join(f'<td style="padding:0 1.2em 0 0">{cell}</td>' for cell in cells)
                 )

@@ -72,9 +72,10 @@ def faults(wanted: Wanted, said: str, terms: list[Term]) -> Iterator[str]:
         yield from _differing("places", set(places_in(english)), set(places_in(said)))
     if lost := _numbers(english) - _numbers(said):
         yield f"numbers are lost: {', '.join(sorted(lost))}"
-    if left := FOUR_WORDS.search(BRACKETS.sub("", prose(said))):
+    if said != english and (left := FOUR_WORDS.search(BRACKETS.sub("", prose(said)))):
         yield f"English is left: {left[0]!r}"
-    yield from _terms(english, said, terms)
+    if said != english:
+        yield from _terms(english, said, terms)
 
 
 def prose(text: str) -> str:

@@ -105,7 +105,7 @@ def message(node: ast.AST) -> str:
     text, taken = "", list[str]()
     for piece in _pieces(node):
         if isinstance(piece, str):
-            text += FIELD.sub(lambda field: f"{{{_field(field[1])}}}", piece)
+            text += FIELD.sub(lambda field: f"{{{_field(field[1], taken)}}}", piece)
         else:
             name = _unique(_name_of(piece), taken)
             taken.append(name)
@@ -113,8 +113,11 @@ def message(node: ast.AST) -> str:
     return text
 
 
-def _field(name: str) -> str:
+def _field(name: str, taken: list[str]) -> str:
     """Of a text that `format` fills in. One that is none holds itself: `{run}` for `{run}`."""
+    if not name:
+        taken.append(_unique("value", taken))
+        return taken[-1]
     return name if name[:1].isalpha() else f"value{name}"
 
 
