@@ -30,13 +30,15 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Group:
+class ParameterGroup:
     parameters: list[Tensor]
     weight_decay: float
 
 
 class AdamW:
-    def __init__(self, groups: list[Group], betas: tuple[float, float], eps: float) -> None:
+    def __init__(
+        self, groups: list[ParameterGroup], betas: tuple[float, float], eps: float
+    ) -> None:
         self.groups, self.betas, self.eps = groups, betas, eps
         self.moments: dict[Tensor, Moments] = {}  # made by the first step
         self.rate = 0.0  # of the last step
@@ -47,7 +49,7 @@ class AdamW:
             for group in self.groups:
                 self._step(group)
 
-    def _step(self, group: Group) -> None:
+    def _step(self, group: ParameterGroup) -> None:
         parameters = [p for p in group.parameters if p.grad is not None]
         for parameter in parameters:
             if parameter not in self.moments:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from parallel.data_parallel import Part, Replicated
 from parallel.fully_sharded import FullySharded
 from process.pace import communicating, computing
-from training.adam import AdamW, Group, Moments
+from training.adam import AdamW, Moments, ParameterGroup
 
 
 @dataclass
@@ -89,7 +89,10 @@ class Optimizer:
         self.loss_scale, self.steps_taken = make_loss_scale(args), 0
         self.parts = holder.parts()
         self.masters: list[Tensor] = [self._master(part) for part in self.parts]
-        groups = [Group(self._of(True), args.weight_decay), Group(self._of(False), 0.0)]
+        groups = [
+            ParameterGroup(self._of(True), args.weight_decay),
+            ParameterGroup(self._of(False), 0.0),
+        ]
         self.adam = AdamW(groups, (args.adam_beta1, args.adam_beta2), args.adam_eps)
 
     def _of(self, decays: bool) -> list[Tensor]:
