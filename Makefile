@@ -5,7 +5,7 @@
 # SITE=recorded            lab: recorded runs stand in for jobs; or the name of a preset
 # FILES="tests/box"        test: only these
 # WORKERS=1                test: so many at the same time
-# RUN=course-run-abc       book: the workspace in which `make course` ran; default: the newest here
+# RUN=course-run-abc       book, slides: the workspace in which `make course` ran; default: the newest here
 # OPEN_AT=URL              book: where readers open a notebook, with {notebook} in it
 
 PYTHON ?= python3
@@ -18,7 +18,7 @@ OPEN_AT ?=
 export PYTHON TORCH_WHEELS
 BIN := .venv/bin
 
-.PHONY: setup lab test lint course slurm slurm-stop hub notebooks book
+.PHONY: setup lab test lint course slurm slurm-stop hub notebooks book slides
 
 setup:
 	@bash deploy/setup.sh
@@ -53,3 +53,7 @@ notebooks: setup
 book:
 	@bash deploy/book/setup.sh
 	@$(BIN)/course book $(if $(RUN),--workspace '$(RUN)') $(if $(OPEN_AT),--open-at '$(OPEN_AT)')
+
+slides:
+	@bash deploy/slides/setup.sh
+	@$(BIN)/course slides $(if $(RUN),--workspace '$(RUN)')

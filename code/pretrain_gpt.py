@@ -23,7 +23,7 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from checkpoints.checkpoint import Checkpoints, Progress
-from checkpoints.files import CheckpointError, not_saved
+from checkpoints.files import CheckpointError, outcome
 from checkpoints.saved_model import find
 from checkpoints.saving_lock import SavingLock
 from dataset.indexed_data import check_present
@@ -68,7 +68,6 @@ class Training:
     loaders: dict[str, Loader]
     micro_batches: int
     checkpoints: Checkpoints
-    unsaved: str | None = None  # why the last checkpoint could not be written
 
 
 def prepare(args: argparse.Namespace, grid: Grid) -> None:
@@ -195,18 +194,19 @@ def train(training: Training, report: Report, progress: Progress) -> None:
         if why:
             report.first(f"exiting program at iteration {progress.iteration}: {why}")
             break
+    training.checkpoints.finish()
     finite.end(progress.iteration)
     profiler.stop()
 
 
 def save(training: Training, report: Report, progress: Progress) -> None:
-    where = f"iteration {progress.iteration:7d} to {training.args.save}"
-    report.first(f"saving checkpoint at {where} in torch_dist format")
-    training.unsaved = problem = training.checkpoints.save(Path(training.args.save), progress)
-    if problem is None:
-        report.first(f"  successfully saved checkpoint from {where}")
-    else:
-        report.first(not_saved(Path(training.args.save), progress.iteration, problem))
+    folder, number = Path(training.args.save), progress.iteration
+    report.first(f"saving checkpoint at iteration {number:7d} to {folder} in torch_dist format")
+    training.checkpoints.save(
+        folder, progress, lambda problem: report.first(outcome(folder, number, problem))
+    )
+    if training.args.async_save:
+        report.first(f"  scheduled an async checkpoint save at iteration {number:7d} to {folder}")
 
 
 def load(training: Training, report: Report, source: Path | None, warnings: list[str]) -> Progress:
@@ -248,8 +248,9 @@ def main(argv: list[str] | None = None) -> int:
     report.close()
     for lock in locks:
         lock.release()
-    if training.unsaved and rank == 0:
-        raise CheckpointError(f"the last checkpoint could not be written: {training.unsaved}")
+    if training.checkpoints.unsaved and rank == 0:
+        problem = training.checkpoints.unsaved
+        raise CheckpointError(f"the last checkpoint could not be written: {problem}")
     return 0
 
 

@@ -35,9 +35,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "run": ("teach.run", "runs the whole course and prints a table"),
     "book": ("teach.book.command", "makes pages to read of the lessons, with results of a run"),
+    "slides": ("teach.slides.command", "makes slides of the lessons, a deck for each part"),
+    "timetable": ("teach.slides.timetable", "prints plans for half a day, a day and three days"),
     "record": ("teach.recording", "packs runs into files, for those who cannot run anything"),
     "lessons": ("teach.lessons", "brings new versions of the lessons; yours are never lost"),
     "progress": ("teach.progress", "shows which exercises are solved"),
+    "share": ("teach.classroom.command:share", "shares your progress with the class, or not"),
+    "class": (
+        "teach.classroom.command",
+        "shows instructors how the class stands, and who is stuck",
+    ),
+    "rehearse": ("teach.rehearsal.command", "tries the class's jobs on its site, the day before"),
     "bench": ("lab.bench.command", "runs or plans the benchmark of lesson 15"),
 }
 

@@ -17,7 +17,7 @@
 # you can also type into a terminal (*File → New → Terminal*).
 
 # %% id="begin"
-from course_lib import Lab, check, claim, links, predict, progress, shell, show
+from course_lib import Lab, check, claim, links, predict, progress, share_progress, shell, show
 
 lab = Lab()
 lab
@@ -26,6 +26,14 @@ lab
 # The line above says where you are. If your machine has the commands of Slurm, the queue of most large computers,
 # the course speaks to that. If not, it brings **the box**: two small nodes inside this very machine, each with a
 # network of its own, and commands with the same names that answer in the same way.
+
+# %% [markdown] id="share-idea"
+# In a class, your instructors may want to see who is stuck. Nothing is shared unless you agree: with `True` in the
+# brackets they, and nobody else, see in which lesson you are, which exercises you have solved after how many tries,
+# which hint you met most, and when you last ran a cell. `False` takes it back.
+
+# %% id="share"
+share_progress()
 
 
 # %% [markdown] id="sinfo-idea"

@@ -121,20 +121,25 @@ claim("the rank that is elsewhere", odd[0] if odd else -1, least=2, most=2)
 # %% id="timeout"
 short = lab.submit(fault.recipe("timeout", "stuck", rank=2))
 short.wait()
-complaints = [line for line in short.text.splitlines() if "Timed out" in line or "note:" in line]
-print(*[line[:160] for line in complaints], sep="\n")
+lines = [line for line in short.text.splitlines() if "Timed out" in line or "note:" in line]
+print(*[line[:190] for line in lines], sep="\n")
 
 # %% id="timeout-see"
-first = complaints[0] if complaints else ""
-speaker.compare("rank 2" if first.startswith("[rank2]") else "the other ranks")
+complain = sorted({line.partition("]")[0] for line in lines if "Timed out" in line})
+speaker.compare("rank 2" if "[rank2" in complain else "the other ranks")
 print(short.failure)
+
+# %% id="timeout-claim" tags=["claim"]
+claim("ranks that complain and only waited", len(complain), least=1, most=3, unit="ranks")
+claim("the rank that did not come", short.failure.rank, least=2, most=2)
 
 # %% [markdown] id="timeout-explain"
 # ![Four ranks over time. All make step 3. In step 4 ranks 0, 1 and 3 wait in all_reduce, and at the time-out each says "timed out"; rank 2 waits for its data reader and says nothing.](../images/hang.svg)
 #
-# The log names those that waited. The line with `note:`, by which the cause can be found afterwards, is one that this
-# program adds: when others give up, a rank that is not in a collective says where it is. **Who complains is seldom
-# who failed.** `run.failure` reads the whole log under this rule, and calls the rest consequences.
+# The log names those that waited (alike complaints are told by the first of them). The line with `note:`, by which the
+# cause can be found afterwards, is one that this program adds: when others give up, a rank that is not in a collective
+# says where it is. **Who complains is seldom who failed.** `run.failure` reads the whole log under this rule, and calls
+# the rest consequences.
 #
 # PyTorch itself keeps a **flight recorder** of the last collectives of each rank, where `TORCH_FR_BUFFER_SIZE` says how
 # many (with NCCL it is written down when a time-out strikes: `TORCH_NCCL_DUMP_ON_TIMEOUT`). It answers the same question
@@ -257,7 +262,7 @@ port.wait()
 print(port.failure)
 
 # %% id="port-claim" tags=["claim"]
-claim("the rank that did not come", port.failure.rank, least=2, most=2)
+claim("the rank that did not come to the meeting", port.failure.rank, least=2, most=2)
 
 # %% [markdown] id="port-explain"
 # The rank that says so is again one of those that waited. It can say *who* did not come, because each rank leaves its
@@ -275,8 +280,8 @@ print(gone.failure)
 # !sacct -j {gone.job_id} --format=JobID,JobName,State,ExitCode,NodeList
 
 # %% id="gone-claim" tags=["claim"]
-claim("ranks that were killed", len(gone.failure.ranks), least=1, most=2, unit="ranks")
-claim("the least of them", min(gone.failure.ranks), least=2, most=3)
+claim("ranks that were killed", len(gone.failure.ranks), least=2, most=2, unit="ranks")
+claim("the first of them", min(gone.failure.ranks), least=2, most=2)
 
 # %% [markdown] id="gone-explain"
 # **Explain.** Who started the processes tells: `srun` names tasks and node, `torchrun` exit code −9 (minus the number
@@ -319,15 +324,15 @@ claim("memory of the others grows by at most", slope.drop(2).max(), most=1.0, un
 # %% [markdown] id="leak-explain"
 # **Explain.** The error message names the tensor that did not fit any more, which is innocent: an ordinary one, at an
 # ordinary place. The **slope** names the rank, and its size what is kept: 5 MB are one copy of all weights and
-# gradients. (Who divided what was free by 5 MB guessed too late: the allocator holds more than is in use, lesson 06.)
-# A line that is level, and then one step to the ceiling, is the other kind: a long sample, an uneven pipeline stage
-# (lesson 06). The usual leak in PyTorch is shorter than this one: `total += loss` keeps the loss *with its whole
+# gradients. (Who divided what was free by 5 MB is some steps off: what a process holds is counted in more than one
+# way.) A line that is level, and then one step to the ceiling, is the other kind: a long sample, an uneven pipeline
+# stage (lesson 06). The usual leak in PyTorch is shorter than this one: `total += loss` keeps the loss *with its whole
 # graph*; `loss.item()` keeps a number.
 
 # %% [markdown] id="slow-idea"
 # ## One is slow
 #
-# A device that has grown too hot lowers its clock. In the next run rank 2 computes three times as long as the others.
+# A device that has grown too hot lowers its clock. In the next run all that rank 2 computes takes three times as long.
 #
 # **Predict.** One of four devices is slower. How much longer does a step of the whole job take?
 
@@ -346,16 +351,21 @@ show.diary(slow, "own_ms")
 
 # %% id="slow-claim" tags=["claim"]
 own_ms = slow.diary.table.query("iteration > 2").groupby("rank")["own_ms"].median()
+others_ms = own_ms.drop(2).median()
+print(f"rank 2 works {own_ms[2] - others_ms:.0f} ms longer than the others in each step,")
+print(f"and a step of the job is {step_ms(slow) - step_ms(healthy):.0f} ms longer")
 claim("the slow rank is rank 2", own_ms.idxmax(), least=2, most=2)
-claim("its own time is longer than the others'", own_ms[2] / own_ms.drop(2).median(),
-      least=1.6, unit="times")  # fmt: skip
+claim("its own time is longer than the others'", own_ms[2] / others_ms, least=1.6, unit="times")
+claim("of what one rank loses, all lose",
+      100 * (step_ms(slow) - step_ms(healthy)) / (own_ms[2] - others_ms),
+      least=50, most=150, unit="%")  # fmt: skip
 
 # %% [markdown] id="slow-explain"
-# **Explain.** Nearly as much longer as that device is slower: all wait for the last one, at every step. In the time
-# *of a step* all four ranks look equally slow. Only the **own** time, without the messages, tells them apart. (Lesson
-# 05 found the same in a profile; this column costs nothing, and is there on the day that it happens.) No error, no
-# exit code; `sinfo` calls the node idle or allocated as ever. What helps is to leave it out: `--exclude=<node>`, and
-# a word to those who run the cluster.
+# **Explain.** What one loses, all lose: they wait for the last one, at every step. (Not three times: messages and
+# Python take what they took.) In the time *of a step* all four ranks look equally slow. Only the **own** time, without
+# the messages, tells them apart. (Lesson 05 found the same in a profile; this column costs nothing, and is there on the
+# day that it happens.) No error, no exit code; `sinfo` calls the node idle or allocated as ever. What helps is to leave
+# it out: `--exclude=<node>`, and a word to those who run the cluster.
 
 # %% [markdown] id="nan-idea"
 # ## Suddenly NaN

@@ -29,11 +29,12 @@ ORDER = (
     "tests/browser",
     "tests/deploy",
     "tests/code",
-    "solutions",
     "notebooks",
+    "solutions",
 )
 """The many commands of the conformance would slow down jobs of several ranks, so these come later;
-the shortest of them last, so that no worker is left alone at the end."""
+the shortest of them last, so that no worker is left alone at the end. A solution finds the runs of
+its lesson, which was before it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,8 +3,8 @@
     python code/challenge/judge.py --load runs/mine-12/checkpoints --text judge_text_document
 
 One process, no launcher. Which samples are drawn follows from --seed alone, so whoever names the
-seed can have a judgement repeated. It prints one line of JSON: of which training the weights are,
-and for each text the loss, its standard error, and how many tokens it is a mean of.
+seed can have a judgement repeated. It prints one line of JSON: of which model and training the
+weights are, and for each text the loss, its standard error, and how many tokens it is a mean of.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ def model_flags(described: dict[str, Any]) -> list[str]:
     return [*words, "--vocab-size", str(described["vocab_size"])]
 
 
-def loaded(folder: Path, text: str) -> tuple[Training, int, int]:
-    """The trained model on one device, its iteration, and the samples that it has seen."""
+def loaded(folder: Path, text: str) -> tuple[Training, dict[str, Any]]:
+    """The trained model on one device, and what its checkpoint says of itself. Weights of another
+    model than it says do not load."""
     start(parse_arguments([]))
     source, _ = last_good(folder)
     if source is None:
@@ -76,7 +77,8 @@ def loaded(folder: Path, text: str) -> tuple[Training, int, int]:
     device = torch.device("cpu")
     training = build(args, layout, device)
     progress = training.checkpoints.load(source, weights_only=True)
-    return training, progress.iteration, progress.consumed_samples
+    seen = {"iteration": progress.iteration, "samples": progress.consumed_samples}
+    return training, {**seen, "model": described}
 
 
 def judged(training: Training, text: str, count: int, seed: int) -> dict[str, float]:
@@ -97,9 +99,8 @@ def judged(training: Training, text: str, count: int, seed: int) -> dict[str, fl
 
 def main(argv: list[str] | None = None) -> int:
     asked = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv)
-    training, iteration, samples = loaded(Path(asked.load), asked.text[0])
+    training, said = loaded(Path(asked.load), asked.text[0])
     texts = {text: judged(training, text, asked.samples, asked.seed) for text in asked.text}
-    said = {"iteration": iteration, "samples": samples, "sequence": training.args.seq_length}
     print(json.dumps({**said, "seed": asked.seed, "texts": texts}))
     return 0
 

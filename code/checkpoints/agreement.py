@@ -14,19 +14,21 @@ import torch.distributed as dist
 from process.errors import AskedError
 
 T = TypeVar("T")
+Group = dist.ProcessGroup | None
+"""Another group of all ranks, for who speaks beside the others; None is the common one."""
 
 
-def from_first(question: Callable[[], T]) -> T:
+def from_first(question: Callable[[], T], group: Group = None) -> T:
     """What rank 0 answers."""
     answers: list[Any] = [_answer(question) if dist.get_rank() == 0 else None]
-    dist.broadcast_object_list(answers, src=0)
+    dist.broadcast_object_list(answers, src=0, group=group)
     return cast(T, _result(answers[0]))
 
 
-def from_all(question: Callable[[], T]) -> list[T]:
+def from_all(question: Callable[[], T], group: Group = None) -> list[T]:
     """What each rank answers, by rank."""
     answers: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(answers, _answer(question))
+    dist.all_gather_object(answers, _answer(question), group=group)
     return [_result(answer) for answer in answers]
 
 

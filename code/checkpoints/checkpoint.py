@@ -13,28 +13,24 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
 from torch import Tensor
-from torch.distributed.checkpoint.metadata import (
-    ChunkStorageMetadata,
-    MetadataIndex,
-    TensorProperties,
-)
-from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, WriteItemType
 
-from checkpoints.agreement import from_first
+from checkpoints.agreement import Group, from_first
+from checkpoints.behind import Behind
 from checkpoints.files import fresh, publish, seal, write_json
 from checkpoints.saved_model import description
 from training.optimizer import Optimizer
 
 VOCABULARY = ("word.weight", "output.weight")
 Place = tuple[slice, ...]
+Tell = Callable[[str | None], None]
 
 
 @dataclass
@@ -43,44 +39,6 @@ class Progress:
 
     iteration: int = 0
     consumed_samples: int = 0
-
-
-class SavedSlice(Tensor):
-    """A rank's slice of a whole tensor, told to torch.distributed.checkpoint by its protocol.
-
-    It asks each rank which slices it has and lets one rank write those that several have: data
-    ranks all offer the same ones. Reading, it finds the slices that overlap with what a rank wants.
-    """
-
-    whole: torch.Size
-    offsets: torch.Size
-    mine: Tensor
-
-    @staticmethod
-    def of(values: Tensor, whole: torch.Size, place: Place) -> SavedSlice:
-        part = Tensor._make_subclass(SavedSlice, values)
-        part.mine, part.whole = values, whole
-        part.offsets = torch.Size([at.start for at in place])
-        return part
-
-    def size(self, *dimension: int) -> Any:  # type: ignore[override]  # of the whole
-        return self.whole[dimension[0]] if dimension else self.whole
-
-    def _chunk(self) -> ChunkStorageMetadata:
-        return ChunkStorageMetadata(offsets=self.offsets, sizes=self.mine.shape)
-
-    def __create_write_items__(self, name: str, _: object) -> list[WriteItem]:
-        if not self.mine.numel():  # a tensor rank may have nothing but padding
-            return []
-        properties = TensorProperties.create_from_tensor(self.mine)
-        data = TensorWriteData(chunk=self._chunk(), properties=properties, size=self.whole)
-        return [WriteItem(MetadataIndex(name, self.offsets), WriteItemType.SHARD, tensor_data=data)]
-
-    def __create_chunk_list__(self) -> list[ChunkStorageMetadata]:
-        return [self._chunk()] if self.mine.numel() else []
-
-    def __get_tensor_shard__(self, index: MetadataIndex) -> Tensor:
-        return self.mine
 
 
 class Checkpoints:
@@ -93,6 +51,8 @@ class Checkpoints:
         args: argparse.Namespace,
     ) -> None:
         self.optimizer, self.wholes, self.args = optimizer, wholes, args
+        self.unsaved: str | None = None  # why the last one could not be written
+        self.behind = Behind() if args.save and args.async_save else None
 
     def _parts(self, kinds: dict[str, dict[str, Tensor]]) -> dict[str, Tensor]:
         return {
@@ -101,7 +61,9 @@ class Checkpoints:
             for name, tensor in values.items()
         }
 
-    def _part(self, name: str, values: Tensor) -> SavedSlice:
+    def _part(self, name: str, values: Tensor) -> Tensor:
+        from checkpoints.slices import SavedSlice  # late: see there
+
         whole, place = self.wholes[name]
         if name in VOCABULARY:  # without the rows that are this layout's padding
             rows = self.args.softmax_rows or self.args.padded_vocab_size
@@ -110,31 +72,61 @@ class Checkpoints:
             place, values = (slice(start, stop), *place[1:]), values[: stop - start]
         return SavedSlice.of(values, whole, place)
 
-    def save(self, folder: Path, progress: Progress) -> str | None:
-        """Returns None, or why nothing was saved; the checkpoints before stay as they are."""
+    def save(self, folder: Path, progress: Progress, tell: Tell) -> None:
+        """`tell` hears None, or why nothing was saved; the checkpoints before stay as they are.
+
+        With --async-save training stands still for a copy alone, and `tell` hears of it later.
+        """
         target = folder / f"iter_{progress.iteration:07d}"
-        making = folder / f"{target.name}.unfinished"
+        if self.behind is None:
+            self._write(target, lambda: self._state(progress), tell)
+            return
+        self.behind.wait()  # before there is a second copy
+        copied, group = self._state(progress, copied=True), self.behind.group
+        self.behind.begin(lambda: self._write(target, lambda: copied, tell, group))
+
+    def finish(self) -> None:
+        """Waits for what is still being written."""
+        if self.behind is not None:
+            self.behind.wait()
+
+    def _state(self, progress: Progress, copied: bool = False) -> dict[str, Any]:
+        kinds = self.optimizer.by_name(with_moments=True)
+        if copied:  # to the host; without a GPU it is there already, and may be the model's own
+            for values in kinds.values():
+                for name, tensor in values.items():
+                    values[name] = tensor.to("cpu", copy=True)
         scale = asdict(self.optimizer.loss_scale)
         steps = self.optimizer.steps_taken
         extra = {"progress": asdict(progress), "loss_scale": scale, "adam_steps": steps}
+        return {**self._parts(kinds), **extra}
+
+    def _write(
+        self, target: Path, state: Callable[[], dict[str, Any]], tell: Tell, group: Group = None
+    ) -> None:
+        from checkpoints.slices import write  # late: see there
+
         # All in a folder that nobody reads, renamed at the end: whenever the job is killed, the
         # checkpoint before is whole.
+        making = target.with_name(f"{target.name}.unfinished")
         try:
-            from_first(lambda: fresh(making))
-            from_first(lambda: write_json(making / "model.json", description(self.args)))
-            writer = dcp.FileSystemWriter(making, thread_count=1)
-            parts = self._parts(self.optimizer.by_name(with_moments=True))
-            dcp.save({**parts, **extra}, storage_writer=writer)
-            seal(making)
-            from_first(lambda: publish(making, target))
-        except (dcp.CheckpointException, OSError, RuntimeError) as error:
+            from_first(lambda: fresh(making), group)
+            from_first(lambda: write_json(making / "model.json", description(self.args)), group)
+            write(state(), making, group)
+            seal(making, group)
+            from_first(lambda: publish(making, target), group)
+        except (OSError, RuntimeError) as error:
             if dist.get_rank() == 0:
                 shutil.rmtree(making, ignore_errors=True)
-            return _reason(error)
-        return None
+            self.unsaved = str(error)
+        else:
+            self.unsaved = None
+        tell(self.unsaved)
 
     def load(self, source: Path, weights_only: bool) -> Progress:
         """Of a checkpoint that `last_good` has checked."""
+        from checkpoints.slices import read
+
         scale = self.optimizer.loss_scale
         extra: dict[str, Any] = {
             "progress": asdict(Progress()),
@@ -147,18 +139,10 @@ class Checkpoints:
                 if name in values:  # what the checkpoint does not fill is padding
                     values[name] = torch.zeros_like(values[name])
         state = {**self._parts(kinds), **extra}
-        dcp.load(state, storage_reader=dcp.FileSystemReader(source))
+        read(state, source)
         if not weights_only:
             self.optimizer.steps_taken = state["adam_steps"]
             for name, value in state["loss_scale"].items():
                 setattr(scale, name, value)
         self.optimizer.set_by_name(kinds)  # its tensors have been read into
         return Progress(**state["progress"])
-
-
-def _reason(error: BaseException) -> str:
-    """The cause inside torch.distributed.checkpoint's collection of errors by rank."""
-    if isinstance(error, dcp.CheckpointException):
-        rank, (cause, _) = sorted(error.failures.items())[0]
-        return f"rank {rank}: {cause}"
-    return str(error)

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from checkpoints.agreement import from_all, from_first
+from checkpoints.agreement import Group, from_all, from_first
 from process.errors import AskedError
 
 TRACKER = "latest_checkpointed_iteration.txt"
@@ -188,7 +188,7 @@ def write_json(path: Path, content: Any) -> None:
         os.fsync(file.fileno())
 
 
-def seal(making: Path) -> None:
+def seal(making: Path, group: Group = None) -> None:
     """Writes the checksums: each rank's of its own files, read back once. All ranks call this."""
     mine = f"__{dist.get_rank()}_"
 
@@ -197,8 +197,8 @@ def seal(making: Path) -> None:
         common = [".metadata", "model.json"] if dist.get_rank() == 0 else []
         return checksums(making, sorted(names) + common)
 
-    every = {name: sums for part in from_all(written) for name, sums in part.items()}
-    from_first(lambda: write_json(making / CHECKSUMS, every))
+    every = {name: sums for part in from_all(written, group) for name, sums in part.items()}
+    from_first(lambda: write_json(making / CHECKSUMS, every), group)
 
 
 def publish(making: Path, target: Path) -> None:
@@ -213,7 +213,10 @@ def publish(making: Path, target: Path) -> None:
     shutil.rmtree(replaced, ignore_errors=True)
 
 
-def not_saved(folder: Path, iteration: int, problem: str) -> str:
+def outcome(folder: Path, iteration: int, problem: str | None) -> str:
+    """What is said when a checkpoint is there, or could not be written."""
+    if problem is None:
+        return f"  successfully saved checkpoint from iteration {iteration:7d} to {folder}"
     return (
         f"ERROR: no checkpoint of iteration {iteration}: {problem}. Training goes on; the last "
         f"good checkpoint is {newest(folder) or 'none'}. Make room on the disk: "

@@ -5,7 +5,7 @@
     before_step  each step, on every rank
     saving       a checkpoint's folder was made, and nothing is in it yet (on rank 0)
     sealing      its files are written, and not yet known to be whole
-    saved        it is whole
+    saved        it is whole (on rank 0)
 
 A fault sits on one rank and begins at one iteration, which count as in the log: from 1.
 """

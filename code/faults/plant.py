@@ -112,8 +112,9 @@ def _limit_waiting(program: Any, longest: timedelta) -> None:
 
 def _plant(program: Any, args: argparse.Namespace, fault: Fault) -> None:
     fault.at_start(args)
-    build, step, save = program.build, program.train_step, program.save
-    fresh, seal = checkpoints.checkpoint.fresh, checkpoints.checkpoint.seal
+    files: Any = checkpoints.checkpoint
+    build, step = program.build, program.train_step
+    fresh, seal, publish = files.fresh, files.seal, files.publish
 
     @wraps(build)
     def build_with_fault(args: argparse.Namespace, *given: Any) -> Any:
@@ -127,20 +128,17 @@ def _plant(program: Any, args: argparse.Namespace, fault: Fault) -> None:
         fault.before_step(training, progress)
         return step(training, progress)
 
-    @wraps(save)
-    def save_with_fault(training: Any, report: Any, progress: Any) -> None:
-        save(training, report, progress)
-        if not training.unsaved:
-            fault.saved(Path(args.save) / f"iter_{progress.iteration:07d}")
-
     def fresh_with_fault(folder: Path) -> None:
         fresh(folder)
         fault.saving(folder)
 
-    def seal_with_fault(folder: Path) -> None:
+    def seal_with_fault(folder: Path, group: Any) -> None:
         fault.sealing(folder)
-        seal(folder)
+        seal(folder, group)
+
+    def publish_with_fault(folder: Path, target: Path) -> None:
+        publish(folder, target)
+        fault.saved(target)
 
     program.build, program.train_step = build_with_fault, step_with_fault
-    program.save = save_with_fault
-    checkpoints.checkpoint.fresh, checkpoints.checkpoint.seal = fresh_with_fault, seal_with_fault
+    files.fresh, files.seal, files.publish = fresh_with_fault, seal_with_fault, publish_with_fault

@@ -44,6 +44,6 @@ class Damaged(Fault):
     """A file of the newest checkpoint has lost its second half: a file system that broke down."""
 
     def saved(self, folder: Path) -> None:
-        if dist.get_rank() == 0 and number_of(folder) >= self.iteration:
+        if number_of(folder) >= self.iteration:
             largest = max(folder.glob("*.distcp"), key=lambda file: file.stat().st_size)
             os.truncate(largest, largest.stat().st_size // 2)

@@ -186,6 +186,7 @@ CHECKPOINTS = [
     ("--save", TEXT, None, "folder of checkpoints"),
     ("--load", TEXT, None, "folder to continue from"),
     ("--save-interval", COUNT, None, "steps between checkpoints"),
+    ("--async-save", ON, False, "write checkpoints while training goes on"),
     ("--no-load-optim", ON, False, "load the weights only"),
     ("--finetune", ON, False, "load the weights only and start at step 0"),
     ("--exit-interval", COUNT, None, "stop after a step divisible by this"),

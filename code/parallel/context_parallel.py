@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention
 
 from parallel.dropout import Masks
@@ -60,8 +59,12 @@ def attend(query: Tensor, key: Tensor, value: Tensor, dropped: float = 0.0) -> T
     """
     grouped = query.shape[2] != key.shape[2]
     query, key, value = (x.permute(1, 2, 0, 3) for x in (query, key, value))
-    missing = key.shape[2] - query.shape[2]
-    mask = causal_lower_right(query.shape[2], key.shape[2]) if missing else None
+    mask = None
+    if query.shape[2] < key.shape[2]:
+        # Here, since it brings the compiler with it: a second for ranks that never need it.
+        from torch.nn.attention.bias import causal_lower_right
+
+        mask = causal_lower_right(query.shape[2], key.shape[2])
     out = scaled_dot_product_attention(
         query, key, value, mask, dropped, is_causal=mask is None, enable_gqa=grouped
     )

@@ -66,10 +66,12 @@ def fail(error: BaseException) -> NoReturn:
     if meeting is not None and meeting.too_late():
         os._exit(1)
     foreseen = isinstance(error, AskedError)
-    peer_gone = not foreseen and PEER_GONE.search(str(error))
-    follows = meeting is not None and peer_gone and meeting.follows()
-    if meeting is not None and WAITED.search(str(error)):
+    waited = WAITED.search(str(error)) is not None
+    if meeting is not None and waited:
         meeting.gave_up()
+    # Who has waited in vain speaks at once: others lose their connection to it, and that follows.
+    peer_gone = not foreseen and not waited and PEER_GONE.search(str(error))
+    follows = meeting is not None and peer_gone and meeting.follows()
     speaks = not out_of_memory and not follows and _speaks(error, meeting)
     if speaks:
         say(told(error, *device.environment_of_rank()[:2]))

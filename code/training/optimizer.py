@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from parallel.data_parallel import Part, Replicated
 from parallel.fully_sharded import FullySharded
 from process.pace import communicating, computing
+from training.adam import AdamW, Moments, ParameterGroup
 
 
 @dataclass
@@ -89,16 +90,10 @@ class Optimizer:
         self.parts = holder.parts()
         self.masters: list[Tensor] = [self._master(part) for part in self.parts]
         groups = [
-            {"params": self._of(True), "weight_decay": args.weight_decay},
-            {"params": self._of(False), "weight_decay": 0.0},
+            ParameterGroup(self._of(True), args.weight_decay),
+            ParameterGroup(self._of(False), 0.0),
         ]
-        self.adam = torch.optim.AdamW(
-            [group for group in groups if group["params"]],
-            lr=args.lr,
-            betas=(args.adam_beta1, args.adam_beta2),
-            eps=args.adam_eps,
-            fused=True,
-        )
+        self.adam = AdamW(groups, (args.adam_beta1, args.adam_beta2), args.adam_eps)
 
     def _of(self, decays: bool) -> list[Tensor]:
         return [m for m, p in zip(self.masters, self.parts, strict=True) if p.decays == decays]
@@ -128,10 +123,8 @@ class Optimizer:
                     stuck = self.loss_scale.dynamic and scale <= self.loss_scale.least
                     return StepResult(norm, skipped=True, stuck=stuck)
             self._scale(parts, norm, scale)
-            for group in self.adam.param_groups:
-                group["lr"] = rate
-            self.adam.step()
-            self.adam.zero_grad()  # of float16 gradients it had float32 copies
+            self.adam.step(rate)
+            self.adam.forget_gradients()  # of float16 gradients it had float32 copies
             self.steps_taken += 1
             self._write_back(parts)
             self.holder.gather()
@@ -168,19 +161,18 @@ class Optimizer:
         """Copies of the weights and Adam's moments, by parameter; a collective call."""
         kinds = {"weight": self.masters}
         if with_moments:
-            kinds["mean"] = [self._moment(m, "exp_avg") for m in self.masters]
-            kinds["square"] = [self._moment(m, "exp_avg_sq") for m in self.masters]
+            kinds["mean"] = [self._moments(m).mean for m in self.masters]
+            kinds["square"] = [self._moments(m).square for m in self.masters]
         with torch.no_grad():
             return {kind: self.holder.by_name(values) for kind, values in kinds.items()}
 
-    def _moment(self, master: Tensor, name: str) -> Tensor:
+    def _moments(self, master: Tensor) -> Moments:
         # Before its first step Adam has none: a checkpoint of then has zeros, where it would begin.
-        state = self.adam.state.get(master, {})
-        return state[name] if name in state else torch.zeros_like(master)
+        return self.adam.moments.get(master) or Moments.none_yet(master)
 
     def tensors(self) -> dict[str, list[Tensor]]:
         """What lives as long as the run, by what it is for: named in the memory trace."""
-        moments = [t for state in self.adam.state.values() for t in state.values()]
+        moments = [t for of in self.adam.moments.values() for t in (of.steps, of.mean, of.square)]
         masters = [m.data for m, p in zip(self.masters, self.parts, strict=True)
                    if m.dtype != p.parameter.dtype]  # fmt: skip
         return {**self.holder.tensors(), "optimizer": moments + masters}
@@ -199,7 +191,7 @@ class Optimizer:
         squares = self.holder.from_names(kinds["square"], self.masters)
         for master, mean, square in zip(self.masters, means, squares, strict=True):
             count = torch.tensor(float(self.steps_taken), device=master.device)
-            self.adam.state[master] = {"step": count, "exp_avg": mean, "exp_avg_sq": square}
+            self.adam.moments[master] = Moments(count, mean, square)
 
 
 def _wide(part: Part) -> torch.dtype:

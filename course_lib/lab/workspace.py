@@ -150,18 +150,19 @@ def programs_folder() -> Path:
     raise LabError(f"the programs of the course are not beside {PACKAGE}; install it again")
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
     """Whoever reads finds the old text or the new one, never half of it."""
-    write_bytes_atomically(path, text.encode())
+    write_bytes_atomically(path, text.encode(), mode)
 
 
-def write_bytes_atomically(path: Path, content: bytes) -> None:
+def write_bytes_atomically(path: Path, content: bytes, mode: int = 0o600) -> None:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".unfinished.")
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)
+                os.fchmod(descriptor, mode)
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).replace(path)
@@ -195,8 +196,8 @@ def _full(path: Path) -> str:
     )
 
 
-def write_json(path: Path, table: dict[str, Any]) -> None:
-    write_atomically(path, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+def write_json(path: Path, table: dict[str, Any], mode: int = 0o600) -> None:
+    write_atomically(path, json.dumps(table, indent=1, ensure_ascii=False) + "\n", mode)
 
 
 def _is_checkout(folder: Path) -> bool:

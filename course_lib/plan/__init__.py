@@ -30,7 +30,8 @@ if TYPE_CHECKING:
         goodputs,
     )
     from course_lib.plan.layout_search import Choice, search
-    from course_lib.plan.mixtures import MIXTURES, Mixture, mixture
+    from course_lib.plan.mixture_presets import MIXTURES, mixture
+    from course_lib.plan.mixtures import Mixture
     from course_lib.plan.scale import campaign, checkpoint_s, scale_out
     from course_lib.plan.shapes.flops import of_iteration, of_sequence, training_days
     from course_lib.plan.shapes.parameter_counts import on_rank, parameters
@@ -52,7 +53,8 @@ _LATE = {
     "shapes.ranks": "groups",
     "scale": "campaign checkpoint_s scale_out",
     "kept_work": "Failures checkpoint_interval failures_of goodput goodputs",
-    "mixtures": "MIXTURES Mixture mixture",
+    "mixture_presets": "MIXTURES mixture",
+    "mixtures": "Mixture",
     "code_bases": "STACKS Stack",
 }
 

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.names import answers_misspelt
-from course_lib.plan.checks import PlanError, divides, expect, keep_whole, named, whole_number
+from course_lib.plan.checks import PlanError, divides, expect, keep_whole, whole_number
 from course_lib.plan.code_bases import Stack, stack_named
 from course_lib.plan.estimate import GIB, Estimate, predict
 from course_lib.plan.hardware.cluster import Cluster
@@ -37,21 +37,28 @@ is trained to be even, and towards the end of a training mostly is."""
 @dataclass(frozen=True)
 class Mixture:
     """`one` is the model with a single expert in each layer, so that its `ffn` is that of one.
-    Every token passes `per_token` of the experts, and all of the `shared` ones besides."""
+    Every token passes `per_token` of the experts, and all of the `shared` ones besides. The first
+    `dense_layers` have no experts; they are as wide as what a token passes in the others."""
 
     one: Model
     experts: int
     per_token: int
     shared: int = 0
+    dense_layers: int = 0
 
     def __post_init__(self) -> None:
         expect(Model, "one", self.one, 'plan.preset("llama-8b")')
         keep_whole(self, "experts", "per_token")
-        keep_whole(self, "shared", least=0)
+        keep_whole(self, "shared", "dense_layers", least=0)
         if self.per_token > self.experts:
             raise PlanError(
                 f"per_token {self.per_token} is more than the {self.experts} experts; use at most "
                 f"{self.experts}"
+            )
+        if self.dense_layers >= self.one.layers:
+            raise PlanError(
+                f"dense_layers {self.dense_layers} of {self.one.layers} leaves no layer with "
+                "experts; use fewer"
             )
 
     @property
@@ -63,10 +70,16 @@ class Mixture:
         """Parameters of one expert in one layer."""
         return layer(self.one).mlp
 
+    @property
+    def expert_layers(self) -> int:
+        return self.one.layers - self.dense_layers
+
     def _with(self, experts: int) -> int:
-        routers = self.one.layers * self.one.hidden * self.experts
-        more = experts + self.shared - 1
-        return parameters(self.one).total + routers + self.one.layers * more * self.of_one_expert
+        routers = self.expert_layers * self.one.hidden * self.experts
+        blocks = self.expert_layers * (experts + self.shared)
+        blocks += self.dense_layers * (self.per_token + self.shared)
+        more = (blocks - self.one.layers) * self.of_one_expert
+        return parameters(self.one).total + routers + more
 
     @property
     def total(self) -> int:
@@ -106,7 +119,9 @@ class MixtureBounds:
 
     @cached_property
     def _layers(self) -> int:
-        return max(layers_of_stages(self.mixture.one, self.twin.layout.pipeline))
+        """With experts, of the stage that has most."""
+        most = max(layers_of_stages(self.mixture.one, self.twin.layout.pipeline))
+        return min(most, self.mixture.expert_layers)
 
     @property
     def expert_parameters(self) -> float:
@@ -215,30 +230,3 @@ class MixtureBounds:
             f"(MFU {low_mfu:.0%} to {high_mfu:.0%}); {self.low_gib:.1f} to {self.high_gib:.1f} of "
             f"{self.twin.capacity_gib:.1f} GiB: {verdict}"
         )
-
-
-def _decoder(name: str, shape: tuple[int, int, int, int, int], vocabulary: int) -> Model:
-    """`shape`: layers, hidden, heads, key and value groups, width of one expert."""
-    layers, hidden, heads, groups, ffn = shape
-    return Model(
-        name, layers, hidden, heads, 4096, vocabulary, kv_groups=groups, ffn=ffn, head_size=128,
-        tied=False, positions="rotary", activation="swiglu", norm="rmsnorm", bias=False,
-        pad_vocabulary_to=1,
-    )  # fmt: skip
-
-
-MIXTURES: dict[str, Mixture] = {
-    mixture.name: mixture
-    for mixture in (
-        # Shapes from the configurations published with the weights.
-        Mixture(_decoder("mixtral-8x7b", (32, 4096, 32, 8, 14336), 32000), 8, 2),
-        Mixture(_decoder("mixtral-8x22b", (56, 6144, 48, 8, 16384), 32768), 8, 2),
-        Mixture(_decoder("qwen3-30b-a3b", (48, 2048, 32, 4, 768), 151936), 128, 8),
-        Mixture(_decoder("qwen3-235b-a22b", (94, 4096, 64, 4, 1536), 151936), 128, 8),
-    )
-}
-
-
-def mixture(name: str) -> Mixture:
-    """A mixture of the table."""
-    return named("mixture", name, MIXTURES)

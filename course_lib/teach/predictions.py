@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,7 +150,9 @@ def times_off(guess: float, measured: float) -> float:
 
 
 def _keep(entry: Mapping[str, Any]) -> None:
-    kept_lines.append(find().folder / FILE, {"learner": account(), **entry}, "the guess")
+    now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    line = {"time": now, "learner": account(), **entry}
+    kept_lines.append(find().folder / FILE, line, "the guess")
 
 
 def kept(workspace: Path | None = None) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -26,6 +27,10 @@ IDLE_S = 2 * 3600
 use a server. Jobs of the box go on; not where systemd counts them to the server (see README.md)."""
 COURSE_COPY_LESSONS = True
 """False where learners pull them with nbgitpuller."""
+CLASS_FOLDER = ""
+"""Such as /srv/course-class: where learners who agree let the instructors see how far they are."""
+INSTRUCTORS: set[str] = set()
+"""Names of the accounts that see the class; the hub keeps them in a group of the machine."""
 
 here = Path(__file__).resolve().parent
 environment = Path(sys.prefix)
@@ -60,6 +65,12 @@ c.Spawner.environment = {
     "COURSE_USER_FILE_GIB": str(FILE_GIB),
     "COURSE_COPY_LESSONS": str(int(COURSE_COPY_LESSONS)),
 }
+if CLASS_FOLDER:  # its group is set anew: who is no instructor any more sees nothing any more
+    course = [str(environment / "bin/course"), "class", "make", CLASS_FOLDER]
+    of_the_group = ["--group", "course-instructors", "--members", ",".join(sorted(INSTRUCTORS))]
+    subprocess.run([*course, *of_the_group], check=True)
+    c.Spawner.environment["COURSE_CLASS"] = CLASS_FOLDER
+
 c.Spawner.args = [
     f"--MappingKernelManager.cull_idle_timeout={IDLE_S}",
     "--MappingKernelManager.cull_connected=True",

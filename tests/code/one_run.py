@@ -162,7 +162,7 @@ def weights_after_each_step(argv: list[str], steps: int) -> dict[str, list[Any]]
     for _ in range(steps):
         before = training.holder.values.clone()
         train_step(training, progress)
-        found["rates"].append(training.optimizer.adam.param_groups[0]["lr"])
+        found["rates"].append(training.optimizer.adam.rate)
         found["moved"].append(not torch.equal(before, training.holder.values))
     return found
 

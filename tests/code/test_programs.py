@@ -58,3 +58,26 @@ def test_what_is_wrong_is_told_at_once_by_one_rank(program, flags, told):
     assert len(lines) == len(told)
     for begin in told:
         assert any(f"{program}.py: error: " in line and begin in line for line in lines), said
+
+
+NO_COMPILER = """
+import sys
+sys.path.insert(0, {folder!r})
+import pretrain_gpt
+pretrain_gpt.main({flags!r}.split())
+for name in ("torch._dynamo", "torch.distributed.tensor", "torch.distributed.checkpoint"):
+    assert name not in sys.modules, name
+"""
+TINY = (
+    "--num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 --micro-batch-size 1 "
+    "--global-batch-size 2 --train-iters 2 --mock-data --vocab-size 64 --eval-iters 1"
+)
+
+
+def test_a_rank_starts_without_the_compiler(repository, tmp_path):
+    """Together they are more than a second of every rank's start, and most runs need none."""
+    text = NO_COMPILER.format(folder=str(repository / "code"), flags=TINY)
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]

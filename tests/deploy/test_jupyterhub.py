@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -285,3 +286,62 @@ def test_a_server_that_nobody_uses_is_ended(machine, tmp_path, repository):
                 urllib.request.urlopen(asked, timeout=120).close()
         wait_until(servers)
         wait_until(lambda: not servers())
+
+
+OF_A_CLASS = f"http://127.0.0.1:{PORT + 200}"
+WITH_A_CLASS = """
+from pathlib import Path
+text = Path(CONFIG).read_text().replace('CLASS_FOLDER = ""', f"CLASS_FOLDER = {PLACE!r}")
+text = text.replace("INSTRUCTORS: set[str] = set()", f"INSTRUCTORS = {{{TEACHER!r}}}")
+exec(compile(text, CONFIG, "exec"), {**globals(), "__file__": CONFIG})
+"""
+
+
+@pytest.fixture
+def class_place(machine):
+    place = Path(tempfile.mkdtemp(prefix="course-hub-class-")) / "class"
+    place.parent.chmod(0o755)
+    yield place
+    shutil.rmtree(place.parent)
+    subprocess.run(["groupdel", "course-instructors"], check=False)
+
+
+@contextlib.contextmanager
+def logged_in(browser, where, user):
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    page.goto(f"{where}/hub/login")
+    page.fill("input[name=username]", user)
+    page.fill("input[name=password]", PASSWORD)
+    page.click("input[type=submit], button[type=submit]")
+    page.wait_for_url(f"**/user/{user}/**")
+    yield page
+    context.close()
+
+
+def test_instructors_see_the_class_and_learners_do_not(class_place, browser, tmp_path, repository):
+    teacher, pupil = USERS
+    ports = "".join(
+        f"c.{name} = 'http://127.0.0.1:{PORT + 200 + number}'\n"
+        for number, name in enumerate(
+            ("JupyterHub.bind_url", "JupyterHub.hub_bind_url", "ConfigurableHTTPProxy.api_url")
+        )
+    )
+    of_the_class = f"PLACE, TEACHER = {str(class_place)!r}, {teacher!r}\n"
+    with running_hub(tmp_path, repository, of_the_class + WITH_A_CLASS + ports):
+        command = f"cd && COURSE_CLASS={class_place} COURSE_SITE=box course share yes"
+        with logged_in(browser, OF_A_CLASS, pupil) as page:
+            assert _server(pupil).environ()["COURSE_CLASS"] == str(class_place)
+            program = f"PATH={Path(sys.prefix) / 'bin'}:$PATH COURSE_WORKSPACE=~/course; {command}"
+            subprocess.run(
+                opened(["su", pupil, "-c", f"export {program}"], needed_folders(repository)),
+                check=True,
+            )
+            page.goto(f"{OF_A_CLASS}/user/{pupil}/class/")
+            page.get_by_text("only instructors can look").wait_for()
+        with logged_in(browser, OF_A_CLASS, teacher) as page:
+            page.goto(f"{OF_A_CLASS}/user/{teacher}/class/")
+            page.get_by_role("cell", name=pupil).wait_for()
+            answer = page.goto(f"{OF_A_CLASS}/user/{pupil}/class/table")
+            assert answer.status in (403, 404)

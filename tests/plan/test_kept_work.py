@@ -41,9 +41,9 @@ def test_the_published_run_of_16_384_devices_is_met():
     assert "Llama 3" in failures.source
 
 
-def test_published_rates_lie_within_a_factor_of_two():
+def test_published_rates_lie_within_a_factor_of_four():
     rates = [run.node_mtbf_hours for run in PUBLISHED.values()]
-    assert max(rates) < 2 * min(rates)
+    assert max(rates) < 4 * min(rates)
 
 
 def test_writing_behind_costs_repeated_work_instead_of_standing_still():

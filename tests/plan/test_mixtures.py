@@ -11,6 +11,7 @@ PUBLISHED_BILLIONS = {
     "mixtral-8x22b": (140.6, 39.1),
     "qwen3-30b-a3b": (30.5, 3.3),
     "qwen3-235b-a22b": (235.0, 22.0),
+    "deepseek-v3": (671.0, 37.5),
 }
 """Total and active, as the model cards say."""
 SPREAD = plan.Layout(
@@ -50,6 +51,46 @@ def test_shared_experts_are_held_and_passed_by_all():
     shared = plan.Mixture(dense, 8, 2, shared=1)
     each = dense.layers * without.of_one_expert
     assert shared.total - without.total == shared.active - without.active == each
+
+
+def test_others_of_published_shapes_have_as_many_parameters_as_their_cards_say():
+    """Billions: DBRX 132 and 36; Phi-3.5-MoE 41.9 and 6.6; Llama 4 Scout 109 and 17, of which 0.9
+    see pictures."""
+
+    def shape(layers, hidden, heads, ffn, vocabulary):
+        return plan.preset("llama-8b").but(
+            layers=layers, hidden=hidden, heads=heads, kv_groups=8, head_size=128, ffn=ffn,
+            vocabulary=vocabulary,
+        )  # fmt: skip
+
+    dbrx = plan.Mixture(shape(40, 6144, 48, 10752, 100352), 16, 4)
+    phi = plan.Mixture(shape(32, 4096, 32, 6400, 32064), 16, 2)
+    scout = plan.Mixture(shape(48, 5120, 40, 8192, 202048), 16, 1, shared=1)
+    for mixture, total, active in ((dbrx, 132, 36), (phi, 41.9, 6.6), (scout, 107.9, 17.2)):
+        assert mixture.total / 1e9 == pytest.approx(total, rel=0.01)
+        assert mixture.active / 1e9 == pytest.approx(active, rel=0.02)
+
+
+def test_layers_without_experts_are_as_wide_as_what_a_token_passes():
+    dense = plan.preset("llama-8b")
+    all_layers, later = (plan.Mixture(dense, 8, 2, dense_layers=n) for n in (0, 4))
+    router = 4 * dense.hidden * 8
+    assert all_layers.active - later.active == router
+    assert all_layers.total - later.total == router + 4 * 6 * later.of_one_expert
+    layout = plan.Layout(data=8, global_batch=64, zero=1)
+    low, high = (m.predict(layout, plan.cluster("dgx-h100", 8)) for m in (later, all_layers))
+    assert low.expert_parameters * 32 == high.expert_parameters * 28
+
+
+@pytest.mark.parametrize("machine", ["dgx-h100", "selene", "dgx-h200", "lumi", "mi300x"])
+def test_bounds_of_any_machine_are_plausible(mixtral, machine):
+    """No machine is faster than its peak, nor are two such bounds closer than measured runs are."""
+    found = mixtral.predict(SPREAD, plan.cluster(machine, devices=128), expert_ranks=8)
+    slow, fast = found.mfu
+    assert 0.05 < slow < fast < 0.75
+    assert 1.3 < found.high_s / found.low_s < 5
+    at_peak = 6 * mixtral.active * 2e12 / (128 * found.twin.cluster.device.bf16_tflops * 1e12)
+    assert found.days(2e12)[0] > at_peak / 86400
 
 
 def test_one_expert_on_one_rank_is_bounded_by_the_dense_estimate():
@@ -116,6 +157,8 @@ def test_whether_it_fits_may_be_open(mixtral, machine):
         ({"experts": 0}, "experts 0 is too small"),
         ({"per_token": 9}, "per_token 9 is more than the 8 experts"),
         ({"shared": -1}, "shared -1 is too small"),
+        ({"dense_layers": 32}, "dense_layers 32 of 32 leaves no layer with experts"),
+        ({"dense_layers": 1.5}, "dense_layers"),
         ({"one": "llama"}, "is not a Model"),
     ],
 )

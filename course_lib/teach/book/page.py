@@ -99,7 +99,7 @@ def _pieces(lesson: Lesson, cell: Cell, shown: Shown) -> Iterator[Piece]:
         text = with_drawn_formulas(PICTURES.sub("](images/", cell.text))
         yield Piece(new_markdown_cell(text, id=cell.id), fold)
         return
-    learner, answer = (_as_source(way(cell.text, where)) for way in (with_gaps, answered))
+    learner, answer = (as_source(way(cell.text, where)) for way in (with_gaps, answered))
     if learner != answer:
         yield Piece(new_code_cell(learner, id=f"{cell.id[:60]}-gap"))
         fold = GUESSED if GUESS.search(learner) else ANSWER
@@ -107,7 +107,7 @@ def _pieces(lesson: Lesson, cell: Cell, shown: Shown) -> Iterator[Piece]:
     yield Piece(new_code_cell(answer, id=cell.id, outputs=outputs), fold)
 
 
-def _as_source(text: str) -> str:
+def as_source(text: str) -> str:
     """As `course build` writes it: without the lines that it prints."""
     lines = text.split("\n")
     told = [line for line in lines if not line.startswith(PRINTS)]

@@ -89,11 +89,13 @@ def write(workspace: Path | None, out: Path, links: Links, clone: Path = CLONE) 
     return book
 
 
-def refuse_others(out: Path) -> None:
+def refuse_others(out: Path, mark: str = MARK, what: str = "book") -> None:
     """Only a book is replaced by a book."""
     is_free = not out.exists() or (out.is_dir() and not any(out.iterdir()))
-    if not is_free and not (out / MARK).is_file():
-        raise LabError(f"{out} is there and no book of the course; name another folder with --out")
+    if not is_free and not (out / mark).is_file():
+        raise LabError(
+            f"{out} is there and no {what} of the course; name another folder with --out"
+        )
 
 
 def executed_in(workspace: Path) -> Path:
@@ -101,16 +103,21 @@ def executed_in(workspace: Path) -> Path:
 
 
 def _page(lesson: Lesson, workspace: Path | None, links: Links, book: Book) -> str:
-    file = executed_in(workspace or Path()) / f"{lesson.name}.ipynb"
-    ran = None
-    if workspace and file.is_file():
-        try:
-            ran = nbformat.read(file, as_version=4)
-        except Exception as error:  # every way in which a file is no notebook
-            raise LabError(f"{file} is no notebook that can be read: {error}") from error
+    ran = executed(lesson, workspace)
     (book.unrun if ran is None else book.ran).append(lesson.name)
     folders = paths.folders(workspace) if workspace else {}
     return str(nbformat.writes(make(lesson, ran, links, folders)))
+
+
+def executed(lesson: Lesson, workspace: Path | None) -> Any | None:
+    """The notebook as `course run` left it; None where it did not run there."""
+    file = executed_in(workspace or Path()) / f"{lesson.name}.ipynb"
+    if not workspace or not file.is_file():
+        return None
+    try:
+        return nbformat.read(file, as_version=4)
+    except Exception as error:  # every way in which a file is no notebook
+        raise LabError(f"{file} is no notebook that can be read: {error}") from error
 
 
 def _write_source(

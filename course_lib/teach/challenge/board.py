@@ -1,28 +1,24 @@
-"""The board: one small file for each entry, in a folder of the learner's or of the class.
-
-A file says under which name somebody wants to stand there, and the figures; of its author it holds
-what a draw of random numbers called the workspace, and nothing else. Whatever lies in the folder
-besides is passed over, and counted.
-"""
+"""The board: who has entered what, in which order, and what speaks against an entry."""
 
 from __future__ import annotations
 
-import hashlib
+import math
 import os
-import unicodedata
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.errors import LabError
+from course_lib.lab.queue.records import Record
 from course_lib.lab.runs.run import Run
-from course_lib.lab.workspace import Workspace, write_json, writing
+from course_lib.lab.workspace import Workspace
 from course_lib.mistakes.kinds import shown
 from course_lib.teach.challenge import pledge
-from course_lib.teach.challenge.score import Score, name_of
+from course_lib.teach.challenge.entries import YOU, Dated, Entry, found_in, made, put
+from course_lib.teach.challenge.proofs import ROUNDED_S
+from course_lib.teach.challenge.score import GIVEN, Score, name_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,28 +27,14 @@ if TYPE_CHECKING:
     from course_lib.teach.challenge.task import Task
 
 SETTING = "COURSE_BOARD"
-FORMAT = "course-challenge-1"
-LONGEST_NAME, LARGEST_FILE_BYTES, MOST_FILES = 24, 16_384, 2000
-READABLE_BY_ALL = 0o644
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A score under a name. `seal` is a digest of the rest, by which an edited file is known."""
-
-    format: str
-    name: str
-    score: Score
-    seal: str = ""
-
-    def sealed(self) -> Entry:
-        text = repr([self.format, self.name, sorted(asdict(self.score).items())])
-        return replace(self, seal=hashlib.sha256(text.encode()).hexdigest())
+LUCK = 5
+"""Standard errors by which two judgements of the same weights may differ."""
 
 
 @dataclass(frozen=True, repr=False)
 class Board:
-    """The entries of one task. It shows names and figures."""
+    """The entries of one task. It shows names and figures. `doubted`: by file, why one of them
+    does not count."""
 
     folder: Path
     entries: tuple[Entry, ...] = ()
@@ -71,17 +53,17 @@ class Board:
     def ordered(self) -> list[Entry]:
         def rank(entry: Entry) -> tuple[bool, bool, float]:
             score = entry.score
-            doubted = entry.seal in self.doubted
+            doubted = entry.file_name in self.doubted
             return (doubted, not score.reached, score.result if score.reached else score.loss)
 
         return sorted(self.entries, key=rank)
 
     def _row(self, place: int, entry: Entry) -> dict[str, Any]:
-        score, doubt = entry.score, self.doubted.get(entry.seal, "")
+        score, doubt = entry.score, self.doubted.get(entry.file_name, "")
         reached = score.reached and not doubt
         return {
             "place": str(place) if reached else "–",
-            "name": entry.name + (" (you)" if score.workspace == self.mine else ""),
+            "name": entry.name + (YOU if score.workspace == self.mine else ""),
             "loss": round(score.loss, 3),
             "score": round(score.result, 1) if reached else None,
             "device_minutes": round(score.device_minutes, 2),
@@ -115,104 +97,78 @@ def place(workspace: Workspace) -> Path:
         raise LabError(f"{SETTING}={chosen!r} names no folder: there is no such home") from error
 
 
-def checked_name(name: str) -> str:
-    """One line of letters that can be shown."""
-    tidy = unicodedata.normalize("NFC", " ".join(name.split()))
-    hidden = [letter for letter in name if not letter.isprintable()]
-    if not tidy or len(tidy) > LONGEST_NAME or hidden or name != name.strip():
-        raise LabError(
-            f"{shown(name)} is no name for the board: one line of 1 to {LONGEST_NAME} letters"
-        )
-    return tidy
-
-
 def enter(board: Board, score: Score, name: str) -> None:
-    entry = Entry(format=FORMAT, name=checked_name(name), score=score).sealed()
+    entry = made(score, name)
     if score.noticed:
         raise LabError(f"this score does not count: {'; '.join(score.noticed)}")
     if score.workspace != board.mine:
         raise LabError("this score was made in another workspace; only its owner can enter it")
+    if score not in GIVEN:
+        raise LabError("these are not the figures that task.score(…) gave here; score it once more")
     others = [e for e in board.entries if e.score.workspace != board.mine and e.name == entry.name]
     if others:
         raise LabError(f"somebody else stands on the board as {entry.name!r}; choose another name")
-    path = board.folder / file_name(score)
-    write_json(path, asdict(entry))
-    with writing(path):
-        path.chmod(READABLE_BY_ALL)
-    print(f"{entry.name}: entered ({path.name})")
-
-
-def file_name(score: Score) -> str:
-    """One for each run, whatever it is called, so that a run stands there once."""
-    return f"{hashlib.sha256(f'{score.workspace} {score.job}'.encode()).hexdigest()[:16]}.json"
+    print(f"{entry.name}: entered ({put(board.folder, entry).name})")
 
 
 def read(folder: Path, task: Task) -> Board:
     """Those of this task, with what speaks against them."""
     mine = pledge.identity(task.lab.workspace)
-    found, passed_over = _entries(folder)
-    ours = tuple(e for e in found if (e.score.target, e.score.digest) == (task.target, task.digest))
-    return Board(folder, ours, dict(_doubts(ours, folder)), passed_over, mine)
+    found, passed_over = found_in(folder)
+    this = (task.target, task.digest)
+    dated = [one for one in found if (one[0].score.target, one[0].score.digest) == this]
+    records = {name_of(record): record for record in task.lab.jobs.registry.all()}
+    doubted = dict(_doubts(dated, mine, records))
+    return Board(folder, tuple(entry for entry, _ in dated), doubted, passed_over, mine)
 
 
-def _entries(folder: Path) -> tuple[list[Entry], int]:
-    try:
-        files = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    except FileNotFoundError:  # nobody has entered anything yet
-        return [], 0
-    except OSError as error:
-        raise LabError(f"the board in {folder} cannot be read: {error.strerror}") from error
-    entries = [_entry(path) for path in files[:MOST_FILES]]
-    good = [entry for entry in entries if entry is not None]
-    return good, len(files) - len(good)
-
-
-def _entry(path: Path) -> Entry | None:
-    """None for whatever is no entry: of another format, too large, a pipe, not to be read."""
-    import msgspec
-
-    try:
-        with open(path, "rb", opener=_without_waiting) as file:
-            content = file.read(LARGEST_FILE_BYTES + 1)
-        if len(content) > LARGEST_FILE_BYTES:
-            return None
-        entry = msgspec.json.decode(content, type=Entry)
-        numbers = [f.name for f in fields(Score) if f.type in ("int", "float")]
-        figures = [getattr(entry.score, name) for name in numbers]
-        is_one = entry.format == FORMAT and checked_name(entry.name) == entry.name
-        sane = all(0 <= figure < 1e12 for figure in figures) and entry.score.devices > 0
-        return entry if is_one and sane and file_name(entry.score) == path.name else None
-    except (OSError, ValueError, TypeError, RecursionError, LabError):
-        return None
-
-
-def _without_waiting(path: str, how: int) -> int:
-    return os.open(path, how | os.O_NONBLOCK | os.O_NOFOLLOW)
-
-
-def _doubts(entries: tuple[Entry, ...], folder: Path) -> Iterator[tuple[str, str]]:
-    """By seal, why an entry does not count."""
-    names = Counter((e.name, e.score.workspace) for e in entries)
-    of_name: dict[str, set[str]] = {}
-    for name, workspace in names:
-        of_name.setdefault(name, set()).add(workspace)
-    for entry in entries:
+def _doubts(
+    entries: list[Dated], mine: str, records: Mapping[str, Record]
+) -> Iterator[tuple[str, str]]:
+    """By file. What an author wrote there about the own score is not repeated: it may be any text,
+    and as long as it likes."""
+    owner: dict[str, str] = {}
+    for entry, _ in sorted(entries, key=lambda dated: dated[1]):
+        owner.setdefault(entry.name, entry.score.workspace)
+    for entry, _ in entries:
         if entry.sealed().seal != entry.seal:
-            yield entry.seal, "edited: the file does not fit its seal"
+            yield entry.file_name, "edited: the file does not fit its seal"
         elif entry.score.noticed:
-            yield entry.seal, "does not count: " + "; ".join(entry.score.noticed)
-        elif len(of_name[entry.name]) > 1:
-            yield entry.seal, "two workspaces use this name"
+            yield entry.file_name, "does not count, and says so itself"
+        elif owner[entry.name] != entry.score.workspace:
+            yield entry.file_name, "somebody else had this name before"
+        elif entry.score.workspace == mine and not _known(entry.score, records):
+            yield entry.file_name, "edited: this workspace has no run of these figures"
 
 
-def run_of(board: Board, lab: Lab, name: str) -> Any:
-    """The run behind an entry of one's own."""
-    mine = [e for e in board.ordered() if e.name == name and e.score.workspace == board.mine]
-    jobs = {entry.score.job for entry in mine}
-    for record in lab.jobs.registry.all():
-        if name_of(record) in jobs and not record.cleaned:
-            return Run(lab.jobs, record)
+def _known(score: Score, records: Mapping[str, Record]) -> bool:
+    """What can be told at once of an entry of one's own; `task.verify` tells the rest."""
+    record = records.get(score.job)
+    if record is None or record.devices != score.devices:
+        return False
+    lasted_s = record.status.elapsed_s if record.status else None
+    return lasted_s is None or abs(lasted_s - score.seconds) <= ROUNDED_S
+
+
+def run_of(board: Board, lab: Lab, name: str) -> tuple[Entry, Any]:
+    """The best of one's own entries of this name, and the run behind it."""
+    records = {name_of(record): record for record in lab.jobs.registry.all() if not record.cleaned}
+    for entry in board.ordered():
+        is_mine = entry.name == name and entry.score.workspace == board.mine
+        if is_mine and entry.score.job in records:
+            return entry, Run(lab.jobs, records[entry.score.job])
     raise LabError(
         f"no entry {shown(name)} of a run that this workspace still has; only who has the run can "
         "have it judged again"
     )
+
+
+def not_so(entry: Entry, found: Score) -> Iterator[str]:
+    """What an entry says otherwise than its run, judged again by other samples."""
+    said = entry.score
+    spread = LUCK * math.hypot(said.error, found.error)
+    allowed = {"loss": spread, "seconds": ROUNDED_S, "foreseen": 0.1, "tokens": 0, "devices": 0}
+    for name, so_much in allowed.items():
+        on_the_board, now = getattr(said, name), getattr(found, name)
+        if not abs(on_the_board - now) <= so_much:
+            yield f"the entry says {name} {on_the_board:g}, and its run {now:g}"

@@ -24,11 +24,11 @@ class Pledge:
     workspace: str
 
 
-def made(workspace: Workspace, seconds: float, others: Mapping[str, str]) -> dict[str, str]:
+def made(workspace: Workspace, seconds: float) -> dict[str, str]:
     """The environment of a recipe. It is part of what is submitted, so that another prediction
     makes another run."""
     written = f"{seconds:.1f} s, foreseen in {identity(workspace)}"
-    return {**others, VARIABLE: written}
+    return {VARIABLE: written}
 
 
 def of_recipe(environment: Mapping[str, Any]) -> Pledge | None:

@@ -7,9 +7,12 @@ a draw of text that nobody could foresee), and who bends one of them is contradi
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.errors import LabError, SlurmError
@@ -29,23 +32,26 @@ UNIT = "\x1f"
 SPLIT = "100,0,0"
 """All of the text is learned from; what judges is another one."""
 FOREIGN = ("--load", "--finetune", "--mock-data")
-OF_THE_DEVICES = ("COURSE_DEVICE_PACE",)
 TOO_EASY_NATS = 0.15
 """By which the held-out text may seem easier than the text that was learned; see `_too_easy`."""
 SAME_WEIGHTS_NATS = 0.4
 """Between the log's last loss and that of the saved weights, on text that was learned."""
 ROUNDED_S = 3.0
 """Accounts count whole seconds, and learn of an end a moment later."""
+LATE_S = 10.0
+"""What the end of a log may come late, and the clock of another machine go wrong."""
 
 
 @dataclass(frozen=True)
 class Account:
     """What the cluster says of a job. `owner`, a number, and `name` are empty where it keeps no
-    accounts."""
+    accounts, the two times (of the clock) infinite."""
 
     seconds: float
     owner: str = ""
     name: str = ""
+    began_s: float = math.inf
+    ended_s: float = math.inf
 
 
 def refuse_what_is_no_try(run: Any) -> None:
@@ -58,23 +64,31 @@ def refuse_what_is_no_try(run: Any) -> None:
         raise LabError(f"{run.name} did not end well, and only a whole run counts:\n{run.error}")
     if pledge.of_recipe(run.recipe.environment) is None:
         raise LabError(
-            f"{run.name} foresees nothing: make its recipe with task.recipe(…, device_minutes=…)"
+            f"{run.name} foresees nothing: make its recipe with task.recipe(…, seconds=…)"
         )
 
 
 def account_of(lab: Lab, run: Any) -> Account:
     """The cluster's own word for how long a job took; that of the records where it has none."""
     command = ("sacct", "-X", "-n", "-P", f"--delimiter={UNIT}", "-S", "2020-01-01")
-    fields = ("-j", str(run.job_id), "-o", "JobIDRaw,ElapsedRaw,UID,JobName")
+    fields = ("-j", str(run.job_id), "-o", "JobIDRaw,ElapsedRaw,UID,Start,End,JobName")
     try:
         lines = lab.jobs.slurm.call(*command, *fields).splitlines()
     except SlurmError:
         lines = []
     for line in lines:
-        number, seconds, owner, name = [*line.split(UNIT, 3), "", "", "", ""][:4]
+        number, seconds, owner, began, ended, name = [*line.split(UNIT, 5), *[""] * 6][:6]
         if number == str(run.job_id) and seconds.isdecimal():
-            return Account(float(seconds), owner, name)
+            return Account(float(seconds), owner, name, _moment(began), _moment(ended))
     return Account(float(run.elapsed_s or 0.0))
+
+
+def _moment(said: str) -> float:
+    """2026-11-20T09:31:00, on the clock here; infinite where it is no time, or in another form."""
+    try:
+        return datetime.fromisoformat(said).timestamp()
+    except ValueError:
+        return math.inf
 
 
 def noticed(
@@ -88,6 +102,7 @@ def noticed(
     yield from _what_ran(task, run)
     yield from _what_was_learned(task, run, wanted)
     yield from _which_weights(run, found)
+    yield from _touched_since(run, said)
     yield from _too_easy(found)
     yield from _how_long(run, said)
 
@@ -123,8 +138,11 @@ def _what_ran(task: Task, run: Any) -> Iterator[str]:
         yield f"it has run another program than {gpt.PROGRAM}"
     if recipe.before or recipe.commands or recipe.script:
         yield "its job has run other commands besides the training"
-    if faster := [name for name in OF_THE_DEVICES if name in recipe.environment]:
-        yield f"it has chosen how fast its devices are ({', '.join(faster)})"
+    if chosen := sorted(set(recipe.environment) - {pledge.VARIABLE}):
+        yield (
+            f"its environment ({', '.join(chosen)}) may change what runs, and how fast its devices "
+            "are"
+        )
     if run.site.get("link_gbit", 0) != task.lab.site.link_gbit:
         yield "it has chosen how fast the link between its nodes is"
     ranks = run.log.world.world_size
@@ -152,6 +170,9 @@ def _which_weights(run: Any, found: Judgement) -> Iterator[str]:
             f"the weights have seen {found.samples:,} samples in {found.iteration:,} steps, the "
             f"recipe asked for {steps * batch:,} in {steps:,}: they are another run's"
         )
+    asked = run.recipe.flags
+    if other := [f"--{name} {is_}" for name, is_ in _told(found) if is_ != asked.get(f"--{name}")]:
+        yield f"the weights are of another model than the recipe's ({', '.join(other)})"
     losses = run.log.iterations["lm_loss"].dropna()
     told = "no loss"
     if len(losses):
@@ -163,6 +184,33 @@ def _which_weights(run: Any, found: Judgement) -> Iterator[str]:
         f"the log says {told}, and the weights have {found.learned:.2f} on the same text: log and "
         "weights are not of one run"
     )
+
+
+def _told(found: Judgement) -> Iterator[tuple[str, str]]:
+    """The shape, as flags."""
+    for name in ("num-layers", "hidden-size", "num-attention-heads"):
+        if (value := found.model.get(name.replace("-", "_"))) is not None:
+            yield name, str(value)
+
+
+def _touched_since(run: Any, said: Account) -> Iterator[str]:
+    """When a file was changed last its owner cannot choose, unlike the time that `ls` shows."""
+    weights = sorted(path for path in run.paths.checkpoints.rglob("*") if path.is_file())
+    written = dict.fromkeys([run.paths.log, *weights], said.ended_s + LATE_S)
+    written |= dict.fromkeys([run.paths.recipe, run.paths.script], said.began_s + ROUNDED_S)
+    late = [path.name for path, until_s in written.items() if _changed_s(path) > until_s]
+    if late:
+        yield (
+            f"{', '.join(late[:3])}{' …' if late[3:] else ''} of its folder changed (or was copied "
+            "there) after the job had written it"
+        )
+
+
+def _changed_s(path: Path) -> float:
+    try:
+        return path.stat(follow_symlinks=False).st_ctime
+    except OSError:
+        return -math.inf
 
 
 def _too_easy(found: Judgement) -> Iterator[str]:

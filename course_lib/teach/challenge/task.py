@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.errors import RecipeError
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 SEQUENCE, VOCABULARY, HEAD_SIZE = 64, 1024, 32
 TARGET_NATS, BUDGET_DEVICE_MINUTES = 4.8, 24.0
 FIXED = ("data_path", "split", "seq_length", "load", "finetune", "mock_data", "vocab_size",
-         "vocab_file", "merge_file", "tokenizer_model", "save")  # fmt: skip
-"""Flags that the task decides, not the learner."""
+         "vocab_file", "merge_file", "tokenizer_model", "save", "environment")  # fmt: skip
+"""What the task decides, not the learner."""
 
 
 @answers_misspelt
@@ -90,7 +90,7 @@ class Task:
                 f"model {model.name} has samples of {model.sequence} and {model.vocabulary} kinds "
                 f"of tokens, the task {SEQUENCE} and {VOCABULARY}: make one by task.model(2, 64)"
             )
-        environment = pledge.made(self.lab.workspace, foreseen, more.pop("environment", {}))
+        environment = pledge.made(self.lab.workspace, foreseen)
         habits: dict[str, Any] = {"time_limit_minutes": 3, "lr_decay_style": "cosine"}
         if "lr_warmup_iters" not in more:
             habits["lr_warmup_fraction"] = 0.05
@@ -115,8 +115,11 @@ class Task:
         return board.read(board.place(self.lab.workspace), self)
 
     def verify(self, name: str) -> Score:
-        """Scores the run of an entry of yours once more, with samples that are drawn anew."""
-        return scored(self, board.run_of(self.board(), self.lab, name))
+        """Scores the run of an entry of yours once more, with samples that are drawn anew, and
+        says where the entry says other things."""
+        entry, run = board.run_of(self.board(), self.lab, name)
+        found = scored(self, run)
+        return replace(found, noticed=(*found.noticed, *board.not_so(entry, found)))
 
 
 @explained("challenge.task")

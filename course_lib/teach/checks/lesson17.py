@@ -21,6 +21,7 @@ TOKENS, MOST_DAYS, MOST_DEVICES = 2e12, 90, 1024
 LEAST_BATCH_TOKENS, MOST_BATCH_TOKENS = 0.5e6, 20e6
 H100_TFLOPS = 989
 COUNTED = 0.005
+WIDE_KEYS = "48 heads share 8 keys and 8 values, so these matrices are 6144 × (8 × 128)."
 
 
 def ex17_mine(run: Any, score: Any, other: Any) -> None:
@@ -128,6 +129,7 @@ def _least_days() -> Quantity:
         (right * 2 / 6, "The factor 2 counts the forward pass alone."),
         (right * MOST_DEVICES, "That is for one device."),
         (right / 2, "1,979 TFLOP/s are for matrices half of which is zero. Dense are 989."),
+        (right * H100_TFLOPS / 312, "312 TFLOP/s are an A100's. These are H100."),
         (right / 0.4, "That is at 40 % of the peak. Not a bound: some plan might do better."),
     )
     return Quantity(right=right, unit="days", share=0.03, own=own, counts={"devices": MOST_DEVICES})
@@ -208,6 +210,12 @@ def ex17_mixture(total: object, active: object, bounds: Any) -> None:
         )
 
 
+def _wide_keys() -> float:
+    """Billions by which keys and values as wide as the model are too many."""
+    of = plan.mixture("mixtral-8x22b").one
+    return 2 * of.layers * of.hidden * (of.heads - (of.kv_groups or of.heads)) * 128 / 1e9
+
+
 def _total() -> Quantity:
     mixture = plan.mixture("mixtral-8x22b")
     one, layers = mixture.of_one_expert / 1e9, mixture.one.layers
@@ -218,6 +226,7 @@ def _total() -> Quantity:
         (layers * 8 * one, "These are the experts alone; attention and tables are missing."),
         (mixture.active / 1e9, "These are the parameters that a token passes. Memory holds all."),
         (right - (8 - 1) * layers * one, "That has one expert in each layer. There are eight."),
+        (right + _wide_keys(), WIDE_KEYS),
     )  # fmt: skip
     return Quantity(right=right, unit="billions", share=COUNTED, own=own)
 
@@ -233,6 +242,7 @@ def _active() -> Quantity:
         (right - layers * one, "That is with one expert for a token. The router takes two."),
         (right - 2 * layers * one / 3, "An expert with SwiGLU has three matrices, not two."),
         (2 * layers * one, "These are the experts alone; attention and tables are missing."),
+        (right + _wide_keys(), WIDE_KEYS),
         (2 * 22, "2 × 22 counts attention and tables twice."),
     )  # fmt: skip
     return Quantity(right=right, unit="billions", share=COUNTED, own=own)

@@ -33,9 +33,14 @@ def start(program, *arguments, code=0):
 def sample(tmp_path_factory):
     chance = random.Random(1)
     path = tmp_path_factory.mktemp("sample") / "sample.jsonl"
-    texts = (" ".join(chance.choices(WORDS, k=400)) for _ in range(60))
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    path.write_text("".join(json.dumps({"text": document(chance)}) + "\n" for _ in range(60)))
     return path
+
+
+def document(chance):
+    """Of sentences of its own, so that who has read it finds it easier than another."""
+    sentences = [" ".join(chance.choices(WORDS, k=8)) for _ in range(3)]
+    return " ".join(chance.choices(sentences, k=50))
 
 
 @pytest.fixture(scope="module")

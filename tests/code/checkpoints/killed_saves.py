@@ -1,6 +1,6 @@
 """Kills the program at every file operation of a save, each time in a fresh fork, and resumes it.
 
-    python tests/code/checkpoints/killed_saves.py FOLDER
+    python tests/code/checkpoints/killed_saves.py FOLDER [FLAGS]
 
 Prints one line of JSON per kill: at which operation, the checkpoint that is chosen afterwards, and
 what the resumed run printed.
@@ -64,8 +64,8 @@ def kill_at_operation(number: int, unfinished: Path) -> None:
     sys.addaudithook(hook)
 
 
-def main(folder: Path) -> None:
-    save = [*FLAGS, "--train-iters", str(STEP_KILLED), "--save"]
+def main(folder: Path, *more: str) -> None:
+    save = [*FLAGS, *more, "--train-iters", str(STEP_KILLED), "--save"]
     in_fork([*save, str(folder / "0")], None, folder)
     for number in range(1, 100):
         here = folder / str(number)
@@ -82,4 +82,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

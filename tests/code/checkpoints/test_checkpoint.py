@@ -42,6 +42,10 @@ def run(worlds, ranks, folder, *more, steps):
         (2, "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"),
         (4, "--tensor-model-parallel-size 2 --use-distributed-optimizer --sequence-parallel"),
         (4, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"),
+        (1, "--async-save"),
+        (2, "--async-save --use-distributed-optimizer --bf16"),
+        (2, "--async-save --use-torch-fsdp2"),
+        (4, "--async-save --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"),
     ],
 )
 def test_a_resumed_run_continues_bit_for_bit(worlds, tmp_path, ranks, flags):
@@ -105,18 +109,20 @@ def test_no_checkpoint_means_a_fresh_start_and_says_so(worlds, tmp_path):
     assert "WARNING: no complete checkpoint in" in text
 
 
-def start(repository, folder, steps, **options):
+def start(repository, folder, steps, *more, **options):
     argv = [*one_run.MODEL, *DECAY, "--log-interval", "1", "--train-iters", str(steps), "--save",
-            str(folder), "--load", str(folder), "--save-interval", "1"]  # fmt: skip
+            str(folder), "--load", str(folder), "--save-interval", "1", *more]  # fmt: skip
     return subprocess.Popen(
         [sys.executable, str(repository / "code" / "pretrain_gpt.py"), *argv],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options,
     )  # fmt: skip
 
 
-def test_killed_at_any_file_operation_of_a_save_it_continues(worlds, repository, tmp_path):
+@pytest.mark.parametrize("flags", [(), ("--async-save",)])
+def test_killed_at_any_file_operation_of_a_save_it_continues(worlds, repository, tmp_path, flags):
+    program = repository / "tests/code/checkpoints/killed_saves.py"
     done = subprocess.run(
-        [sys.executable, str(repository / "tests/code/checkpoints/killed_saves.py"), str(tmp_path)],
+        [sys.executable, str(program), str(tmp_path), *flags],
         capture_output=True, text=True, check=False, timeout=200,
     )  # fmt: skip
     runs = [json.loads(line) for line in done.stdout.splitlines()]
@@ -132,14 +138,15 @@ def test_killed_at_any_file_operation_of_a_save_it_continues(worlds, repository,
         assert losses(one["text"]) == {step: whole[step] for step in range(first, 4)}
 
 
-def test_a_full_disk_leaves_the_last_good_checkpoint_and_says_so(repository, tmp_path):
+@pytest.mark.parametrize("flags", [(), ("--async-save",)])
+def test_a_full_disk_leaves_the_last_good_checkpoint_and_says_so(repository, tmp_path, flags):
     def no_large_files():
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
     with start(repository, tmp_path, 1) as process:
         process.communicate(timeout=120)
     assert newest(tmp_path).name == "iter_0000001"
-    with start(repository, tmp_path, 3, preexec_fn=no_large_files) as process:
+    with start(repository, tmp_path, 3, *flags, preexec_fn=no_large_files) as process:
         text, _ = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "ERROR: no checkpoint of iteration 2: rank 0: [Errno 27] File too large" in text

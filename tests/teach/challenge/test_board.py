@@ -10,8 +10,9 @@ from dataclasses import replace
 import pytest
 
 from course_lib.lab.errors import LabError
-from course_lib.teach.challenge import board
+from course_lib.teach.challenge import entries
 from course_lib.teach.challenge.board import Board
+from course_lib.teach.challenge.score import GIVEN
 
 
 @pytest.fixture
@@ -25,8 +26,7 @@ def put(task):
 
     def make(score, name, *, workspace="cd" * 8, job_id=3, **changes):
         other = replace(score, workspace=workspace, job=f"{job_id:016x}", **changes)
-        board.enter(replace(task.board(), mine=workspace), other, name)
-        return task.board().folder / board.file_name(other)
+        return entries.put(task.board().folder, entries.made(other, name))
 
     return make
 
@@ -92,18 +92,90 @@ def test_a_name_belongs_to_who_came_first(task, mine, put):
         task.enter(mine, name="Ada")
 
 
-def test_two_who_took_the_same_name_at_once_are_both_told(task, mine, put, monkeypatch):
-    path = put(mine, "Ada")
-    kept = path.read_bytes()
-    path.unlink()
+def test_of_two_who_took_the_same_name_the_second_is_told(task, mine, put):
     task.enter(mine, name="Ada")
-    path.write_bytes(kept)
-    assert set(task.board().table()["note"]) == {"two workspaces use this name"}
+    put(mine, "Ada", seconds=5.0, foreseen=5.0)
+    assert list(task.board().table()["name"]) == ["Ada (you)", "Ada"]
+    assert list(task.board().table()["note"]) == ["", "somebody else had this name before"]
+
+
+def test_a_copied_seal_does_not_throw_doubt_on_who_has_it(task, mine, put):
+    task.enter(mine, name="Ada")
+    [path] = task.board().folder.iterdir()
+    other = put(mine, "Eve")
+    other.write_text(json.dumps(json.loads(other.read_text()) | seal_of(path)))
+    assert list(task.board().table()["name"]) == ["Ada (you)", "Eve"]
+    assert list(task.board().table().index) == ["1", "–"]
+
+
+def seal_of(path):
+    return {"seal": json.loads(path.read_text())["seal"]}
+
+
+def test_what_an_author_says_of_the_own_score_is_not_shown_to_others(task, mine, put):
+    put(mine, "Eve", noticed=("\x1b[2J<script>" * 500,))
+    found = task.board()
+    assert "does not count, and says so itself" in repr(found)
+    assert "\x1b" not in repr(found)
+    assert "script" not in found._repr_html_()
+
+
+def test_figures_that_no_score_had_are_not_entered(task, mine):
+    better = replace(mine, seconds=5.0, foreseen=5.0)
+    with pytest.raises(LabError, match="not the figures that"):
+        task.enter(better, name="Ada")
+    assert mine in GIVEN
+
+
+@pytest.mark.parametrize("changes", [{"seconds": 5.0}, {"devices": 4}, {"job": "f" * 16}])
+def test_an_entry_of_ones_own_that_the_records_contradict_is_told(task, mine, changes):
+    """With a seal made anew, as whoever reads the source can make it."""
+    entries.put(task.board().folder, entries.made(replace(mine, **changes), "Ada"))
+    assert list(task.board().table()["note"]) == [
+        "edited: this workspace has no run of these figures"
+    ]
+
+
+def test_another_loss_in_an_entry_is_noticed_when_it_is_judged_again(task, mine):
+    low = replace(mine, loss=4.1, tokens=64, foreseen=20.0)
+    entries.put(task.board().folder, entries.made(low, "Ada"))
+    said = "\n".join(task.verify("Ada").noticed)
+    assert "the entry says loss 4.1, and its run 4.52" in said
+    assert "says tokens 64" in said
+    assert "says foreseen 20, and its run 22" in said
+
+
+def test_a_file_in_the_way_is_not_followed(task, mine, tmp_path):
+    """Whoever may write to the folder may lay a link there, to a file of the learner's."""
+    private = tmp_path / "private"
+    private.write_text("mine alone")
+    private.chmod(0o600)
+    folder = task.board().folder
+    folder.mkdir(parents=True)
+    (folder / entries.made(mine, "Ada").file_name).symlink_to(private)
+    task.enter(mine, name="Ada")
+    assert private.read_text() == "mine alone"
+    assert private.stat().st_mode & 0o777 == 0o600
+    assert [entry.name for entry in task.board().entries] == ["Ada"]
 
 
 @pytest.mark.parametrize(
     "name",
-    ["", " ", "a\nb", "a" * 25, " Ada", "Ada\t", "\x1b[2J", "a\u202eb", "\0", "\ud800", "a\rb"],
+    [
+        "",
+        " ",
+        "a\nb",
+        "a" * 25,
+        " Ada",
+        "Ada\t",
+        "\x1b[2J",
+        "a\u202eb",
+        "\0",
+        "\ud800",
+        "a\rb",
+        "Ada (you)",
+        "Ada(YOU)",
+    ],
 )
 def test_what_is_no_name_is_refused(task, mine, name):
     with pytest.raises(LabError, match="is no name for the board"):
@@ -119,7 +191,7 @@ def test_a_name_is_shown_and_never_taken_for_a_path_or_for_html(task, mine, name
     assert name in repr(found)
     assert "<script" not in found._repr_html_()
     [path] = found.folder.iterdir()
-    assert path.name == board.file_name(mine)
+    assert path.name == entries.made(mine, name).file_name
 
 
 def test_an_edited_entry_is_known_by_its_seal(task, mine):

@@ -6,7 +6,9 @@ import contextlib
 import json
 import math
 import os
+import time
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -86,10 +88,15 @@ def test_what_else_a_job_has_run_is_named(task, finish, judged, changes, words):
     assert words in noticed(task, finish(of=lambda recipe: replace(recipe, **changes)))
 
 
-def test_devices_or_a_link_of_a_chosen_speed_are_named(task, finish, judged):
-    assert "how fast its devices are (COURSE_DEVICE_PACE)" in noticed(
-        task, finish(environment={"COURSE_DEVICE_PACE": "1"})
-    )
+@pytest.mark.parametrize("name", ["COURSE_DEVICE_PACE", "OMP_NUM_THREADS", "PYTHONPATH"])
+def test_an_environment_of_ones_own_is_named(task, finish, judged, name):
+    def with_more(recipe):
+        return replace(recipe, environment={**recipe.environment, name: "1"})
+
+    assert f"its environment ({name}) may change what runs" in noticed(task, finish(of=with_more))
+
+
+def test_a_link_of_a_chosen_speed_is_named(task, finish, judged):
     object.__setattr__(task.lab, "site", task.lab.site.but(link_gbit=100))
     run = finish("fast", job_id=13)
     object.__setattr__(task.lab, "site", task.lab.site.but(link_gbit=0))
@@ -110,6 +117,36 @@ def test_weights_of_another_run_are_noticed_by_what_they_have_seen(task, finish,
 def test_weights_of_another_run_as_long_are_noticed_by_their_loss(task, finish, judged):
     judged["judgement"] = replace(judged["judgement"], judged=3.9, learned=3.9)
     assert "log and weights are not of one run" in noticed(task, finish())
+
+
+def test_weights_of_another_model_are_named(task, finish, judged):
+    wide = {"num_layers": 2, "hidden_size": 128, "num_attention_heads": 4, "vocab_size": 1024}
+    judged["judgement"] = replace(judged["judgement"], model=wide)
+    found = noticed(task, finish())
+    assert "another model than the recipe's (--hidden-size 128, --num-attention-heads 4)" in found
+    judged["judgement"] = replace(judged["judgement"], model=wide | {"hidden_size": 64} | HEADS)
+    assert noticed(task, task.lab.run(12)) == ""
+
+
+HEADS = {"num_attention_heads": 2}
+
+
+@pytest.mark.parametrize("name", ["recipe.toml", "job.sbatch", "out.log", "checkpoints/weights"])
+def test_a_file_that_was_changed_after_its_time_is_named(task, finish, judged, name):
+    """Though its owner sets back the time of its last change, as `ls` shows it."""
+    run = finish()
+    (run.folder / "checkpoints/weights").write_text("")
+    os.utime(run.folder / name, (0, 0))
+    hour = 3600
+    now = time.time()
+    judged["account"] = Account(SECONDS, began_s=now - 1, ended_s=now + 20)
+    assert noticed(task, run) == ""
+    is_of_the_start = name in ("recipe.toml", "job.sbatch")
+    judged["account"] = Account(
+        SECONDS, began_s=now - hour * is_of_the_start, ended_s=now - hour * (not is_of_the_start)
+    )
+    assert f"{name.split('/')[-1]}" in noticed(task, run)
+    assert "after the job had written it" in noticed(task, run)
 
 
 def test_an_edited_log_is_contradicted_by_the_weights_or_by_the_accounts(task, finish, judged):
@@ -172,18 +209,27 @@ def accounts(task, monkeypatch):
     return said
 
 
+BEGAN, ENDED = "2026-11-20T09:31:00", "2026-11-20T09:31:31"
+
+
+def seconds_of(moment):
+    return datetime.fromisoformat(moment).timestamp()
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        (f"12\x1f31\x1f{os.getuid()}\x1fmine\n", Account(31, str(os.getuid()), "mine")),
-        ("12\x1f31\x1f7\x1fa\x1fb\n", Account(31, "7", "a\x1fb")),
-        ("13\x1f99\x1f7\x1fother\n", Account(SECONDS)),
-        ("12\x1f\x1f\x1f\n", Account(SECONDS)),
+        (f"12\x1f31\x1f7\x1f{BEGAN}\x1f{ENDED}\x1fa\x1fb\n",
+         Account(31, "7", "a\x1fb", seconds_of(BEGAN), seconds_of(ENDED))),
+        ("12\x1f31\x1f7\x1fUnknown\x1f\x1fmine\n", Account(31, "7", "mine")),
+        ("12\x1f31\n", Account(31)),
+        ("13\x1f99\x1f7\x1f\x1f\x1fother\n", Account(SECONDS)),
+        ("12\x1f\x1f\x1f\x1f\x1f\n", Account(SECONDS)),
         ("no such thing\n\n", Account(SECONDS)),
         ("", Account(SECONDS)),
         (SlurmError(["sacct"], 1, "accounting storage is disabled"), Account(SECONDS)),
     ],
-)
+)  # fmt: skip
 def test_the_time_is_the_clusters_word_or_else_that_of_the_records(
     task, finish, accounts, text, wanted
 ):
@@ -231,7 +277,9 @@ def test_a_time_that_is_none_is_refused(task, seconds):
         task.recipe("mine", task.model(2, 64), seconds=seconds)
 
 
-@pytest.mark.parametrize("flag", ["data_path", "split", "load", "mock_data", "seq_length", "save"])
+@pytest.mark.parametrize("flag", [
+    "data_path", "split", "load", "mock_data", "seq_length", "save", "environment",
+])  # fmt: skip
 def test_what_the_task_decides_is_no_choice(task, flag):
     with pytest.raises(ValueError, match="the task decides that"):
         task.recipe("mine", task.model(2, 64), seconds=20, **{flag: 1})
@@ -264,7 +312,12 @@ def test_the_judge_is_asked_with_a_seed_that_nobody_could_foresee(task, monkeypa
         asked.append(words)
         each = {"loss": 4.5, "error": 0.1, "tokens": 64}
         return json.dumps(
-            {"iteration": 1, "samples": 2, "texts": {task.judge: each, task.learn: each}}
+            {
+                "iteration": 1,
+                "samples": 2,
+                "model": {},
+                "texts": {task.judge: each, task.learn: each},
+            }
         )
 
     monkeypatch.setattr(text, "start", start)

@@ -1,0 +1,253 @@
+"""A lesson as slides: which of its cells become one, and what is said to each.
+
+Pictures, moving diagrams, questions (`**Predict.**`), claims and exercises become slides by
+themselves, and everything that `lessons/slides.toml` gives a sentence to. The prose around them is
+for the notes of whoever presents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from course_lib.teach.book.page import Shown, as_source
+from course_lib.teach.build import answered, with_gaps
+from course_lib.teach.slides import cells, faces, prose, results
+from course_lib.teach.slides.prose import Block
+from course_lib.teach.slides.results import Measured
+from course_lib.teach.slides.slide import Recap, Sentences, Slide, head_of
+from course_lib.teach.source import Cell, Lesson
+
+CHOICES = re.compile(r"^.*= \.\.\..*?#\s*(?P<words>.+)$", re.MULTILINE)
+EXERCISE = re.compile(
+    r"\*\*(?:Exercise (?P<number>\w+\.\d+)|(?P<further>Going further))\*\*\s*[—–-]*\s*"
+)
+MOST_STRIP = 3
+OUT_OF_SLIDES = {"check", "solution"}
+END = ("Cleaning up",)
+
+
+def slides_of(lesson: Lesson, shown: Shown, sentences: Sentences) -> list[Slide]:
+    teller = Teller(lesson, shown, sentences)
+    for cell in lesson.cells:
+        teller.take(cell)
+    return teller.done()
+
+
+class Teller:
+    """Goes through a lesson from top to bottom."""
+
+    def __init__(self, lesson: Lesson, shown: Shown, sentences: Sentences):
+        self.lesson, self.shown, self.sentences = lesson, shown, sentences
+        self.slides: list[Slide] = []
+        self.recap = Recap()
+        self.section = ""
+        self.is_over = False
+        self._ahead: list[str] = []
+        """Prose that leads to the next slide."""
+        self._material: list[Block] = []
+        """Lists and tables of this section, for one that has nothing else to show."""
+        self._has_slide = False
+        self._begun_by = ""
+
+    def take(self, cell: Cell) -> None:
+        if cell is self.lesson.cells[0]:
+            self._title(cell)
+        elif cell.kind == "code":
+            self._code(cell)
+        elif "solution" in cell.tags:
+            self._say(f"**Answer.** {cell.text}")
+        else:
+            self._markdown(cell)
+
+    def done(self) -> list[Slide]:
+        self._close_section()
+        self.section = ""
+        told = [cell for cell in self.lesson.cells[1:] if cell.kind == "markdown"]
+        words = prose.terms(cell.text for cell in told if not cell.tags)
+        self.recap.terms = list(self.sentences.get("terms", words))
+        title = f"{self.lesson.title.split(' ')[0]} in one picture: measured, named, to do"
+        body = faces.recap(self.recap.measured, self.recap.terms, self.recap.exercises)
+        notes = [faces.claims_in_words(self.recap.measured)] if self.recap.measured else []
+        self._add(Slide("recap", "recap", self._sentence("recap") or title, body, notes))
+        if self._ahead:
+            self.slides[-1].notes += self._ahead
+        return self.slides
+
+    def _title(self, cell: Cell) -> None:
+        head = head_of(self.lesson)
+        words = [block.text for block in prose.blocks(cell.text) if block.kind == "words"]
+        body = faces.lesson_title(head.able_to, head.minutes, head.devices, head.before)
+        self._add(Slide("title", "lesson", self.lesson.title, body, words))
+
+    def _markdown(self, cell: Cell) -> None:
+        found = prose.blocks(cell.text)
+        question: Slide | None = None
+        for number, block in enumerate(found):
+            question = self._block(cell, block, found[number + 1 :], question)
+        if self._sentence(cell.id) and not any(slide.id == cell.id for slide in self.slides):
+            self._statement(cell.id, found)
+
+    def _block(
+        self, cell: Cell, block: Block, after: list[Block], question: Slide | None
+    ) -> Slide | None:
+        if block.kind == "heading":
+            self._heading(cell, block)
+        elif block.kind == "image":
+            self._picture(cell, block, after)
+        elif block.kind == "predict":
+            return self._question(cell, block)
+        elif block.kind == "quote" and EXERCISE.search(block.text):
+            self._exercise(cell, block)
+        elif self.section == "To take home" and block.kind == "list":
+            title = self._sentence(cell.id) or f"What to take home from {self._number}"
+            self._add(Slide(cell.id, "home", title, prose.html(block.text)))
+        elif question and block.kind in ("list", "table", "code"):
+            question.body += f'<div class="of-question">{prose.html(block.text)}</div>'
+            return question
+        elif block.text.endswith(":") or not self._has_slide:
+            self._ahead.append(block.text)
+            self._keep(block)
+        else:
+            self._say(block.text)
+            self._keep(block)
+        return question
+
+    def _heading(self, cell: Cell, block: Block) -> None:
+        self._close_section()
+        self._begun_by = cell.id
+        if block.text.startswith(("# ", "## ")):
+            self.section = block.text.lstrip("# ")
+        self.is_over = self.section in END
+        self._has_slide = False
+
+    def _close_section(self) -> None:
+        """A section without any picture: its list or table, else its thought in large letters."""
+        is_bare = self.section and not self._has_slide and not self.is_over
+        if is_bare and self._ahead and self.sentences.get(self._begun_by) is not False:
+            self._statement(self._begun_by, [each for each in self._material if faces.fits(each)])
+        self._material = []
+
+    def _statement(self, identifier: str, found: list[Block]) -> None:
+        shown = [block.text for block in found if block.kind in ("list", "table", "code")]
+        words = [block.text for block in found if block.kind == "words"] or self._ahead
+        body = "".join(map(prose.html, shown)) or faces.statement(words)
+        title = self._sentence(identifier) or self._fallback(words)
+        self._add(Slide(identifier, "statement", title, body))
+
+    def _picture(self, cell: Cell, block: Block, after: list[Block]) -> None:
+        found = prose.IMAGE.match(" ".join(block.text.split()))
+        if not found:
+            return
+        caption = after[0].text if after and prose.is_caption(after[0]) else ""
+        title = self._sentence(cell.id) or prose.as_title(caption) or self._fallback(self._ahead)
+        body = faces.picture(f"images/{found['name']}", found["alt"])
+        kind, told = "figure", self.sentences.get(cell.id)
+        if isinstance(told, Mapping) and (call := told.get("moving")):
+            kind, story = "moving", results.stories(f"show.moving.{call}")[0]
+            body = faces.moving(results.frames(story))
+        self._add(Slide(cell.id, kind, title, body))
+
+    def _question(self, cell: Cell, block: Block) -> Slide:
+        text = block.text.removeprefix(prose.PREDICT).strip()
+        parts = prose.sentences(text)
+        asked = [part for part in parts if part.rstrip("*_)").endswith("?")] or parts[-1:]
+        around = [part for part in parts if part not in asked]
+        title = self._sentence(f"{cell.id}?") or prose.plain(asked[-1])
+        body = faces.question([*around, *asked[:-1]] if title else parts)
+        slide = Slide(cell.id, "question", title, body)
+        self._add(slide)
+        slide.notes.append(block.text)
+        return slide
+
+    def _exercise(self, cell: Cell, block: Block) -> None:
+        text = "\n".join(line.removeprefix(">").strip() for line in block.text.split("\n"))
+        found = EXERCISE.search(text)
+        rest = EXERCISE.sub("", text, count=1)
+        number = (found and found["number"]) or ""
+        if number:
+            self.recap.exercises.append((number, rest))
+        title = self._sentence(cell.id) or (f"Exercise {number}" if number else "Going further")
+        self._add(Slide(cell.id, "exercise", title, prose.html(rest)))
+
+    def _code(self, cell: Cell) -> None:
+        where = f"{self.lesson.path}:{cell.line}"
+        source, gaps = (as_source(way(cell.text, where)) for way in (answered, with_gaps))
+        outputs = self.shown.outputs(cell.id, source) if self.shown.is_there else []
+        if source != gaps and self.slides:
+            self._gap(gaps)
+        if "claim" in cell.tags:
+            self._claims(cell, source, outputs)
+        elif self.sentences.get(cell.id) is not False and not OUT_OF_SLIDES & set(cell.tags):
+            self._result(cell, source, outputs)
+
+    def _gap(self, gaps: str) -> None:
+        """Under a question what may be answered, under an exercise the gap itself."""
+        last = self.slides[-1]
+        if last.kind == "question":
+            choices = CHOICES.findall(gaps)
+            last.body += faces.write_down(choices) if choices else ""
+        elif last.kind == "exercise" and len(gaps.splitlines()) <= 8:
+            last.body += faces.code(gaps)
+
+    def _result(self, cell: Cell, source: str, outputs: list[Any]) -> None:
+        is_asked_for = bool(self._sentence(cell.id))
+        if "exercise" in cell.tags and not is_asked_for:
+            return
+        found = cells.drawn(source, outputs)
+        found = found or cells.told(source, outputs, is_asked_for, self._has_slide)
+        for number, face in enumerate(found):
+            where = cell.id if number == 0 else f"{cell.id}-{number + 1}"
+            title = self._sentence(where) or self._fallback(self._ahead[-1:])
+            self._add(Slide(where, face.kind, title, face.body, is_measured=face.is_measured))
+
+    def _claims(self, cell: Cell, source: str, outputs: list[Any]) -> None:
+        found = results.measured(outputs) or [Measured(text) for text in cells.claimed_in(source)]
+        self.recap.measured += found
+        if self.sentences.get(cell.id) is False or not found:
+            return
+        last = self.slides[-1]
+        if last.kind in ("figure", "table", "missing") and last.section == self.section:
+            last.body += faces.strip(found[:MOST_STRIP])
+            self._say(faces.claims_in_words(found))
+            return
+        title = self._sentence(cell.id) or _sentence_of(found[0].text)
+        body = faces.numbers(found[:MOST_STRIP])
+        self._add(Slide(cell.id, "numbers", title, body, is_measured=any(c.value for c in found)))
+
+    def _add(self, slide: Slide) -> None:
+        if self.is_over and slide.kind != "recap":
+            return
+        if not slide.title:
+            slide.title = self.section
+        if any(each.id == slide.id for each in self.slides):
+            slide.id += f"-{slide.kind}"
+        slide.section = self.section
+        slide.notes = [*self._ahead, *slide.notes]
+        self._ahead = []
+        self._has_slide = True
+        self.slides.append(slide)
+
+    def _say(self, text: str) -> None:
+        self.slides[-1].notes.append(text)
+
+    def _keep(self, block: Block) -> None:
+        if block.kind in ("list", "table", "code"):
+            self._material.append(block)
+
+    def _sentence(self, identifier: str) -> str:
+        told = self.sentences.get(identifier, "")
+        told = told.get("title", "") if isinstance(told, Mapping) else told
+        return told if isinstance(told, str) else ""
+
+    def _fallback(self, words: list[str]) -> str:
+        return next(filter(None, (prose.as_title(text) for text in reversed(words))), self.section)
+
+    @property
+    def _number(self) -> str:
+        return self.lesson.title.split(" ")[0]
+
+
+def _sentence_of(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."

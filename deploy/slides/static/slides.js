@@ -1,0 +1,87 @@
+// The shape of a slide follows the screen: 16:9 or 4:3. What is larger than its slide is made smaller.
+(() => {
+  const HEIGHT = 720;
+  const SMALLEST_PX = 13;
+  const LARGEST_PX = {
+    terminal: 44, code: 40, table: 38, recap: 36, home: 38, statement: 36, question: 34, numbers: 34, exercise: 34,
+  };
+  const sections = [...document.querySelectorAll(".slides > section")];
+  const slides = document.querySelector(".slides");
+  const shape = new URLSearchParams(location.search).get("shape");
+
+  function width() {
+    const narrow = shape ? shape === "4:3" : innerWidth / innerHeight < 1.5;
+    return narrow && !(isPrinted && !shape) ? 960 : 1280;
+  }
+
+  const isPrinted = new URLSearchParams(location.search).has("print-pdf");
+
+  function overflows(element) {
+    return element.scrollHeight > element.clientHeight + 1 || element.scrollWidth > element.clientWidth + 1;
+  }
+
+  function shrink(section) {
+    const title = section.querySelector("h2");
+    const body = section.querySelector(".body");
+    title.style.fontSize = "";
+    body.style.removeProperty("--size");
+    for (let size = 50; size >= 26 && title.offsetHeight > 128; size -= 2) {
+      title.style.fontSize = `${size}px`;
+    }
+    const isFull = () => overflows(body) ||
+      [...body.querySelectorAll(".frame, pre, .columns > div")].some(overflows);
+    const largest = Math.max(28, ...[...section.classList].map((kind) => LARGEST_PX[kind] ?? 0));
+    const shrinkTo = (smallest) => {
+      for (let size = largest; size >= smallest; size -= 1) {
+        body.style.setProperty("--size", `${size}px`);
+        if (!isFull()) return true;
+      }
+      return false;
+    };
+    body.classList.remove("wraps");
+    const mayWrap = section.classList.contains("terminal");
+    if (shrinkTo(mayWrap ? 22 : SMALLEST_PX) || !mayWrap) return;
+    body.classList.add("wraps"); // long lines of a log: rather in two than too small
+    shrinkTo(SMALLEST_PX);
+  }
+
+  function fit() {
+    const before = slides.style.cssText;
+    slides.style.cssText += `;width:${width()}px;height:${HEIGHT}px`;
+    for (const section of sections) {
+      const given = section.style.cssText;
+      section.style.cssText = `display:flex !important;position:absolute;width:${width()}px`;
+      shrink(section);
+      section.style.cssText = given;
+    }
+    slides.style.cssText = before;
+  }
+
+  const settings = {
+    width: width(),
+    height: HEIGHT,
+    margin: 0,
+    minScale: 0.1,
+    maxScale: 4,
+    center: false,
+    display: "flex",
+    hash: true,
+    controls: false,
+    progress: true,
+    slideNumber: "c/t",
+    transition: "none",
+    backgroundTransition: "none",
+    navigationMode: "linear",
+    scrollActivationWidth: null,
+    pdfSeparateFragments: true,
+    pdfMaxPagesPerSlide: 1,
+    plugins: [RevealNotes],
+  };
+  fit();
+  Reveal.initialize(settings);
+  addEventListener("resize", () => {
+    if (isPrinted || Reveal.getConfig().width === width()) return;
+    Reveal.configure({ width: width() });
+    fit();
+  });
+})();

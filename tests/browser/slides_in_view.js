@@ -1,0 +1,38 @@
+// Of every slide, in all of its steps: what lies outside of it, and what is too small to read.
+() => {
+  const problems = [];
+  const SMALLEST_PX = 9;
+  const isShown = (element) => {
+    const style = getComputedStyle(element);
+    return style.visibility !== "hidden" && style.display !== "none";
+  };
+  for (let number = 0; number < Reveal.getTotalSlides(); number += 1) {
+    Reveal.slide(number, 0, -1);
+    do {
+      const slide = Reveal.getCurrentSlide();
+      const told = (what) => problems.push(`${slide.id || slide.className}: ${what}`);
+      const box = slide.getBoundingClientRect();
+      // reveal.js rounds its scale to hundredths
+      if (box.bottom > innerHeight + 4 || box.right > innerWidth + 4) told("is larger than the window");
+      const body = slide.querySelector(".body");
+      const within = (inner, outer, what) => {
+        const [a, b] = [inner.getBoundingClientRect(), outer.getBoundingClientRect()];
+        const out = Math.max(b.left - a.left, b.top - a.top, a.right - b.right, a.bottom - b.bottom);
+        if (a.width && a.height && out > 1.5) told(`${what} sticks out by ${Math.round(out)} px`);
+      };
+      within(slide.querySelector("h2"), slide, "the title");
+      for (const element of body.querySelectorAll("*")) {
+        if (element.closest("svg") && element.tagName !== "svg") continue;
+        if (isShown(element)) within(element, body, element.tagName.toLowerCase());
+      }
+      for (const pre of body.querySelectorAll("pre")) {
+        if (pre.scrollWidth > pre.clientWidth + 1) told("code is cut off at the right");
+      }
+      for (const element of body.querySelectorAll("p, li, td, th, dd, pre, .what, figcaption")) {
+        const size = parseFloat(getComputedStyle(element).fontSize);
+        if (size < SMALLEST_PX) told(`letters of ${size} px`);
+      }
+    } while (Reveal.availableFragments().next && (Reveal.nextFragment(), true));
+  }
+  return [...new Set(problems)];
+}

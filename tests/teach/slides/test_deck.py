@@ -1,0 +1,282 @@
+"""A lesson as slides: what becomes one, what its title is, what is said to it."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from nbformat.v4 import new_output
+
+from course_lib.lab.errors import LabError
+from course_lib.teach.book.page import Shown
+from course_lib.teach.build import build_text
+from course_lib.teach.slides import command, pages, prose, site
+from course_lib.teach.slides.deck import slides_of
+from course_lib.teach.slides.results import Measured, measured, stories, table
+from course_lib.teach.source import LessonError, lessons_in, number_of, read_lesson
+
+LESSON = """# %% [markdown] id="title"
+# # 00 A lesson
+#
+# It begins here.
+#
+# | | |
+# |---|---|
+# | You will be able to | do one thing; do another |
+# | Minutes | 30 |
+# | Devices | 1 |
+# | Before | nothing |
+
+# %% [markdown] id="road-idea"
+# ## The road
+#
+# A **link** joins two nodes.
+#
+# **Predict.** There are two nodes. How fast is the link?
+
+# %% id="road-guess"
+### BEGIN SOLUTION
+### GAP guess = ...  # GB/s
+guess = 7
+### END SOLUTION
+
+# %% id="road-see"
+show.curve(run)
+
+# %% id="road-claim" tags=["claim"]
+claim("the link is slow", speed, most=1, unit="GB/s")
+
+# %% [markdown] id="road-explain"
+# **Explain.** It is slow because it is long.
+
+# %% [markdown] id="bare-idea"
+# ## Only words
+#
+# This section has words alone. They are few.
+
+# %% [markdown] id="moves-idea"
+# ## It moves
+
+# %% id="moves"
+show.moving.collective("all-gather", ranks=3)
+
+# %% [markdown] id="ex1" tags=["exercise"]
+# ## Exercises
+#
+# > **Exercise 00.1** — Find out
+# > how long it is.
+
+# %% id="ex1-gap" tags=["exercise"]
+### BEGIN SOLUTION
+secret = 17
+### END SOLUTION
+
+# %% [markdown] id="ex1-why" tags=["solution"]
+# Because of that.
+
+# %% [markdown] id="home"
+# ## To take home
+#
+# - Links are slow.
+
+# %% [markdown] id="clean"
+# ## Cleaning up
+#
+# All runs go.
+"""
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
+
+
+@pytest.fixture
+def lesson(tmp_path):
+    path = tmp_path / "00_a_lesson.py"
+    path.write_text(LESSON)
+    return read_lesson(path)
+
+
+def ran(lesson, **outputs):
+    notebook = nbformat.reads(build_text(lesson, with_answers=True), as_version=4)
+    for cell in notebook.cells:
+        cell.outputs = outputs.get(cell.id.replace("-", "_"), [])
+    return notebook
+
+
+def deck(lesson, notebook=None, **sentences):
+    told = {name.replace("_", "-"): text for name, text in sentences.items()}
+    return {slide.id: slide for slide in slides_of(lesson, Shown(notebook, {}), told)}
+
+
+def of_a_run(lesson):
+    claimed = "✓ holds here: the link is slow (0.3 GB/s; claimed: it is at most 1)\n"
+    return ran(
+        lesson,
+        road_see=[new_output("display_data", {"image/png": PNG, "text/plain": "a curve"})],
+        road_claim=[new_output("stream", name="stdout", text=claimed)],
+    )
+
+
+def test_questions_pictures_exercises_and_what_to_take_home_become_slides(lesson):
+    made = deck(lesson, of_a_run(lesson))
+    assert [slide.kind for slide in made.values()] == [
+        "lesson", "question", "figure", "statement", "moving", "exercise", "home", "recap",
+    ]  # fmt: skip
+
+
+def test_the_question_is_the_title_and_what_leads_to_it_stands_below(lesson):
+    question = deck(lesson)["road-idea"]
+    assert question.title == "How fast is the link?"
+    assert "There are two nodes." in question.body
+    assert "GB/s" in question.body, "what to write down"
+    assert any("joins two nodes" in note for note in question.notes)
+
+
+def test_a_sentence_of_the_file_is_the_title_and_false_leaves_a_slide_out(lesson):
+    notebook = of_a_run(lesson)
+    assert deck(lesson, notebook, road_see="Slow it is.")["road-see"].title == "Slow it is."
+    assert "road-see" not in deck(lesson, notebook, road_see=False)
+    shown = deck(lesson, notebook, road_explain="It is long.")
+    assert shown["road-explain"].kind == "statement"
+
+
+def test_what_was_claimed_stands_below_its_picture_and_in_the_recap(lesson):
+    made = deck(lesson, of_a_run(lesson))
+    for name in ("road-see", "recap"):
+        assert "0.3 GB/s" in made[name].body
+        assert "the link is slow" in made[name].body
+    assert made["road-see"].is_measured
+
+
+def test_without_a_run_a_picture_is_said_to_be_missing_and_claims_have_no_value(lesson):
+    made = deck(lesson)
+    assert made["road-see"].kind == "missing"
+    assert "was not run for this deck" in made["road-see"].body
+    assert "not measured" in made["road-see"].body
+    assert "GB/s" not in made["recap"].body
+
+
+def test_moving_diagrams_need_no_run(lesson):
+    moving = deck(lesson)["moves"]
+    assert moving.kind == "moving"
+    assert moving.body.count("<img ") == 3, "before, and two steps"
+    assert moving.body.count("frame fragment") == 2
+
+
+def test_a_picture_of_frames_may_move_instead(tmp_path):
+    path = tmp_path / "00_a_lesson.py"
+    path.write_text(LESSON.replace("# This section has words alone. They are few.",
+                                   "# ![frames](../images/ddp_step.png)"))  # fmt: skip
+    told = {"title": "It moves.", "moving": "ddp_step(ranks=3)"}
+    slide = deck(read_lesson(path), bare_idea=told)["bare-idea"]
+    assert (slide.kind, slide.title) == ("moving", "It moves.")
+
+
+def test_the_recap_names_terms_and_exercises_but_no_answer(lesson):
+    recap = deck(lesson)["recap"].body
+    assert "link" in recap
+    assert "Find out how long it is." in recap
+    assert "17" not in "".join(slide.body for slide in deck(lesson).values())
+
+
+def test_the_answer_is_in_the_notes_of_its_exercise(lesson):
+    assert any("Because of that." in note for note in deck(lesson)["ex1"].notes)
+
+
+def test_all_prose_is_in_the_notes_and_cleaning_up_is_not_shown(lesson):
+    said = " ".join(note for slide in deck(lesson).values() for note in slide.notes)
+    for words in ("It begins here.", "A **link** joins", "because it is long", "words alone"):
+        assert words in said
+    assert all("Cleaning" not in slide.title for slide in deck(lesson).values())
+
+
+def test_nothing_of_an_output_is_taken_over_as_html(lesson):
+    evil = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    frame = (
+        '<table class="dataframe"><tr><th>a</th></tr><tr><td>&lt;b onclick=x&gt;</td></tr></table>'
+    )
+    notebook = ran(
+        lesson,
+        road_see=[
+            new_output("display_data", {"text/html": evil, "image/png": f'{PNG}"><script>'}),
+            new_output("display_data", {"image/png": PNG, "text/plain": f'"{evil}'}),
+        ],
+        road_claim=[
+            new_output("stream", name="stdout", text=f"✓ holds here: {evil} (1; claimed: it is)\n")
+        ],
+    )
+    text = "".join(
+        pages.of_lesson(slide, lesson, Shown(notebook, {}))
+        for slide in deck(lesson, notebook).values()
+    )
+    assert "alert(1)" in text
+    assert "<script" not in text
+    assert "<img src=x" not in text
+    rows = table([{"data": {"text/html": frame}}])
+    assert rows == [["a"], ["<b onclick=x>"]]
+
+
+def test_a_claim_is_read_from_what_it_printed():
+    line = "✗ not here: it (mostly) works (88.5 %; claimed: it lies between 1 and 2)"
+    output = {"output_type": "stream", "text": line}
+    wanted = Measured("it (mostly) works", "88.5 %", "lies between 1 and 2", holds=False)
+    assert measured([output]) == [wanted]
+
+
+def test_a_moving_diagram_is_drawn_from_literal_arguments_alone():
+    assert [story.title[:10] for story in stories('show.moving.collective("all-gather", 2)')]
+    assert stories("show.moving.collective(name)") == []
+
+
+@pytest.mark.parametrize(
+    ("markdown", "kinds"),
+    [
+        ("## A\nwords", ["heading", "words"]),
+        ("a\n\n- b\n- c\n\n| d |\n|---|", ["words", "list", "table"]),
+        ("```\na\n\nb\n```\n\n> q", ["code", "quote"]),
+        ("![a](../images/one.svg)\n\n**Predict.** Why?", ["image", "predict"]),
+    ],
+)
+def test_prose_is_parted_into_blocks(markdown, kinds):
+    assert [block.kind for block in prose.blocks(markdown)] == kinds
+
+
+def test_only_a_sentence_that_can_be_read_from_afar_becomes_a_title():
+    assert prose.as_title("**Explain.** It is `slow`, and long. More.") == "It is slow, and long."
+    assert prose.as_title(f"It is {'very ' * 30}long.") == ""
+    assert prose.as_title("If you guessed seven, you forgot the link.") == ""
+
+
+def test_every_lesson_has_slides_and_a_recap(repository):
+    lessons = {path.stem: read_lesson(path) for path in lessons_in(repository / "lessons", "py")}
+    told = site.read_sentences(repository / "lessons" / site.SENTENCES, lessons)
+    for name, each in lessons.items():
+        made = slides_of(each, Shown(None, {}), told.get(name, {}))
+        assert len(made) >= 8, name
+        assert made[-1].kind == "recap", name
+        assert all(slide.title for slide in made), name
+        assert len({slide.id for slide in made}) == len(made), name
+        assert number_of(each.path) in made[0].title
+
+
+def test_a_sentence_for_a_cell_that_is_not_there_is_named(tmp_path, lesson):
+    file = tmp_path / site.SENTENCES
+    file.write_text('[00]\n"road-see-2" = "Fine."\n"gone" = "Lost."\n')
+    with pytest.raises(LessonError, match="lesson 00 has no cell gone"):
+        site.read_sentences(file, {lesson.name: lesson})
+    file.write_text("[99]\n")
+    with pytest.raises(LessonError, match="no lesson has the number 99"):
+        site.read_sentences(file, {lesson.name: lesson})
+
+
+def test_only_slides_are_replaced_by_slides(tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(LabError, match="no slides of the course"):
+        site.write(None, tmp_path)
+
+
+def test_without_reveal_it_is_said_what_installs_it(tmp_path):
+    with pytest.raises(LabError, match="make slides"):
+        site.write(None, tmp_path / "out", reveal=tmp_path)
+
+
+def test_a_workspace_in_which_nothing_was_run_is_refused(tmp_path):
+    with pytest.raises(LabError, match="no lesson was run in"):
+        command.main(["--workspace", str(tmp_path)])
