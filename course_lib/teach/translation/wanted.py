@@ -12,8 +12,9 @@ from course_lib.teach.translation.sentences import sentences_in
 LIBRARY = "course"
 """Name of the catalog of what belongs to no lesson."""
 OF_THE_LIBRARY = (
-    "teach/*.py", "teach/trials/*.py", "teach/orders/*.py", "teach/checks/common.py",
+    "teach/*.py", "teach/trials/*.py", "teach/orders/*.py", "teach/challenge/*.py",
     "teach/classroom/folder.py", "teach/classroom/sharing.py", "teach/classroom/pulse.py",
+    "teach/checks/common.py",
     "mistakes/*.py", "lab/**/*.py", "show/**/*.py", "plan/**/*.py", "read/first_causes/**/*.py",
     "cli.py",
 )  # fmt: skip
