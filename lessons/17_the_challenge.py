@@ -436,7 +436,7 @@ task.board()
 #
 # | who would … | is given away by |
 # |---|---|
-# | train on the held-out text | the recipe, if it names it. A text that was exchanged: it is made anew for each judgement, and compared. And the weights themselves: who has learned from the one text finds it easier than the other, as much easier as it helped |
+# | train on the held-out text | the recipe, if it names it. A text that was exchanged: it is made anew by the notebook that judges, and compared. And the weights themselves: who has learned from the one text finds it easier than the other, as much easier as it helped |
 # | edit the log or the recipe | the script and the record of the submission, which say the same in other ways; the file system, which knows when a file was changed last; the cluster's accounts, which know how long the job took; the weights, which have another loss than an edited log |
 # | exchange the weights | their shape, the number of samples that they have seen, their loss on the text that was learned, and again the time |
 # | take somebody else's run | the cluster's accounts, which know whose job it was; and the workspace in which its time was foreseen |
