@@ -287,11 +287,11 @@ def planned(**how):
 four = {"nodes": 2, "gpus_per_node": 2}
 ways = {
     "1 device": {"micro_batch": 16},
-    "2: data 2": {"gpus_per_node": 2, "micro_batch": 8},
-    "4: data 4": {**four, "micro_batch": 4},
-    "4: tensor 2, data 2": {**four, "micro_batch": 8, "tensor": 2},
-    "4: pipeline 2, data 2": {**four, "micro_batch": 4, "pipeline": 2},
-    "4: tensor 2, pipeline 2": {**four, "micro_batch": 4, "tensor": 2, "pipeline": 2},
+    "data 2": {"gpus_per_node": 2, "micro_batch": 8},
+    "data 4": {**four, "micro_batch": 4},
+    "tensor 2, data 2": {**four, "micro_batch": 8, "tensor": 2},
+    "pipeline 2, data 2": {**four, "micro_batch": 4, "pipeline": 2},
+    "tensor 2, pipeline 2": {**four, "micro_batch": 4, "tensor": 2, "pipeline": 2},
 }
 estimates = {name: planned(**how) for name, how in ways.items()}
 layouts = pd.DataFrame(
@@ -300,16 +300,14 @@ layouts = pd.DataFrame(
         for name, estimate in estimates.items()
     }
 ).T.fillna(0)
-one, all_four = layouts["ms"]["1 device"], layouts["ms"]["4: data 4"]
+one, all_four = layouts["ms"]["1 device"], layouts["ms"]["data 4"]
 faster.compare(one / all_four)
 layouts.T.round(1)
 
 # %% id="layout-said"
 best = layouts["ms"].idxmin()
-print(
-    f"planned fastest here: {best} (devices: cut), {one / layouts['ms'][best]:.1f} times as fast as one device"
-)
-if best != "4: data 4":
+print(f"planned fastest here: {best}, {one / layouts['ms'][best]:.1f} times as fast as one device")
+if best != "data 4":
     print("More devices than that have too little to share, or roads that are too slow for it.")
 
 # %% id="layout-claim" tags=["claim"]
