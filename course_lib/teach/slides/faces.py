@@ -72,7 +72,8 @@ def write_down(choices: Sequence[str]) -> str:
 
 def statement(paragraphs: Sequence[str]) -> str:
     """No more than fits: the rest is in the notes."""
-    parts = [part for text in paragraphs for part in prose.sentences(text)]
+    texts = [text.removeprefix(prose.EXPLAIN).strip() for text in paragraphs]
+    parts = [part for text in texts for part in prose.sentences(text)]
     chosen: list[str] = []
     for part in [part for part in parts if not part.startswith("|")][:4]:
         if sum(map(len, [*chosen, part])) > 330:
@@ -82,16 +83,18 @@ def statement(paragraphs: Sequence[str]) -> str:
     return f'<div class="said">{told}</div>'
 
 
-def code(text: str, most: int = 0) -> str:
+def code(text: str, most: int = 0, begins: str = "") -> str:
+    """`begins`: words of the first line to be shown."""
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
-    from pygments.lexers import BashLexer, PythonLexer
+    from pygments.lexers import get_lexer_by_name
 
     lines = text.strip("\n").split("\n")
+    is_shell = lines[0].startswith(("#!", "#SBATCH", "%%bash"))
+    lines = lines[next((n for n, line in enumerate(lines) if begins and begins in line), 0) :]
     if most and len(lines) > most:
         lines = [*lines[: most - 1], f"# … {len(lines) - most + 1} more lines in the notebook"]
-    is_shell = lines[0].startswith(("#!", "!", "#SBATCH", "%%bash"))
-    lexer = BashLexer() if is_shell else PythonLexer()
+    lexer = get_lexer_by_name("bash" if is_shell else "ipython3")
     formatter = HtmlFormatter(noclasses=True, nowrap=True, style=CODE_STYLE)
     told = highlight("\n".join(lines), lexer, formatter)
     return f'<pre class="code"><code>{told}</code></pre>'
@@ -129,7 +132,7 @@ def _number(claim: Measured) -> str:
     is_plain = not claim.bounds or value != told_as(claim.value)
     bounds = "" if is_plain else f" <small>{told_as(claim.bounds)}</small>"
     return (
-        f'<div class="number{kind}"><span class="value">{value}</span>'
+        f'<div class="number{kind}"><span class="value">{_with_unit(value)}</span>'
         f'<span class="what">{told_as(claim.text)}{bounds}</span></div>'
     )
 
@@ -139,6 +142,11 @@ def _value(claim: Measured) -> str:
     if claim.bounds == "is 1" and claim.value in ("0", "1"):
         return "yes" if claim.holds else "no"
     return told_as(claim.value)
+
+
+def _with_unit(value: str) -> str:
+    number, _, unit = value.partition(" ")
+    return f"{number} <small>{unit}</small>" if unit and number[-1:].isdigit() else value
 
 
 def claims_in_words(claims: Sequence[Measured]) -> str:
@@ -172,8 +180,8 @@ def recap(
 
 
 def _short(text: str, most: int = 130) -> str:
-    """Whole sentences, as many as fit, at least one."""
-    parts = prose.sentences(text)
+    """Whole sentences, as many as fit, at least one; no code."""
+    parts = prose.sentences(text.partition("```")[0])
     chosen = parts[:1]
     for part in parts[1:]:
         if len(" ".join([*chosen, part])) > most:

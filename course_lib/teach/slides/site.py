@@ -97,7 +97,7 @@ def read_sentences(file: Path, lessons: Mapping[str, Lesson]) -> dict[str, Sente
         raise LessonError(f"{file.name}: no lesson has the number {', '.join(unknown)}")
     for number, sentences in told.items():
         known = {cell.id for cell in lessons[names[number]].cells} | {"recap", "terms"}
-        wrong = [name for name in sentences if re.sub(r"(-\d+|\?)$", "", name) not in known]
+        wrong = [name for name in sentences if re.sub(r"(-\d+|[?+])$", "", name) not in known]
         if wrong := [name for name in wrong if name not in known]:
             raise LessonError(f"{file.name}: lesson {number} has no cell {', '.join(wrong)}")
     return {names[number]: sentences for number, sentences in told.items()}

@@ -25,7 +25,8 @@
     const body = section.querySelector(".body");
     title.style.fontSize = "";
     body.style.removeProperty("--size");
-    for (let size = 50; size >= 26 && title.offsetHeight > 128; size -= 2) {
+    const highest = section.classList.contains("question") ? 190 : 128;
+    for (let size = 50; size >= 26 && title.offsetHeight > highest; size -= 2) {
       title.style.fontSize = `${size}px`;
     }
     const isFull = () => overflows(body) ||
