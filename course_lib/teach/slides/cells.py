@@ -53,7 +53,7 @@ def told(
     if source.startswith("!") and (is_asked_for or is_short):
         return [Face("terminal", faces.terminal(source, printed), bool(printed))]
     if rows and (is_asked_for or (_is_small(rows) and not has_picture)):
-        return [Face("table", faces.table(rows[: MOST_ROWS + 3]), True)]
+        return [Face("table", faces.table(rows), True)]
     if not outputs and LISTING.search(source):
         return [Face("missing", faces.missing())]
     if is_asked_for:

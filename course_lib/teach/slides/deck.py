@@ -19,7 +19,7 @@ from course_lib.teach.slides.results import Measured
 from course_lib.teach.slides.slide import Recap, Sentences, Slide, head_of
 from course_lib.teach.source import Cell, Lesson
 
-CHOICES = re.compile(r"^.*= \.\.\..*?#\s*(?P<words>.+)$", re.MULTILINE)
+CHOICES = re.compile(r"^.*= \.\.\..*?#\s*(.+(?:\n#.+)*)$", re.MULTILINE)
 EXERCISE = re.compile(
     r"\*\*(?:Exercise (?P<number>\w+\.\d+)|(?P<further>Going further))\*\*\s*[—–-]*\s*"
 )
@@ -171,7 +171,7 @@ class Teller:
         number = (found and found["number"]) or ""
         if number:
             self.recap.exercises.append((number, rest))
-        title = self._sentence(cell.id) or (f"Exercise {number}" if number else "Going further")
+        title = f"Exercise {number}" if number else "Going further"
         self._add(Slide(cell.id, "exercise", title, prose.html(rest)))
 
     def _code(self, cell: Cell) -> None:
@@ -191,7 +191,7 @@ class Teller:
         if last.kind != kind:
             return
         if kind == "question":
-            choices = CHOICES.findall(gaps)
+            choices = [re.sub(r"\n#\s*", " ", words) for words in CHOICES.findall(gaps)]
             last.body += faces.write_down(choices) if choices else ""
         elif len(gaps.splitlines()) <= MOST_GAP_LINES:
             last.body += faces.code(gaps)

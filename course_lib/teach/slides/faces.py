@@ -9,7 +9,7 @@ from course_lib.teach.slides import prose
 from course_lib.teach.slides.prose import Block, told_as
 from course_lib.teach.slides.results import Figure, Measured
 
-MOST_CLAIMS, MOST_TERMS = 6, 12
+MOST_CLAIMS, MOST_TERMS, MOST_BODY_ROWS = 6, 12, 14
 MOST_CHARACTERS, MOST_LINES = 900, 10
 CODE_STYLE = "friendly"
 
@@ -54,7 +54,7 @@ def moving(frames: Sequence[tuple[str, str, str]]) -> str:
 
 def missing() -> str:
     return (
-        '<div class="missing"><p>What this cell of the lesson shows belongs here. It was not run '
+        '<div class="not-run"><p>What this cell of the lesson shows belongs here. It was not run '
         "for this deck: <code>make course</code>, then <code>make slides</code>.</p></div>"
     )
 
@@ -75,7 +75,7 @@ def statement(paragraphs: Sequence[str]) -> str:
     texts = [text.removeprefix(prose.EXPLAIN).strip() for text in paragraphs]
     parts = [part for text in texts for part in prose.sentences(text)]
     chosen: list[str] = []
-    for part in [part for part in parts if not part.startswith("|")][:4]:
+    for part in [part for part in parts if part[:1] != "|" and part[-1:] not in ":?"][:4]:
         if sum(map(len, [*chosen, part])) > 330:
             break
         chosen.append(part)
@@ -111,6 +111,8 @@ def terminal(command: str, printed: str, most: int = 18) -> str:
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     head, *body = rows
+    if len(body) > MOST_BODY_ROWS:
+        body = [*body[:MOST_BODY_ROWS], ["…"] * len(head)]
     top = "".join(f"<th>{told_as(cell)}</th>" for cell in head)
     lines = "".join(
         "<tr>" + "".join(f"<td>{told_as(cell)}</td>" for cell in row) + "</tr>" for row in body
@@ -141,7 +143,10 @@ def _value(claim: Measured) -> str:
     """Of what is true or not: yes or no."""
     if claim.bounds == "is 1" and claim.value in ("0", "1"):
         return "yes" if claim.holds else "no"
-    return told_as(claim.value)
+    number, space, unit = claim.value.partition(" ")
+    if "e+0" in number:
+        number = f"{float(number):g}"
+    return told_as(f"{number}{space}{unit}")
 
 
 def _with_unit(value: str) -> str:
