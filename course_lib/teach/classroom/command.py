@@ -62,8 +62,7 @@ def _show(place: Path, given: argparse.Namespace) -> int:
     reader, queue = Reader(place), ClassQueue(site)
     while True:
         roster = reader.read()
-        accounts = [member.account for member in roster.members]
-        drawn = tables.text(roster, queue.text(accounts), time.time())
+        drawn = tables.text(roster, queue.text(roster.uids), time.time())
         if not given.watch:
             print(drawn)
             return 0

@@ -71,7 +71,7 @@ class View:
             "learners": tables.learner_rows(roster, now),
             "exercise_columns": tables.EXERCISE_COLUMNS,
             "exercises": tables.exercise_rows(roster, now),
-            "below": [self.queue.text([one.account for one in roster.members])]
+            "below": [self.queue.text(roster.uids)]
             + [told(line) for line in tables.words_below(roster)],
         }
 

@@ -51,6 +51,11 @@ class Roster:
     members: tuple[Member, ...] = ()
     strange: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def uids(self) -> list[int]:
+        """Of accounts that this machine knows: others Slurm would refuse."""
+        return [one.uid for one in self.members if one.account != folder.without_name(one.uid)]
+
 
 @dataclass
 class Reader:

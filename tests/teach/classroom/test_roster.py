@@ -47,6 +47,7 @@ def test_members_are_those_who_share_with_what_they_share(classroom, ada, eve):
     assert found.members[0].shared.stuck_on == "00.1"
     assert found.members[1].shared.exercises["00.1"].is_solved
     assert found.strange == {}
+    assert found.uids == [], "the machine has no names for these, so no queue is asked about them"
 
 
 def test_a_file_with_the_number_of_another_is_not_the_other_s(classroom, ada, eve):

@@ -82,9 +82,9 @@ def test_an_agreement_holds_for_the_readers_that_it_was_given_for(classroom, ada
 @pytest.mark.parametrize(
     ("mode", "why"),
     [
-        (0o1753, "no setgid bit"),
-        (0o2753, "no sticky bit"),
-        (0o3757, "can be listed by everybody"),
+        (0o1773, "no setgid bit"),
+        (0o2773, "no sticky bit"),
+        (0o3777, "can be listed by everybody"),
     ],
 )
 def test_a_folder_that_would_show_it_to_others_is_refused(classroom, ada, mode, why):

@@ -120,10 +120,10 @@ def test_the_cluster_is_asked_at_most_once_in_ten_seconds(monkeypatch):
     monkeypatch.setattr(Slurm, "call", call)
     queue = ClassQueue(preset("slurm"))
     for _ in range(5):
-        queue.text(["ada", "bob"])
+        queue.text([1002, 1001])
     assert [command[0] for command in asked] == ["squeue", "sinfo"]
-    assert "--user=ada,bob" in asked[0]
-    assert "every learner has" in ClassQueue(preset("box")).text(["ada"])
+    assert "--user=1001,1002" in asked[0]
+    assert "every learner has" in ClassQueue(preset("box")).text([1001])
 
 
 def test_the_commands_for_instructor_and_learner(classroom, monkeypatch, tmp_path, capsys):
