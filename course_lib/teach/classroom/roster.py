@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from course_lib.lab.errors import LabError
-from course_lib.teach.classroom import folder
+from course_lib.teach.classroom import folder, opening
 from course_lib.teach.classroom.snapshot import (
     FORMAT,
     LARGEST_BYTES,
@@ -92,7 +92,7 @@ class Reader:
         try:
             with os.scandir(self.place) as inside:
                 for entry in inside:
-                    if entry.name.startswith("."):
+                    if entry.name.startswith(".") or entry.name == opening.FILE:
                         continue
                     if len(found) == MOST_FILES:
                         break
