@@ -30,7 +30,9 @@ echo "BEGIN $(now)"
 port=$((10000 + SLURM_JOB_ID % 20000))
 python -c "import socket; socket.socket().bind(('', $port))" ||
     echo "FAULT port $port on $(hostname)"
-srun bash -c 'touch "$COURSE_RUN_DIR/seen-by-$SLURM_NODEID" || echo "FAULT folder $(hostname)"'
+srun bash -c '
+    touch "$COURSE_RUN_DIR/seen-by-$SLURM_NODEID" || echo "FAULT folder on $(hostname)"
+    command -v python >/dev/null || echo "FAULT python on $(hostname)"'
 sleep @SECONDS@
 echo "END $(now)"
 """

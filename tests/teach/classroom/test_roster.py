@@ -188,6 +188,22 @@ def test_thirty_learners_with_a_hostile_one_among_them(classroom, enrol):
     assert "<b>" not in drawn
 
 
+def test_who_lays_thousands_of_files_hides_nobody(classroom, ada, eve, enrol, monkeypatch):
+    def flood():
+        for number in range(200):
+            (classroom / f"{number}.json").write_text("")
+
+    assert eve.does(flood) == ""
+    bob = enrol(2)
+    ada.shares()
+    bob.shares()
+    monkeypatch.setattr(roster, "MOST_FILES", 20)
+    reader = Reader(classroom, accounts={ada.uid, bob.uid})
+    found = reader.read()
+    assert {ada.uid, bob.uid} <= {one.uid for one in found.members}
+    assert list(found.strange) == [f"uid {eve.uid}"]
+
+
 def test_a_learner_who_asks_is_told_who_may_look(classroom, ada):
     said = ada.does(lambda: Reader(classroom).read())
     assert "LabError: only instructors can look into" in said
