@@ -67,6 +67,7 @@ class View:
             return {"problem": told(str(error))}
         return {
             "time": time.strftime("%H:%M:%S"),
+            "summary": told(tables.summary(roster, now)),
             "learner_columns": tables.LEARNER_COLUMNS,
             "learners": tables.learner_rows(roster, now),
             "exercise_columns": tables.EXERCISE_COLUMNS,
