@@ -36,7 +36,7 @@ OF_DRAWING = {
 KEYWORDS_SHOWN = {"label", "title", "xlabel", "ylabel", "description"}
 SHORT_ARE_SHOWN = {
     "axes", "label", "set_xlabel", "set_ylabel", "set_title", "annotate", "text", "legend",
-    "told", "suptitle",
+    "told", "spoken", "suptitle",
 }  # fmt: skip
 """Calls whose texts are shown though they may be of one word."""
 
