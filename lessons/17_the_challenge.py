@@ -496,7 +496,7 @@ check.ex17_dense(least_days, dense_plan)
 # makes a device's share small enough that nothing has to be recomputed; four pieces on each stage make its bubble a quarter
 # (lesson 07b). The optimizer's state is shared among 16 data ranks. A batch of 512 samples of 8,192 tokens is
 # 4 million tokens, as in published trainings. And see the interval: it is wide for this machine, on which programs
-# differ much. Who promises a date runs a few iterations first.
+# differ much. Who promises a date runs a few iterations first, and adds what failures take (lesson 16b).
 
 # %% [markdown] id="mixture-idea"
 # ## On paper: a mixture of experts
@@ -548,7 +548,7 @@ rows = {
     }
     for ranks, bounds in tried.items()
 }
-pd.DataFrame(rows).T.rename_axis("expert ranks").round(1)
+pd.DataFrame(rows).T.rename_axis("expert ranks").round(2)
 
 # %% id="mixture-claim" tags=["claim"]
 slow, fast = tried[8].mfu

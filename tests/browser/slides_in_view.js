@@ -18,7 +18,7 @@
       const within = (inner, outer, what) => {
         const [a, b] = [inner.getBoundingClientRect(), outer.getBoundingClientRect()];
         const out = Math.max(b.left - a.left, b.top - a.top, a.right - b.right, a.bottom - b.bottom);
-        if (a.width && a.height && out > 1.5) told(`${what} sticks out by ${Math.round(out)} px`);
+        if (a.width && a.height && out > 1.5 * Math.max(1, Reveal.getScale())) told(`${what} sticks out by ${Math.round(out)} px`);
       };
       within(slide.querySelector("h2"), slide, "the title");
       for (const element of body.querySelectorAll("*")) {

@@ -120,7 +120,8 @@ def permissions(site: Site) -> Iterator[Finding]:
             yield good(f"reservation {site.reservation}")
         except SlurmError as error:
             cure = "leave `reservation` out of site.toml if it is over"
-            yield bad(f"reservation {site.reservation}: {error.said}", cure)
+            why = error.said or "there is none of this name"
+            yield bad(f"reservation {site.reservation}: {why}", cure)
     if not (site.account or site.qos) or shutil.which("sacctmgr") is None:
         return
     try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from course_lib.teach.challenge.task import Task
 
 SAMPLES = 1024
-"""Of each text, per judgement: its standard error is about a hundredth of a nat."""
+"""Of each text, per judgement: its standard error is one or two hundredths of a nat."""
 GIVEN: set[Score] = set()
 """Scores as they were given in this notebook; one with other figures is none of them."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from course_lib.lab import clusters, workspace
 from course_lib.lab.commands.common import add_site, count, parser
 from course_lib.lab.doctor import cluster, machine, trial
-from course_lib.lab.doctor.findings import BAD, Finding, bad, fair, good, report
+from course_lib.lab.doctor.findings import BAD, FAIR, GOOD, Finding, bad, fair, good, report
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.script import render
 from course_lib.lab.job.site import Site
@@ -54,9 +54,15 @@ def main(argv: list[str]) -> int:
         site = site.but(reservation=given.reservation)
     clusters.put_commands_on_path(site)
     findings = rehearse(lessons, place, site, given.users, 60.0 * given.minutes)
-    text, is_well = report(findings, well=WELL)
-    print(f"{text}\n{verdict.to_book(lessons, given.users, site)}")
+    text, is_well = told_in_order(findings)
+    print(f"{text}\n\n{verdict.to_book(lessons, given.users, site)}")
     return 0 if is_well else 1
+
+
+def told_in_order(findings: list[Finding]) -> tuple[str, bool]:
+    """What will fail, then what is slow or worth knowing, then what is in order."""
+    ordered = sorted(findings, key=lambda one: (BAD, FAIR, GOOD).index(one.level))
+    return report(ordered, well=WELL)
 
 
 def _learn(workspaces: list[Path]) -> int:
@@ -104,22 +110,20 @@ def rehearse(
 
 def accepted(lessons: Lessons, site: Site) -> Iterator[Finding]:
     """Slurm's own judgement of each shape with its time limit; nothing is submitted."""
-    taken = []
+    taken: list[str] = []
+    refused: dict[str, list[str]] = {}
+    environment = job_environment(os.environ)
     for shape in shapes.distinct(lessons):
         text = render(stand_in("rehearsal", shape), site).text
         asked = f"{shape.words}, {shape.minutes} min"
-        needing = [
-            name.split("_")[0]
-            for name, jobs in lessons.items()
-            if any(verdict.key(one.shape) == verdict.key(shape) for one in jobs)
-        ]
         try:
-            environment = job_environment(os.environ)
             Slurm().call("sbatch", "--test-only", stdin=text, environment=environment)
             taken.append(asked)
         except LabError as error:
-            which = ", ".join(needing)
-            yield bad(f"the cluster would refuse {asked} (lessons {which}): {error}", "")
+            which = ", ".join(verdict.needing(lessons, shape))
+            refused.setdefault(str(error), []).append(f"{asked} (lessons {which})")
+    for said, of in refused.items():
+        yield bad(f"the cluster would refuse {'; '.join(of)}: {said}", "")
     if taken:
         yield good(f"the cluster would take: {'; '.join(taken)}")
 

@@ -69,6 +69,15 @@ def key(shape: Shape) -> Key:
     return shape.nodes, shape.devices_per_node
 
 
+def needing(lessons: Lessons, shape: Shape) -> list[str]:
+    """The numbers of lessons that have such jobs, of whatever time limit."""
+    return [
+        name.split("_")[0]
+        for name, jobs in lessons.items()
+        if any(key(one.shape) == key(shape) for one in jobs)
+    ]
+
+
 def seconds(jobs: tuple[Jobs, ...], at_once: Mapping[Key, int], users: int) -> float:
     """Of the last learner, one run after the other."""
     rounds = {one.shape: math.ceil(users / max(1, at_once.get(key(one.shape), 1))) for one in jobs}

@@ -154,8 +154,8 @@ class Teller:
         parts = prose.sentences(text)
         asked = [part for part in parts if part.rstrip("*_)").endswith("?")] or parts[-1:]
         around = [part for part in parts if part not in asked]
-        title = self._sentence(f"{cell.id}?") or prose.plain(asked[-1])
-        body = faces.question([*around, *asked[:-1]] if title else parts)
+        title = self._sentence(f"{cell.id}?") or prose.plain(asked[0])
+        body = faces.question([*around, *asked[1:]])
         slide = Slide(cell.id, "question", title, body)
         self._add(slide)
         slide.notes.append(block.text)

@@ -54,8 +54,8 @@ def moving(frames: Sequence[tuple[str, str, str]]) -> str:
 
 def missing() -> str:
     return (
-        '<div class="missing"><p>What the cell of the lesson showed belongs here. The lesson was '
-        "not run for this deck: <code>make course</code>, then <code>make slides</code>.</p></div>"
+        '<div class="missing"><p>What this cell of the lesson shows belongs here. It was not run '
+        "for this deck: <code>make course</code>, then <code>make slides</code>.</p></div>"
     )
 
 
@@ -125,14 +125,20 @@ def numbers(claims: Sequence[Measured]) -> str:
 
 def _number(claim: Measured) -> str:
     kind = "" if claim.holds else " not-here"
-    value = told_as(claim.value) or "not measured"
-    bounds = f" <small>{told_as(claim.bounds)}</small>" if claim.bounds else ""
-    if claim.bounds.endswith("between 1 and 1"):  # a truth value
-        value, bounds = ("yes" if claim.holds else "no"), ""
+    value = _value(claim) or "not measured"
+    is_plain = not claim.bounds or value != told_as(claim.value)
+    bounds = "" if is_plain else f" <small>{told_as(claim.bounds)}</small>"
     return (
         f'<div class="number{kind}"><span class="value">{value}</span>'
         f'<span class="what">{told_as(claim.text)}{bounds}</span></div>'
     )
+
+
+def _value(claim: Measured) -> str:
+    """Of what is true or not: yes or no."""
+    if claim.bounds == "is 1" and claim.value in ("0", "1"):
+        return "yes" if claim.holds else "no"
+    return told_as(claim.value)
 
 
 def claims_in_words(claims: Sequence[Measured]) -> str:
@@ -147,8 +153,7 @@ def recap(
     claims: Sequence[Measured], terms: Sequence[str], exercises: Sequence[tuple[str, str]]
 ) -> str:
     rows = "".join(
-        f'<tr><td class="value">{told_as(claim.value) or "–"}</td>'
-        f"<td>{told_as(claim.text)}</td></tr>"
+        f'<tr><td class="value">{_value(claim) or "–"}</td><td>{told_as(claim.text)}</td></tr>'
         for claim in claims[:MOST_CLAIMS]
     )
     more = len(claims) - MOST_CLAIMS

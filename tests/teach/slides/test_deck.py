@@ -280,3 +280,12 @@ def test_without_reveal_it_is_said_what_installs_it(tmp_path):
 def test_a_workspace_in_which_nothing_was_run_is_refused(tmp_path):
     with pytest.raises(LabError, match="no lesson was run in"):
         command.main(["--workspace", str(tmp_path)])
+
+
+def test_the_terms_of_a_recap_are_words_of_their_lesson(repository):
+    lessons = {path.stem: read_lesson(path) for path in lessons_in(repository / "lessons", "py")}
+    told = site.read_sentences(repository / "lessons" / site.SENTENCES, lessons)
+    for name, sentences in told.items():
+        text = prose.plain(" ".join(cell.text for cell in lessons[name].cells)).lower()
+        missing = [term for term in sentences.get("terms", []) if term.lower() not in text]
+        assert not missing, name
