@@ -17,7 +17,7 @@ WORDS = re.compile(r"[A-Za-z]{2,}\W*\s+\W*[A-Za-z(]|[A-Za-z]{3,} \{|\} [A-Za-z]{
 PROGRAM = re.compile(
     r"\A#!|(?s:\n.*\$)"
     r"|\A<|(?:fill|style|width)='|\w:\w[\w ]*;"
-    r"|\\[sdw(]|\[[A-Z][a-z]\]"
+    r"|\\[sdwb(]|\[[A-Z][a-z]\]|[a-z)?*]\|[A-Za-z(\\]"
 )
 """Lines of a script, HTML, CSS, patterns."""
 FIELD = re.compile(r"\{(\w*)(?:![rsa])?(?::[^{}]*)?\}")
