@@ -36,17 +36,17 @@ lab = Lab()
 # | the job script | always starts with `--load` from the folder into which it saves, which may be empty |
 # | the log | `--open-mode=append`, or the second life erases the words of the first |
 #
-# **Predict.** A run of 24 steps is requeued twice in the middle. Steps that are made in all its lives together?
+# **Predict.** A run of 30 steps is requeued twice in the middle. Steps that are made in all its lives together?
 
 # %% id="requeue-guess"
 ### BEGIN SOLUTION
 ### GAP guess_steps = ...
-guess_steps = 30
+guess_steps = 36
 ### END SOLUTION
 
 # %% id="requeue-run"
 steps = predict("16b: steps of a run that was requeued twice", guess_steps, unit="steps")
-habits = {"iterations": 24, "save": True, "save_interval": 1000, "exit_signal_handler": True}
+habits = {"iterations": 30, "save": True, "save_interval": 1000, "exit_signal_handler": True}
 undisturbed = lab.submit(fault.recipe("undisturbed", **habits))
 undisturbed.require()
 thrown = lab.submit(
@@ -69,7 +69,7 @@ def wait_for_step(run, step, longest_s=90):
 
 wait_for_step(thrown, 6)
 # !scontrol requeue {thrown.job_id}
-wait_for_step(thrown, 14)
+wait_for_step(thrown, 16)
 # !scontrol requeue {thrown.job_id}
 thrown.require()
 
@@ -82,7 +82,8 @@ print(f"{thrown.text.count('successfully loaded')} times loaded; losses differ b
 show.loss(undisturbed, thrown)
 
 # %% id="requeue-claim" tags=["claim"]
-claim("steps made in all lives", len(lives), least=24, most=24, unit="steps")
+claim("steps made in all lives", len(lives), least=30, most=30, unit="steps")
+claim("times that it went on", thrown.text.count("successfully loaded"), least=2, most=2)
 claim("largest difference from the undisturbed run", differ, most=0, unit="nats")
 
 # %% [markdown] id="requeue-explain"

@@ -23,6 +23,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from course_lib.show.picture import CSS_PX_PER_INCH, Picture
+from course_lib.words import spoken
 
 WIDTH_IN = 8.0
 """800 CSS pixels: fits the cell of a JupyterLab 1280 pixels wide with its file browser open."""
@@ -69,6 +70,11 @@ CATEGORY = {
     "weight": GREEN,
     "bubble": FAINT,
 }
+IN_LEGENDS = spoken(
+    "parameters", "gradients", "optimizer", "activations", "temporary", "compute", "communication",
+    "exposed communication", "overlapped", "idle", "forward", "backward", "bubble",
+)  # fmt: skip
+"""Categories whose names a reader meets below a figure."""
 PHASE_TINT = {
     "forward": "#dcebf7",
     "backward": "#fde8d3",

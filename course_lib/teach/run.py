@@ -19,7 +19,7 @@ from course_lib.lab.runs.clean import KEEP
 from course_lib.lab.workspace import Workspace
 from course_lib.teach import claims
 from course_lib.teach.book import origin
-from course_lib.teach.build import folder_of
+from course_lib.teach.build import folder_of, write
 from course_lib.teach.claims import Claim
 from course_lib.teach.source import lessons_in, number_of
 from course_lib.words import ENGLISH
@@ -148,10 +148,13 @@ def main(argv: list[str] | None = None) -> int:
         help="keep the runs that lessons delete at their end, so that `course record` finds them",
     )
     parser.add_argument(
-        "--language", default=ENGLISH, help="those that `course build --language` has made"
+        "--language", default=ENGLISH, help="those of a translation, which are built first"
     )
     options = parser.parse_args(argv)
-    folder = folder_of(Path(__file__).resolve().parents[2], "solutions", options.language)
+    repository = Path(__file__).resolve().parents[2]
+    folder = folder_of(repository, "solutions", options.language)
+    if options.language != ENGLISH:  # nobody commits them, so what lies there may be old
+        write(repository, options.language)
     paths = chosen(folder, options.lessons)
     if not paths:
         raise LabError(f"there are no notebooks in {folder}; `course build` in a clone makes them")

@@ -8,6 +8,6 @@ counts them all.
 """
 
 from course_lib.words.choice import ENGLISH, LANGUAGES, language
-from course_lib.words.telling import told
+from course_lib.words.telling import spoken, told
 
-__all__ = ["ENGLISH", "LANGUAGES", "language", "told"]
+__all__ = ["ENGLISH", "LANGUAGES", "language", "spoken", "told"]

@@ -23,6 +23,11 @@ LABEL = re.compile(r"(?P<what>[^()]+) \((?P<unit>[^()]+)\)")
 """Of an axis: `measured (times)`."""
 
 
+def spoken(*words: str) -> tuple[str, ...]:
+    """The same. It says to who collects sentences that these single words are shown somewhere."""
+    return words
+
+
 def told(text: object, code: str = "") -> str:
     """The same in the language of this process, or in `code`; English as it is."""
     said, code = str(text), code or language()
@@ -95,6 +100,8 @@ def _line(line: str, catalog: Catalog) -> str:
     indent, bare = line[: len(line) - len(line.lstrip())], line.strip()
     if not bare:
         return line
+    if indent and (found := _whole(line, catalog, DEEPEST)):
+        return found
     if " · " in bare:
         return indent + " · ".join(_line(part, catalog) for part in bare.split(" · "))
     sentences, said = END_OF_A_SENTENCE.split(bare), []

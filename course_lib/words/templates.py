@@ -16,6 +16,8 @@ LEAST_LETTERS = 2
 FEW_LETTERS, A_FEW_WORDS = 10, r"\S*?(?: \S+?){0,2}?"
 """A template with few letters of its own holds short values: `{what} is over` makes "the run is
 over", and not every sentence that ends so."""
+ATTACHED_WORDS = rf"(?! \d){A_FEW_WORDS}"
+"""`{size} rank{ending}` has not made "dp4 rank 0"."""
 
 
 def places_in(text: str) -> list[str]:
@@ -42,18 +44,25 @@ class Template:
     def __post_init__(self) -> None:
         pieces, places = PLACE.split(self.english)[::2], places_in(self.english)
         pieces = [plain(piece) for piece in pieces]
-        value = A_FEW_WORDS if own_letters(self.english) < FEW_LETTERS else ".*?"
         parts = [re.escape(pieces[0])]
-        for number, piece in enumerate(pieces[1:]):
-            name = places[number]
+        for number, name in enumerate(places):
             seen = name in places[:number]
-            has_neighbour = not piece and number + 1 < len(places)  # the first of two has it all
-            held = ".*" if has_neighbour else value
+            held = self._held(pieces, number)
             parts.append(f"(?P={name})" if seen else f"(?P<{name}>{held})")
-            parts.append(re.escape(piece))
+            parts.append(re.escape(pieces[number + 1]))
         object.__setattr__(self, "pattern", re.compile("".join(parts), re.DOTALL))
         object.__setattr__(self, "longest", max(pieces, key=len))
         object.__setattr__(self, "attached", frozenset(ATTACHED.findall(self.english)))
+
+    def _held(self, pieces: list[str], number: int) -> str:
+        """What may stand in a place, as a pattern."""
+        behind, is_last = pieces[number + 1], number + 2 == len(pieces)
+        if not behind and not is_last:  # the first of two has it all
+            return ".*"
+        if own_letters(self.english) < FEW_LETTERS:
+            return ATTACHED_WORDS if pieces[number][-1:].isalpha() else A_FEW_WORDS
+        has_lines = "\n" in self.english or (is_last and not behind)
+        return ".*?" if has_lines else r"[^\n]*?"
 
     def values_in(self, text: str) -> dict[str, str] | None:
         """What stands in its places there; None if it has not made this text."""

@@ -12,6 +12,7 @@ from course_lib.teach.diagnoses import kinds
 from course_lib.teach.diagnoses.judging import is_meant, score
 
 from .answers_to_try import hold
+from .diagnoses_to_try import IN_OTHER_WORDS
 from .finished_runs import hint_of
 
 SAID = {
@@ -72,12 +73,28 @@ def answer(kind, rank=2):
 
 
 def test_every_kind_has_its_words():
-    assert set(SAID) == set(CURES) == set(KINDS) == set(kinds.KINDS)
+    assert set(SAID) == set(CURES) == set(KINDS) == set(kinds.KINDS) == set(IN_OTHER_WORDS)
 
 
-@pytest.mark.parametrize(("kind", "said"), [(k, s) for k, many in SAID.items() for s in many])
-def test_a_right_cause_in_other_words_is_taken(kind, said):
-    assert is_meant(kinds.KINDS[kind], said)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_right_cause_in_other_words_is_taken(kind):
+    for said in (*SAID[kind], *IN_OTHER_WORDS[kind]):
+        assert is_meant(kinds.KINDS[kind], said), said
+
+
+def test_what_is_said_of_one_kind_is_seldom_taken_for_another():
+    taken = [(kind, said) for other, many in IN_OTHER_WORDS.items() for said in many
+             for kind in KINDS if kind != other and is_meant(kinds.KINDS[kind], said)]  # fmt: skip
+    assert len(taken) <= 4, taken
+
+
+VAGUE = ["it crashed", "hardware error", "network problem", "NCCL error", "time-out", "all ranks",
+         "something with memory", "something with data", "one rank", "a bug"]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", VAGUE)
+def test_what_could_be_said_of_any_is_no_diagnosis(said):
+    assert not [kind for kind in KINDS if is_meant(kinds.KINDS[kind], said)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

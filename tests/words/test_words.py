@@ -19,6 +19,8 @@ KOREAN = {
     "You answered {given}. {hint}": "{given}(이)라고 답했습니다. {hint}",
     "Count them again.": "다시 세어 보십시오.",
     "{size} rank{value} of {folder}": "{folder}의 랭크 {size}개{value}",
+    "{size} rank{value}": "랭크 {size}개{value}",
+    "deleted {name} ({mib} MiB)": "{name} 지움 ({mib} MiB)",
     "write {{run}} for the folder {folder}": "폴더 {folder} 대신 {{run}}을 쓰십시오",
 }
 
@@ -47,6 +49,8 @@ def spoken_korean(monkeypatch):
         ("write {run} for the folder /x/{y}", "폴더 /x/{y} 대신 {run}을 쓰십시오"),
         ("2 ranks of s", "s의 랭크 2개"),
         ("1 rank of s", "s의 랭크 1개"),
+        ("deleted a (1 MiB)\ndeleted b (2 MiB)", "a 지움 (1 MiB)\nb 지움 (2 MiB)"),
+        ("two devices rank 0", "two devices rank 0"),
         ("my own text", "my own text"),
         ("the run, the run used 2 nodes", "실행, 노드를 2개 썼습니다"),
         ("", ""),

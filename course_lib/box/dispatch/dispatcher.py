@@ -77,4 +77,5 @@ def _start() -> None:
             (os.POSIX_SPAWN_OPEN, 1, log, flags, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
+        setsid=True,  # from its first moment on: the command's terminal may hang up at once
     )

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 def main() -> None:
     os.closerange(3, 4096)  # pipes of the shell that ran sbatch would otherwise never end
-    os.setsid()
     os.chdir(settings.state_home())
     store.stay_with_folder()
     with suppress(store.HomeGone):

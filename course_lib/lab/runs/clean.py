@@ -14,6 +14,7 @@ from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.queue.records import Record, Registry
 from course_lib.lab.runs.run import Run
 from course_lib.lab.workspace import Workspace
+from course_lib.words import told
 
 MIB = 1 << 20
 KEEP = "COURSE_KEEP_RUNS"
@@ -41,11 +42,10 @@ class Cleaning:
         return sum(target.size_bytes for target in self.targets)
 
     def __repr__(self) -> str:
-        return self.words("clean(…, yes=True)")
+        return told(self.words("clean(…, yes=True)"))
 
     def words(self, what_deletes: str) -> str:
-        verb = "deleted" if self.done else "would delete"
-        lines = [f"{verb} {_label(t)} ({t.size_bytes / MIB:.1f} MiB)" for t in self.targets]
+        lines = [_deleted(target, self.done) for target in self.targets]
         lines += [f"left alone: {text}" for text in self.refused]
         if not self.targets:
             lines.append("nothing to delete")
@@ -148,6 +148,13 @@ def _parts(run: Run, only: Sequence[str]) -> list[Target]:
     paths = [run.folder / name for name in only]
     found = [path for path in paths if path.exists() or path.is_symlink()]
     return [Target(run._record, path, False, size_bytes(path)) for path in found]
+
+
+def _deleted(target: Target, done: bool) -> str:
+    size_mib = target.size_bytes / MIB
+    if done:
+        return f"deleted {_label(target)} ({size_mib:.1f} MiB)"
+    return f"would delete {_label(target)} ({size_mib:.1f} MiB)"
 
 
 def _label(target: Target) -> str:

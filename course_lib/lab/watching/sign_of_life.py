@@ -50,7 +50,7 @@ class SignOfLife:
         if self._line is None or self._status is None:
             return
         status, progress = self._status, self._look()
-        stands = how_it_stands(self._run, status, progress)
+        stands = told(how_it_stands(self._run, status, progress))
         self._line.end(stands if status.ended else self._words(status, progress))
 
     def _look(self) -> Progress:

@@ -81,30 +81,38 @@ def two_to(power: int) -> str:
 
 def _frame(state: ScalerState, window: int, patience: int) -> Frame:
     power = round(math.log2(state.scale))
-    if state.overflow:
-        becomes = (
-            "the scale is halved"
-            if state.factor < 1
-            else f"the scale stays, since patience is left ({state.patience_left} of {patience})"
-        )
-        text = (
-            f"Scaled by {two_to(power)}, the largest gradients exceed {LARGEST:.0f} and become "
-            f"infinite: the iteration is skipped, and {becomes}."
-        )
-        title = f"iteration {state.iteration}: overflow, skipped"
-    else:
-        text = f"Scaled by {two_to(power)}, all gradients are finite: the step is taken."
-        if state.factor > 1:
-            text += f" It is good step {window} in a row: the scale doubles, patience is restored."
-        title = f"iteration {state.iteration}: step taken"
-    text += (
-        f" {state.lost_percent:.0f} % are too small and become zero; without scaling it would be "
-    )
+    title, happened = _words(state, power, window, patience)
     unscaled = sum(share for p, share in GRADIENTS.items() if p < SMALLEST_POWER)
-    text += f"{unscaled} %. Skipped so far: {state.skipped}."
+    lost = (
+        f"{state.lost_percent:.0f} % are too small and become zero; without scaling it would be "
+        f"{unscaled} %. Skipped so far: {state.skipped}."
+    )
     counters = _counters(state, window, patience)
     scene = _scene(state, power)
-    return Frame(title, text, Scene((*scene.things, *counters), scene.width, scene.height + 0.75))
+    whole = Scene((*scene.things, *counters), scene.width, scene.height + 0.75)
+    return Frame(title, " ".join((*happened, lost)), whole)
+
+
+def _words(state: ScalerState, power: int, window: int, patience: int) -> tuple[str, list[str]]:
+    """Title and sentences, each of them whole, since a translator meets them one by one."""
+    scaled = two_to(power)
+    if not state.overflow:
+        said = [f"Scaled by {scaled}, all gradients are finite: the step is taken."]
+        if state.factor > 1:
+            said += [f"It is good step {window} in a row: the scale doubles, patience is restored."]
+        return f"iteration {state.iteration}: step taken", said
+    if state.factor < 1:
+        said = [
+            f"Scaled by {scaled}, the largest gradients exceed {LARGEST:.0f} and become infinite: "
+            "the iteration is skipped, and the scale is halved."
+        ]
+    else:
+        said = [
+            f"Scaled by {scaled}, the largest gradients exceed {LARGEST:.0f} and become infinite: "
+            "the iteration is skipped, and the scale stays, since patience is left "
+            f"({state.patience_left} of {patience})."
+        ]
+    return f"iteration {state.iteration}: overflow, skipped", said
 
 
 def _counters(state: ScalerState, window: int, patience: int) -> tuple[Cell | Words, ...]:

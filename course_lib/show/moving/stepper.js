@@ -5,6 +5,7 @@
   const frames = [...root.querySelectorAll("figure")];
   const [back, play, on] = root.querySelectorAll("button");
   const slider = root.querySelector("input");
+  const [toPlay, toPause] = [play.textContent, root.querySelector("[role=group]").dataset.pause];
   const last = frames.length - 1;
   const FRAME_MS = 1400;
   let now = 0;
@@ -22,12 +23,12 @@
   function stop() {
     clearInterval(timer);
     timer = 0;
-    play.textContent = "▶ play";
+    play.textContent = toPlay;
   }
 
   function start() {
     show(now === last ? 0 : now + 1);
-    play.textContent = "❚❚ pause";
+    play.textContent = toPause;
     timer = setInterval(() => {
       show(now + 1);
       if (now === last || !root.isConnected) stop();

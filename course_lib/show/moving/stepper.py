@@ -8,18 +8,22 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
+from course_lib.words import spoken, told
+
 BUTTON = (
     "font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:4px;"
     "padding:2px 10px;cursor:pointer"
 )
-BUTTONS = {"one frame back": "◂", "play": "▶ play", "one frame on": "▸"}
+PLAY, PLAY_SIGN, PAUSE_SIGN = spoken("play", "▶ play", "❚❚ pause")
+BUTTONS = {"one frame back": "◂", PLAY: PLAY_SIGN, "one frame on": "▸"}
 
 
 def stepper(title: str, frames: Sequence[tuple[str, str]]) -> str:
     """`frames`: picture and caption of each, as HTML. The controls are hidden until the script has
     run. JupyterLab leaves the keys that are pressed in there alone: arrows move the slider."""
     buttons = "".join(
-        f'<button type="button" aria-label="{name}" title="{name}" style="{BUTTON}">{sign}</button>'
+        f'<button type="button" aria-label="{told(name)}" title="{told(name)}" '
+        f'style="{BUTTON}">{told(sign)}</button>'
         for name, sign in BUTTONS.items()
     )
     slider = (
@@ -34,7 +38,8 @@ def stepper(title: str, frames: Sequence[tuple[str, str]]) -> str:
     return (
         '<div data-lm-suppress-shortcuts="true" style="max-width:820px">'
         f"<p><b>{escape(title)}</b></p>"
-        f'<div role="group" aria-label="{escape(title)}" hidden><div style="display:flex;'
+        f'<div role="group" aria-label="{escape(title)}" data-pause="{told(PAUSE_SIGN)}" hidden>'
+        '<div style="display:flex;'
         f'gap:6px;align-items:center;flex-wrap:wrap">{buttons}{slider}</div></div>'
         f'<div aria-live="polite">{figures}</div><script>{_script()}</script></div>'
     )

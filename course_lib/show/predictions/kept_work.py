@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.plan.kept_work import Failures, daly_interval_s, goodput
 from course_lib.show.picture import Picture
-from course_lib.show.style import SERIES, VERMILION, legend_below, sheet
+from course_lib.show.style import SERIES, VERMILION, legend_below, plain_ticks, sheet
 
 POINTS = 60
 
@@ -31,6 +31,7 @@ def goodput_curve(
             axes.plot([seconds] * len(dots), dots, "o", color=SERIES[1],
                       label="measured" if not position else None)  # fmt: skip
         axes.set_xscale("log")
+        plain_ticks(axes.xaxis)
         axes.set_ylim(0, 100)
         legend_below(axes)
         top = 100 * goodput(nodes, failures, best).useful

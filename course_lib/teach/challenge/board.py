@@ -19,6 +19,7 @@ from course_lib.teach.challenge import pledge
 from course_lib.teach.challenge.entries import YOU, Dated, Entry, found_in, made, put
 from course_lib.teach.challenge.proofs import ROUNDED_S
 from course_lib.teach.challenge.score import GIVEN, Score, name_of
+from course_lib.words import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,11 +71,12 @@ class Board:
             "off_by": round(score.off_by, 2),
             "tokens": score.tokens,
             "seconds": round(score.seconds),
-            "note": doubt or ("" if score.reached else "target not reached"),
+            "note": told(doubt or ("" if score.reached else "target not reached")),
         }
 
     def __repr__(self) -> str:
-        text = self.table().to_string() if self.entries else "nobody is on the board yet"
+        none = told("nobody is on the board yet")
+        text = self.table().to_string() if self.entries else none
         return text + self._passed_over()
 
     def _repr_html_(self) -> str:
@@ -85,7 +87,8 @@ class Board:
     def _passed_over(self) -> str:
         if not self.passed_over:
             return ""
-        return f"\n{self.passed_over} files in {self.folder} are no entries, and were passed over"
+        files, folder = self.passed_over, self.folder
+        return "\n" + told(f"{files} files in {folder} are no entries, and were passed over")
 
 
 def place(workspace: Workspace) -> Path:
@@ -108,7 +111,7 @@ def enter(board: Board, score: Score, name: str) -> None:
     others = [e for e in board.entries if e.score.workspace != board.mine and e.name == entry.name]
     if others:
         raise LabError(f"somebody else stands on the board as {entry.name!r}; choose another name")
-    print(f"{entry.name}: entered ({put(board.folder, entry).name})")
+    print(told(f"{entry.name}: entered ({put(board.folder, entry).name})"))
 
 
 def read(folder: Path, task: Task) -> Board:

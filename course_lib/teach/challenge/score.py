@@ -16,6 +16,7 @@ from course_lib.lab.errors import LabError
 from course_lib.lab.queue.records import Record
 from course_lib.mistakes.names import answers_misspelt
 from course_lib.teach.challenge import pledge, proofs, text
+from course_lib.words import told
 
 if TYPE_CHECKING:
     from course_lib.teach.challenge.task import Task
@@ -100,7 +101,7 @@ class Score:
             f"  score           {self.result:.1f} s" if self.reached else "  score           none",
         ]
         lines += [f"  does not count: {said}" for said in self.noticed]
-        return "\n".join(lines)
+        return told("\n".join(lines))
 
 
 def scored(task: Task, run: Any) -> Score:

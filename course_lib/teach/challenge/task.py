@@ -17,6 +17,7 @@ from course_lib.plan.shapes.model import Model
 from course_lib.teach.challenge import board, pledge, proofs, text
 from course_lib.teach.challenge.board import Board
 from course_lib.teach.challenge.score import Score, scored
+from course_lib.words import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +65,11 @@ class Task:
             "score": ("seconds × how wrongly you foresaw them", "fixed"),
             "budget": (f"{self.device_minutes:g} device-minutes for all you try", "fixed"),
         }
-        return pd.DataFrame.from_dict(rows, orient="index", columns=["what", "who decides"])
+        return pd.DataFrame(
+            [(told(what), told(who)) for what, who in rows.values()],
+            index=list(rows),
+            columns=["what", told("who decides")],
+        )
 
     def model(self, layers: int, hidden: int) -> Model:
         """A member of the family."""
@@ -106,7 +111,8 @@ class Task:
     def enter(self, score: Score | Unfinished, name: str) -> None:
         """Puts a score on the board, under a name of your choice."""
         if isinstance(score, Unfinished):
-            print(f"nothing to enter yet: {', '.join(score.missing)} still to be filled in")
+            missing = ", ".join(score.missing)
+            print(told(f"nothing to enter yet: {missing} still to be filled in"))
             return
         board.enter(self.board(), score, name)
 

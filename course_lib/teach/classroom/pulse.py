@@ -12,6 +12,7 @@ from course_lib.lab.workspace import Workspace, find
 from course_lib.teach import predictions, progress
 from course_lib.teach.classroom import sharing
 from course_lib.teach.classroom.folder import SETTING
+from course_lib.words import told
 
 REST_S = 20.0
 NOTEBOOK = re.compile(r"(\d\d[a-z]?)_\w+\.ipynb")
@@ -31,7 +32,7 @@ class Pulse:
             self._beat(find())
         except (LabError, OSError) as error:
             if not self.is_said:
-                print(f"(progress could not be shared: {error})")
+                print(told(f"(progress could not be shared: {error})"))
             self.is_said = True
 
     def _beat(self, workspace: Workspace) -> None:

@@ -10,7 +10,8 @@ from course_lib.lab.plain_files import account
 from course_lib.teach import kept_lines
 from course_lib.teach.answers import number_in, text_in
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.diagnoses.kinds import KINDS, Kind
+from course_lib.teach.diagnoses.kind import Kind
+from course_lib.teach.diagnoses.kinds import KINDS
 
 FILE = ".course/mysteries.jsonl"
 OUT_OF = 10

@@ -17,7 +17,7 @@ WORDS = re.compile(r"[A-Za-z]{2,}\W*\s+\W*[A-Za-z(]|[A-Za-z]{3,} \{|\} [A-Za-z]{
 PROGRAM = re.compile(
     r"\A#!|(?s:\n.*\$)"
     r"|\A<|(?:fill|style|width)='|\w:\w[\w ]*;"
-    r"|\\[sdw(]|\[[A-Z][a-z]\]"
+    r"|\\[sdwb(]|\[[A-Z][a-z]\]|[a-z)?*]\|[A-Za-z(\\]"
 )
 """Lines of a script, HTML, CSS, patterns."""
 FIELD = re.compile(r"\{(\w*)(?:![rsa])?(?::[^{}]*)?\}")
@@ -36,7 +36,7 @@ OF_DRAWING = {
 KEYWORDS_SHOWN = {"label", "title", "xlabel", "ylabel", "description"}
 SHORT_ARE_SHOWN = {
     "axes", "label", "set_xlabel", "set_ylabel", "set_title", "annotate", "text", "legend",
-    "told", "suptitle",
+    "told", "spoken", "suptitle",
 }  # fmt: skip
 """Calls whose texts are shown though they may be of one word."""
 

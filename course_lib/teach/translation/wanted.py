@@ -14,8 +14,11 @@ LIBRARY = "course"
 OF_THE_LIBRARY = (
     "teach/*.py", "teach/trials/*.py", "teach/orders/*.py", "teach/challenge/*.py",
     "teach/classroom/folder.py", "teach/classroom/sharing.py", "teach/classroom/pulse.py",
-    "teach/checks/common.py",
+    "teach/checks/common.py", "teach/diagnoses/*.py",
     "mistakes/*.py", "lab/**/*.py", "show/**/*.py", "plan/**/*.py", "read/first_causes/**/*.py",
+    "read/files.py", "read/lines.py", "read/measurements/*.py", "read/memory_traces/*.py",
+    "read/nccl_logs/result.py", "read/profiler_traces/re*.py",
+    "read/rank_files/*.py", "read/slurm_output/result.py", "read/training_logs/result.py",
     "cli.py",
 )  # fmt: skip
 BUILDERS_OWN = {

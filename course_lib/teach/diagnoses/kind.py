@@ -1,0 +1,33 @@
+"""What is known of one kind of fault.
+
+`words` are patterns of what people call it, `unlike` of what they would not, `cure` of what helps;
+`looks` says what a run with it would show, and `look` where the evidence of it lies, without naming
+it. `one` says whether one rank has it, one node, or none in particular.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+NEVER = r"(?!)"
+
+
+@dataclass(frozen=True)
+class Kind:
+    title: str
+    words: str
+    cure: str
+    looks: str
+    look: str
+    one: str = "rank"
+    unlike: str = NEVER
+
+    def is_named_in(self, text: str) -> int:
+        """How many of its words are in there; none where one is that only another kind has."""
+        if re.search(self.unlike, text, re.I):
+            return 0
+        return len({found.group().lower() for found in re.finditer(self.words, text, re.I)})
+
+    def is_cured_by(self, text: str) -> bool:
+        return re.search(self.cure, text, re.I) is not None
