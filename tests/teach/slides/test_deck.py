@@ -9,7 +9,7 @@ from nbformat.v4 import new_output
 from course_lib.lab.errors import LabError
 from course_lib.teach.book.page import Shown
 from course_lib.teach.build import build_text
-from course_lib.teach.slides import command, pages, prose, site
+from course_lib.teach.slides import command, faces, pages, prose, site
 from course_lib.teach.slides.deck import slides_of
 from course_lib.teach.slides.results import Measured, measured, stories, table
 from course_lib.teach.source import LessonError, lessons_in, number_of, read_lesson
@@ -226,6 +226,18 @@ def test_nothing_of_an_output_is_taken_over_as_html(lesson):
     assert "<img src=x" not in text
     rows = table([{"data": {"text/html": frame}}])
     assert rows == [["a"], ["<b onclick=x>"]]
+
+
+def test_rows_that_are_not_equally_long_are_still_a_table():
+    html = '<table class="dataframe"><tr><th>a</th></tr><tr><td>1</td><td>two</td></tr></table>'
+    rows = table([{"data": {"text/html": html}}])
+    assert rows == [["a", ""], ["1", "two"]]
+    made = faces.table(rows)
+    assert '<td class="number">1</td><td>two</td>' in made
+
+
+def test_rows_that_pandas_only_counts_lose_their_numbers():
+    assert faces.table([["", "x"], ["0", "a"], ["1", "b"]]).count("<td") == 2
 
 
 def test_a_claim_is_read_from_what_it_printed():
