@@ -142,7 +142,7 @@ def numbers(claims: Sequence[Measured]) -> str:
 
 
 def _number(claim: Measured) -> str:
-    kind = "" if claim.holds else " not-here"
+    kind = ("" if claim.holds else " not-here") if claim.value else " not-measured"
     value = _value(claim) or "not measured"
     is_plain = not claim.bounds or value != told_as(claim.value)
     bounds = "" if is_plain else f" <small>{told_as(claim.bounds)}</small>"
