@@ -18,6 +18,25 @@ from course_lib.teach.source import read_lesson
 pytestmark = pytest.mark.browser
 SHAPES = {"16:9": {"width": 1280, "height": 720}, "4:3": {"width": 1024, "height": 768}}
 MEASURE = Path(__file__).with_name("slides_in_view.js").read_text(encoding="utf-8")
+MEASURE_PRINTED = """() => {
+  const problems = [];
+  for (const page of document.querySelectorAll(".pdf-page")) {
+    const [slide, box] = [page.querySelector("section"), page.getBoundingClientRect()];
+    const told = (what) => problems.push(`${slide.id || slide.className}: ${what}`);
+    if (Math.abs(slide.getBoundingClientRect().height - 720) > 1) told("not as high as the page");
+    const body = slide.querySelector(".body");
+    for (const element of [slide.querySelector("h2"), body, ...body.querySelectorAll("*")]) {
+      if (element.closest("svg") && element.tagName !== "svg") continue;
+      const at = element.getBoundingClientRect();
+      const isOut = at.right > box.right - 45 || at.bottom > box.bottom - 40;
+      if (at.width && at.height && (at.left < box.left + 45 || isOut)) told(element.tagName);
+    }
+    for (const image of body.querySelectorAll(".picture img")) {
+      if (image.getBoundingClientRect().height < 150) told("a small picture");
+    }
+  }
+  return [...new Set(problems)];
+}"""
 LESSON = """# %% [markdown] id="title"
 # # 00 First things
 #
@@ -112,13 +131,13 @@ def open_deck(browser):
     """A deck in a window of that shape; what it asks the web for is an error."""
     contexts, asked = [], []
 
-    def opened(file, shape="16:9"):
+    def opened(file, shape="16:9", query=""):
         context = browser.new_context(viewport=SHAPES[shape], offline=True)
         contexts.append(context)
         context.on("request", lambda request: asked.append(request.url))
         page = context.new_page()
         page.on("pageerror", lambda error: asked.append(f"error: {error}"))
-        page.goto(file.as_uri())
+        page.goto(file.as_uri() + query)
         page.wait_for_selector(".reveal.ready")
         return page
 
@@ -189,6 +208,14 @@ def test_the_pdf_has_a_page_for_every_step_of_every_slide(need, deck, tmp_path):
     told = list(pdf.print_all(deck.folder))
     slides = deck.slides["part1.html"]
     assert told == [f"part1.pdf: {slides + 3} pages"], "three more for the steps of the diagram"
+
+
+@pytest.mark.parametrize("part", range(1, 5))
+def test_printed_slides_are_laid_out_as_on_the_screen(open_deck, without_results, part):
+    page = open_deck(without_results.folder / f"part{part}.html", "16:9", "?print-pdf")
+    page.wait_for_selector(".pdf-page section")
+    page.wait_for_timeout(500)
+    assert page.evaluate(MEASURE_PRINTED) == []
 
 
 def test_links_hold_and_nothing_is_loaded_from_the_web(without_results):

@@ -14,6 +14,7 @@ FIGURE = re.compile(r"^\s*(?:\w+ = )?show\.(?!guess\b|moving\b)\w+", re.MULTILIN
 LISTING = re.compile(r"^lab\.(code|script)\(", re.MULTILINE)
 SUBMITTED = re.compile(r"[\w-]+: (no devices, )?(at most|submitted to) ")
 """What the lab says of every job."""
+CHOICES = re.compile(r"^.*= \.\.\..*?#\s*(.+(?:\n#.+)*)$", re.MULTILINE)
 MOST_LINES, MOST_PRINTED, MOST_ROWS, MOST_COLUMNS = 30, 16, 9, 8
 
 
@@ -78,3 +79,8 @@ def claimed_in(source: str) -> list[str]:
     named = [call for call in calls if getattr(call.func, "id", "") == "claim"]
     texts = [call.args[0] for call in named]
     return [str(text.value) for text in texts if isinstance(text, ast.Constant)]
+
+
+def guesses_in(gaps: str) -> list[str]:
+    """What the comments beside the gaps say of each guess; some have two lines."""
+    return [re.sub(r"\n#\s*", " ", words) for words in CHOICES.findall(gaps)]

@@ -19,7 +19,6 @@ from course_lib.teach.slides.results import Measured
 from course_lib.teach.slides.slide import Recap, Sentences, Slide, head_of
 from course_lib.teach.source import Cell, Lesson
 
-CHOICES = re.compile(r"^.*= \.\.\..*?#\s*(.+(?:\n#.+)*)$", re.MULTILINE)
 EXERCISE = re.compile(
     r"\*\*(?:Exercise (?P<number>\w+\.\d+)|(?P<further>Going further))\*\*\s*[—–-]*\s*"
 )
@@ -191,7 +190,7 @@ class Teller:
         if last.kind != kind:
             return
         if kind == "question":
-            choices = [re.sub(r"\n#\s*", " ", words) for words in CHOICES.findall(gaps)]
+            choices = cells.guesses_in(gaps)
             last.body += faces.write_down(choices) if choices else ""
         elif len(gaps.splitlines()) <= MOST_GAP_LINES:
             last.body += faces.code(gaps)
@@ -218,7 +217,7 @@ class Teller:
             last.body += faces.strip(found[:MOST_STRIP])
             self._say(faces.claims_in_words(found))
             return
-        title = self._sentence(cell.id) or _sentence_of(found[0].text)
+        title = self._sentence(cell.id) or prose.as_sentence(found[0].text)
         if broken := next((claim for claim in found if not claim.holds), None):
             title = f"Not so in this run: {broken.text}"
         body = faces.numbers(found[:MOST_STRIP])
@@ -255,7 +254,3 @@ class Teller:
     @property
     def _number(self) -> str:
         return self.lesson.title.split(" ")[0]
-
-
-def _sentence_of(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -12,6 +13,7 @@ from course_lib.teach.slides.results import Figure, Measured
 MOST_CLAIMS, MOST_TERMS, MOST_BODY_ROWS = 6, 12, 14
 MOST_CHARACTERS, MOST_LINES = 900, 10
 CODE_STYLE = "friendly"
+NUMBER = re.compile(r"[-+−]?\d[\d,.]*(e[-+]?\d+)?( ?%)?|NaN|inf|–|")
 
 
 def fits(block: Block) -> bool:
@@ -65,7 +67,7 @@ def question(parts: Sequence[str]) -> str:
 
 
 def write_down(choices: Sequence[str]) -> str:
-    words = [choice.removesuffix(" in place of the dots") for choice in choices]
+    words = [choice.removesuffix(" in place of the dots").rstrip(",") for choice in choices]
     told = "; ".join(told_as(word) for word in words)
     return f'<p class="write-down"><b>Write down your guess</b> <span>{told}</span></p>'
 
@@ -110,14 +112,25 @@ def terminal(command: str, printed: str, most: int = 18) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    head, *body = rows
+    head, *body = _without_count(rows)
+    columns = [[row[number] for row in body] for number in range(len(head))]
+    kinds = [' class="number"' if all(map(NUMBER.fullmatch, each)) else "" for each in columns]
     if len(body) > MOST_BODY_ROWS:
         body = [*body[:MOST_BODY_ROWS], ["…"] * len(head)]
-    top = "".join(f"<th>{told_as(cell)}</th>" for cell in head)
-    lines = "".join(
-        "<tr>" + "".join(f"<td>{told_as(cell)}</td>" for cell in row) + "</tr>" for row in body
-    )
-    return f'<table class="measured"><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>'
+    top = _row("th", head, kinds)
+    lines = "".join(_row("td", row, kinds) for row in body)
+    return f'<table class="measured"><thead>{top}</thead><tbody>{lines}</tbody></table>'
+
+
+def _row(tag: str, row: Sequence[str], kinds: Sequence[str]) -> str:
+    cells = zip(row, kinds, strict=True)
+    return f"<tr>{''.join(f'<{tag}{kind}>{told_as(cell)}</{tag}>' for cell, kind in cells)}</tr>"
+
+
+def _without_count(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """pandas numbers the rows where they have no names."""
+    is_counted = [row[:1] for row in rows] == [[""], *([str(n)] for n in range(len(rows) - 1))]
+    return [row[1:] for row in rows] if is_counted else rows
 
 
 def strip(claims: Sequence[Measured]) -> str:
@@ -129,7 +142,7 @@ def numbers(claims: Sequence[Measured]) -> str:
 
 
 def _number(claim: Measured) -> str:
-    kind = "" if claim.holds else " not-here"
+    kind = ("" if claim.holds else " not-here") if claim.value else " not-measured"
     value = _value(claim) or "not measured"
     is_plain = not claim.bounds or value != told_as(claim.value)
     bounds = "" if is_plain else f" <small>{told_as(claim.bounds)}</small>"

@@ -62,7 +62,7 @@ def of_lesson(slide: Slide, lesson: Lesson, shown: Shown) -> str:
 def _foot(slide: Slide, shown: Shown) -> str:
     if slide.is_measured or slide.kind in ("recap", "lesson"):
         if shown.origin:
-            return f"Measured {shown.origin.words()}"
+            return f"Measured: {shown.origin.words()}"
         if not shown.is_there:
             return "This lesson was not run for this deck: results are missing."
     return ""

@@ -104,6 +104,10 @@ def as_title(markdown: str, most: int = 95) -> str:
     return "" if not fits or says_who else told
 
 
+def as_sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
 def terms(texts: Iterable[str]) -> list[str]:
     """What is printed bold for its first use: the words of the lesson."""
     found: dict[str, str] = {}

@@ -156,4 +156,6 @@ class _Cells(HTMLParser):
         head, body = self.rows[: self._head], self.rows[self._head :]
         if len(head) == 2 and len(head[0]) == len(head[1]):
             head = [[one or other for one, other in zip(*head, strict=True)]]
-        return head + body
+        rows = head + body
+        widest = max(map(len, rows), default=0)
+        return [[*row, *[""] * (widest - len(row))] for row in rows]

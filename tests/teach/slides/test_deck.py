@@ -7,9 +7,10 @@ import pytest
 from nbformat.v4 import new_output
 
 from course_lib.lab.errors import LabError
+from course_lib.teach.book import origin
 from course_lib.teach.book.page import Shown
 from course_lib.teach.build import build_text
-from course_lib.teach.slides import command, pages, prose, site
+from course_lib.teach.slides import command, faces, pages, pdf, prose, site
 from course_lib.teach.slides.deck import slides_of
 from course_lib.teach.slides.results import Measured, measured, stories, table
 from course_lib.teach.source import LessonError, lessons_in, number_of, read_lesson
@@ -228,6 +229,18 @@ def test_nothing_of_an_output_is_taken_over_as_html(lesson):
     assert rows == [["a"], ["<b onclick=x>"]]
 
 
+def test_rows_that_are_not_equally_long_are_still_a_table():
+    html = '<table class="dataframe"><tr><th>a</th></tr><tr><td>1</td><td>two</td></tr></table>'
+    rows = table([{"data": {"text/html": html}}])
+    assert rows == [["a", ""], ["1", "two"]]
+    made = faces.table(rows)
+    assert '<td class="number">1</td><td>two</td>' in made
+
+
+def test_rows_that_pandas_only_counts_lose_their_numbers():
+    assert faces.table([["", "x"], ["0", "a"], ["1", "b"]]).count("<td") == 2
+
+
 def test_a_claim_is_read_from_what_it_printed():
     line = "✗ not here: it (mostly) works (88.5 %; claimed: it lies between 1 and 2)"
     output = {"output_type": "stream", "text": line}
@@ -304,3 +317,19 @@ def test_the_terms_of_a_recap_are_words_of_their_lesson(repository):
         text = prose.plain(" ".join(cell.text for cell in lessons[name].cells)).lower()
         missing = [term for term in sentences.get("terms", []) if term.lower() not in text]
         assert not missing, name
+
+
+def test_where_no_browser_is_installed_the_pdf_is_said_to_be_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "chromium is not installed" in "".join(pdf.print_all(tmp_path))
+
+
+def test_a_slide_says_on_which_machine_it_was_measured(lesson):
+    notebook = of_a_run(lesson)
+    origin.write(notebook, origin.Origin("a machine <b>", "2026-03-01", ("on the box",), ("a-1",)))
+    shown = Shown(notebook, {})
+    told = {
+        slide.id: pages.of_lesson(slide, lesson, shown) for slide in slides_of(lesson, shown, {})
+    }
+    assert "Measured: 1 March 2026, 1 job on the box; a machine &lt;b&gt;" in told["road-see"]
+    assert "Measured" not in told["moves"]
