@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "shows instructors how the class stands, and who is stuck",
     ),
     "rehearse": ("teach.rehearsal.command", "tries the class's jobs on its site, the day before"),
+    "cards": ("teach.cards.command", "makes a page of commands for each lesson, to be printed"),
     "bench": ("lab.bench.command", "runs or plans the benchmark of lesson 15"),
 }
 

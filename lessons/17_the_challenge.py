@@ -221,7 +221,7 @@ def tokens_for(loss):
 print(f"each doubling of the tokens lowers the loss by {-slope:.2f}")
 print(f"{task.target:g} after {tokens_for(task.target):,.0f} tokens")
 print(f"{task.target - 0.1:g} after {tokens_for(task.target - 0.1):,.0f} tokens")
-losses = np.linspace(last["short"], task.target - 0.2, 20)
+losses = np.linspace(last["short"], task.target - 0.2, 60)
 line = pd.DataFrame({"tokens": tokens_for(losses), "loss": losses})
 show.lines(
     {"the line": line, "probes": ends.rename(columns={"loss at the end": "loss"})},
@@ -287,11 +287,11 @@ def planned(**how):
 four = {"nodes": 2, "gpus_per_node": 2}
 ways = {
     "1 device": {"micro_batch": 16},
-    "2 devices of a node: data 2": {"gpus_per_node": 2, "micro_batch": 8},
-    "4 devices: data 4": {**four, "micro_batch": 4},
-    "4 devices: tensor 2, data 2": {**four, "micro_batch": 8, "tensor": 2},
-    "4 devices: pipeline 2, data 2": {**four, "micro_batch": 4, "pipeline": 2},
-    "4 devices: tensor 2, pipeline 2": {**four, "micro_batch": 4, "tensor": 2, "pipeline": 2},
+    "data 2": {"gpus_per_node": 2, "micro_batch": 8},
+    "data 4": {**four, "micro_batch": 4},
+    "tensor 2, data 2": {**four, "micro_batch": 8, "tensor": 2},
+    "pipeline 2, data 2": {**four, "micro_batch": 4, "pipeline": 2},
+    "tensor 2, pipeline 2": {**four, "micro_batch": 4, "tensor": 2, "pipeline": 2},
 }
 estimates = {name: planned(**how) for name, how in ways.items()}
 layouts = pd.DataFrame(
@@ -300,14 +300,14 @@ layouts = pd.DataFrame(
         for name, estimate in estimates.items()
     }
 ).T.fillna(0)
-one, all_four = layouts["ms"]["1 device"], layouts["ms"]["4 devices: data 4"]
+one, all_four = layouts["ms"]["1 device"], layouts["ms"]["data 4"]
 faster.compare(one / all_four)
-layouts.round(1)
+layouts.T.round(1)
 
 # %% id="layout-said"
 best = layouts["ms"].idxmin()
 print(f"planned fastest here: {best}, {one / layouts['ms'][best]:.1f} times as fast as one device")
-if best != "4 devices: data 4":
+if best != "data 4":
     print("More devices than that have too little to share, or roads that are too slow for it.")
 
 # %% id="layout-claim" tags=["claim"]
@@ -326,7 +326,7 @@ claim("the fastest layout cuts neither matrices nor stages", cuts == 1)
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Yours
 #
-# > **Exercise 17.1** — Reach the target with your own plan, sooner and with fewer device-minutes than by habit, and
+# > **Exercise 17.1** — Reach the target with your own plan, with fewer device-minutes than by habit, and
 # > foresee the seconds of the job within a factor of 1.5. Other models, batches and rates than those of the probes are
 # > allowed, as are more probes: the budget has room for some. Start and end of a job belong to its seconds:
 
@@ -434,7 +434,7 @@ task.board()
 #
 # | who would … | is given away by |
 # |---|---|
-# | train on the held-out text | the recipe, if it names it. A text that was exchanged: it is made anew for each judgement, and compared. And the weights themselves: who has learned from the one text finds it easier than the other, as much easier as it helped |
+# | train on the held-out text | the recipe, if it names it. A text that was exchanged: it is made anew by the notebook that judges, and compared. And the weights themselves: who has learned from the one text finds it easier than the other, as much easier as it helped |
 # | edit the log or the recipe | the script and the record of the submission, which say the same in other ways; the file system, which knows when a file was changed last; the cluster's accounts, which know how long the job took; the weights, which have another loss than an edited log |
 # | exchange the weights | their shape, the number of samples that they have seen, their loss on the text that was learned, and again the time |
 # | take somebody else's run | the cluster's accounts, which know whose job it was; and the workspace in which its time was foreseen |

@@ -228,6 +228,7 @@ class Lab:
 
     @property
     def budget(self) -> Budget:
+        """The device-hours that this workspace has used, and may use."""
         return budgets.budget(self.workspace, self.jobs.records())
 
     def set_budget(self, device_hours: float | None) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 from course_lib.mistakes.errors import NoSuchNameError
 
 Kind = TypeVar("Kind", bound=type)
-MOST_NAMED = 40
+MOST_NAMED = 50
 LIKE_ENOUGH = 0.7
 
 

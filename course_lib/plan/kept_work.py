@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from course_lib.plan.checks import (
     expect,
     expect_each,
+    flag,
     keep_numbers,
     named,
     number,
@@ -116,7 +117,7 @@ def checkpoint_interval(checkpoint_s: float, mtbf_s: float, first_order: bool = 
     something ends the job every `mtbf_s` on average: Daly's formula, or Young's simpler one."""
     checkpoint_s = positive("checkpoint_s", checkpoint_s)
     mtbf_s = positive("mtbf_s", mtbf_s)
-    formula = young_interval_s if first_order else daly_interval_s
+    formula = young_interval_s if flag("first_order", first_order) else daly_interval_s
     return formula(checkpoint_s, mtbf_s)
 
 

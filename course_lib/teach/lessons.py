@@ -21,6 +21,8 @@ from typing import Any
 from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import PACKAGE, find, write_atomically, write_json
 from course_lib.teach.build import folder_of, outputs
+from course_lib.teach.classroom import opening
+from course_lib.teach.classroom.folder import place as class_place
 from course_lib.teach.source import LessonError
 from course_lib.words import ENGLISH, LANGUAGES
 
@@ -65,13 +67,32 @@ def update_workspace(workspace: Path, language: str = ENGLISH) -> list[Update]:
             return [update(workspace / ELSEWHERE / language, _built(CLONE, "notebooks", language))]
         files = sorted((CLONE / "notebooks").glob("*.ipynb"))
         shipped = {file.name: file.read_text(encoding="utf-8") for file in files}
-        return [update(workspace / ELSEWHERE, shipped)]
+        brought = [update(workspace / ELSEWHERE, shipped)]
+        if opened := _opened_by_the_class():
+            brought.append(update(workspace / ELSEWHERE / "solutions", opened))
+        return brought
     done = []
     for kind, folder in (("notebooks", IN_A_CLONE), ("solutions", f"{IN_A_CLONE}/solutions")):
         copies = folder_of(workspace, folder, language)
         before = workspace / kind if language == ENGLISH else None
-        done.append(update(copies, _built(workspace, kind, language), before))
+        built = _built(workspace, kind, language)
+        opened = built if kind == "notebooks" else _opened(built)
+        if opened or not built:
+            done.append(update(copies, opened, before))
     return done
+
+
+def _opened_by_the_class() -> dict[str, str]:
+    """Solutions for workspaces that have none, where a class says from when on there are some."""
+    if not opening.current(class_place()).times:
+        return {}
+    files = sorted((CLONE / "solutions").glob("*.ipynb"))
+    return _opened({file.name: file.read_text(encoding="utf-8") for file in files})
+
+
+def _opened(solutions: dict[str, str]) -> dict[str, str]:
+    times = opening.current(class_place())
+    return {name: text for name, text in solutions.items() if times.is_open(name.partition("_")[0])}
 
 
 def _built(clone: Path, kind: str, language: str) -> dict[str, str]:
@@ -216,5 +237,6 @@ def main(argv: list[str]) -> int:
     except OSError as error:
         raise LabError(f"the lessons could not all be copied: {error}; yours are whole") from error
     news = [str(done) for done in every if str(done)]
+    news += filter(None, [opening.current(class_place()).words])
     print("\n".join(news) or f"the lessons in {every[0].folder} are the newest")
     return 0

@@ -116,10 +116,10 @@ def table(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def chosen(folder: Path, wanted: list[str]) -> list[Path]:
-    """The notebooks with one of the numbers `wanted` or whose name begins so; all where none is
+def chosen(folder: Path, wanted: list[str], ending: str = "ipynb") -> list[Path]:
+    """The lessons with one of the numbers `wanted` or whose name begins so; all where none is
     named."""
-    found = lessons_in(folder, "ipynb")
+    found = lessons_in(folder, ending)
     by_number = {number_of(path): path for path in found}
     named: set[Path] = set()
     for word in wanted:

@@ -59,6 +59,12 @@ CALLS: list[tuple[Any, dict[str, Any]]] = [
     (plan.scale_out, {"estimate": BATCH_OF_8, "times": (1, 2)}),
     (plan.calibrate, {"cluster": plan.box(), "stack": plan.STACKS["course"], "runs": [RUN]}),
     (plan.nccl_log, {}),
+    (plan.Mixture, {"one": MODEL, "experts": 8, "per_token": 2}),
+    (plan.mixture, {"name": "mixtral-8x7b"}),
+    (plan.checkpoint_interval, {"checkpoint_s": 60.0, "mtbf_s": 3600.0}),
+    (plan.goodput, {"nodes": 2}),
+    (plan.goodputs, {"devices": [16]}),
+    (plan.failures_of, {"run": "llama-405b"}),
 ]
 NONSENSE = [
     *(-1, -8, 0, -0.5, 0.5, 1e400, float("nan"), 10**400, "x", "", "8", b"8", True, None),
@@ -118,7 +124,7 @@ def numbers_of(call, works) -> list[str]:
 
 MAY_BE_UNKNOWN = {
     *("memory_gib", "memory_gb_per_s", "device_memory_gib", "bf16_tflops", "units", "power_watt"),
-    *("lasting_share", "price_per_device_hour"),
+    *("lasting_share", "price_per_device_hour", "interval_s"),
 }
 
 
@@ -160,6 +166,14 @@ def test_no_number_may_be_negative_or_none_at_all(call, works, name):
         lambda: plan.training_days(1e9, 1e9, 8, 0),
         lambda: plan.search(MODEL, WHERE, 0),
         lambda: plan.scale_out(BATCH_OF_8, [0]),
+        lambda: plan.Mixture(MODEL, 0, 1),
+        lambda: plan.checkpoint_interval(0, 3600),
+        lambda: plan.checkpoint_interval(60, 0),
+        lambda: plan.goodput(0),
+        lambda: plan.goodput(2, interval_s=0),
+        lambda: plan.goodputs([0]),
+        lambda: plan.goodputs([16], devices_per_node=0),
+        lambda: plan.failures_of("llama-405b", checkpoint_s=0),
     ],
 )
 def test_what_is_divided_by_is_not_zero(zero):

@@ -103,6 +103,11 @@ def dense(layout=DENSE_LAYOUT, cluster=None, model=DENSE):
     return plan.predict(model, layout, cluster or dgx(layout.devices))
 
 
+def dream():
+    known = dgx(DENSE_LAYOUT.devices)
+    return known.but(device=replace(known.device, bf16_tflops=4000.0))
+
+
 def mixture(layout=MIXTURE_LAYOUT, ranks=8, name="mixtral-8x22b"):
     return plan.mixture(name).predict(layout, dgx(layout.devices), ranks)
 
@@ -164,6 +169,7 @@ def test_the_best_layouts_of_many_machines_pass(cluster, capsys):
         (lambda: dense(DENSE_LAYOUT.but(global_batch=8192)), "far beyond the critical one"),
         (lambda: dense(DENSE_LAYOUT.but(pipeline=1, virtual=1, data=32)), "Planned are"),
         (lambda: dense(DENSE_LAYOUT.but(data=2)), "They take"),
+        (lambda: dense(cluster=dream()), "H100 of this plan is not as plan.DEVICES has it"),
         (lambda: ..., "Replace the ..."),
         (lambda: None, "This is NoneType"),
         (lambda: DENSE_LAYOUT, "This is Layout"),

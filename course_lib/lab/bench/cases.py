@@ -138,6 +138,7 @@ CASES = {
 
 @explained("bench.case", whatever=True)
 def case(tag: str | Case) -> Case:
+    """The reference case of this name."""
     if isinstance(tag, Case):
         return tag
     if tag not in CASES:

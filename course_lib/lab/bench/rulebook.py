@@ -88,6 +88,7 @@ def _values(one: Case) -> dict[str, object]:
 
 @explained("bench.failures")
 def failures() -> pd.DataFrame:
+    """What goes wrong at this size: what one sees, why, and what helps."""
     import pandas as pd
 
     return pd.DataFrame(FAILURES, columns=["what one sees", "why", "what helps"])

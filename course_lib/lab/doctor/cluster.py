@@ -85,7 +85,8 @@ def nodes(site: Site) -> Iterator[Finding]:
         yield bad(f"no partition {site.partition!r} here", f"write one of these into it: {found}")
         return
     mine = {row.name: row for row in rows if row.partition == site.partition or not site.partition}
-    usable = [row for row in mine.values() if row.state.startswith(USABLE)]
+    states = (*USABLE, "resv", "reserved") if site.reservation else USABLE
+    usable = [row for row in mine.values() if row.state.startswith(states)]
     where = f"partition {site.partition}" if site.partition else "the cluster"
     text = f"{where}: {len(usable)} of {len(mine)} nodes work"
     if len(usable) < NODES_ASKED:

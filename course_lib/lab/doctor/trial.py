@@ -34,7 +34,8 @@ CURE_OF_THE_BOX = (
 )
 
 
-def job(site: Site) -> Iterator[Finding]:
+def job(site: Site, *, leave_it: bool = True) -> Iterator[Finding]:
+    """`leave_it`: where it waits for too long, it may still run later, and tell."""
     nodes = min(2, site.max_nodes or 2)
     devices = 1 if site.ask != "none" else 0
     recipe = shell.recipe(
@@ -46,6 +47,8 @@ def job(site: Site) -> Iterator[Finding]:
     try:
         run.wait(PATIENCE_S)
     except StillRunningError as error:
+        if not leave_it:
+            lab.cancel(run)
         yield bad(str(error), f"`course log {run.job_id} -f` follows it; `course queue` says why")
         return
     yield from _judge(run, nodes, site.box)

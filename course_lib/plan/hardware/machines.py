@@ -66,6 +66,7 @@ DEVICES: dict[str, Device] = {
 
 
 def device(name: str) -> Device:
+    """A device of the table, with what its data sheet says."""
     return named("device", name, DEVICES)
 
 

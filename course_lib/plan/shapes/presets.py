@@ -64,4 +64,5 @@ PRESETS: dict[str, Model] = {
 
 @explained("plan.preset", only_failures=True, whatever=True)
 def preset(name: str) -> Model:
+    """The published model of this name."""
     return named("model preset", name, PRESETS)

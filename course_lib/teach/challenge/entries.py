@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import unicodedata
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -19,7 +20,8 @@ from course_lib.mistakes.kinds import shown
 from course_lib.teach.challenge.score import Score
 
 FORMAT = "course-challenge-1"
-LONGEST_NAME, LARGEST_FILE_BYTES, MOST_FILES = 24, 16_384, 2000
+LONGEST_NAME, LARGEST_FILE_BYTES, MOST_FILES = 24, 16_384, 20_000
+FILE_NAME = re.compile(r"[0-9a-f]{16}\.json")
 READABLE_BY_ALL = 0o644
 YOU = " (you)"
 
@@ -78,8 +80,8 @@ def found_in(folder: Path) -> tuple[list[Dated], int]:
         return [], 0
     except OSError as error:
         raise LabError(f"the board in {folder} cannot be read: {error.strerror}") from error
-    entries = [_entry(path) for path in files[:MOST_FILES]]
-    good = [entry for entry in entries if entry is not None]
+    named = [path for path in files if FILE_NAME.fullmatch(path.name)]
+    good = [entry for path in named[:MOST_FILES] if (entry := _entry(path)) is not None]
     return good, len(files) - len(good)
 
 

@@ -32,8 +32,9 @@ UNIT = "\x1f"
 SPLIT = "100,0,0"
 """All of the text is learned from; what judges is another one."""
 FOREIGN = ("--load", "--finetune", "--mock-data")
-TOO_EASY_NATS = 0.15
-"""By which the held-out text may seem easier than the text that was learned; see `_too_easy`."""
+DOUBT_NATS, TOO_EASY_NATS = 0.05, 0.1
+"""By which the held-out text may seem easier than the text that was learned, before more samples
+are asked, and then. Honest runs were found within 0.04; one that reads it half the time at 0.15."""
 SAME_WEIGHTS_NATS = 0.4
 """Between the log's last loss and that of the saved weights, on text that was learned."""
 ROUNDED_S = 3.0
@@ -216,11 +217,16 @@ def _changed_s(path: Path) -> float:
 def _too_easy(found: Judgement) -> Iterator[str]:
     """Both texts are of one kind. Who learned from the one finds it the easier one, and by as much
     as that helps: so the reading of the held-out text shows in proportion to its use."""
-    if found.judged < found.learned - TOO_EASY_NATS:
+    if easier(found) > TOO_EASY_NATS:
         yield (
             f"it finds the held-out text ({found.judged:.2f}) easier than the text that it should "
             f"have learned from ({found.learned:.2f}): it has learned from the held-out text"
         )
+
+
+def easier(found: Judgement) -> float:
+    """Nats by which the held-out text is."""
+    return found.learned - found.judged
 
 
 def _how_long(run: Any, said: Account) -> Iterator[str]:

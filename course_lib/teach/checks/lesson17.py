@@ -147,7 +147,14 @@ def _is_a_plan(check: Checklist, given: Any, kind: type, how: str) -> None:
 
 
 def _on_paper(check: Checklist, estimate: Estimate) -> None:
-    """What a planner does not refuse, and nobody would pay for."""
+    """What a planner does not refuse, and nobody could buy or would pay for."""
+    device = estimate.cluster.device
+    check.that(
+        plan.DEVICES.get(device.name) == device,
+        "its devices exist",
+        hint=f"{device.name} of this plan is not as plan.DEVICES has it. Take a machine of "
+        "plan.CLUSTERS: plan.cluster(name, devices=…).",
+    )
     check.that(
         estimate.layout.devices <= MOST_DEVICES,
         f"it asks for at most {MOST_DEVICES} devices",

@@ -29,20 +29,20 @@ class ClassQueue:
     asked_s: float = 0.0
     said: str = ""
 
-    def text(self, accounts: Collection[str]) -> str:
+    def text(self, uids: Collection[int]) -> str:
         if self.site.box or self.site.recorded:
             return told("queue: every learner has a cluster of their own (the box)")
         if not self.asked_s or time.monotonic() - self.asked_s > REST_S:
-            self.said, self.asked_s = self._ask(accounts), time.monotonic()
+            self.said, self.asked_s = self._ask(uids), time.monotonic()
         return self.said
 
-    def _ask(self, accounts: Collection[str]) -> str:
-        if not accounts:
+    def _ask(self, uids: Collection[int]) -> str:
+        if not uids:
             return ""
         command = ("squeue", "--noheader", "--states=PENDING,RUNNING")
         try:
             lines = Slurm().call(
-                *command, f"--user={','.join(sorted(accounts))}", "-o", UNIT.join(FIELDS)
+                *command, f"--user={','.join(map(str, sorted(uids)))}", "-o", UNIT.join(FIELDS)
             )
         except LabError as error:
             return told("queue: the cluster does not answer") + f" ({str(error).splitlines()[0]})"

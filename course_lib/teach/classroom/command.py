@@ -10,12 +10,15 @@ from pathlib import Path
 from course_lib.lab import clusters, workspace
 from course_lib.lab.commands.common import parser
 from course_lib.lab.errors import LabError
-from course_lib.teach.classroom import folder, sharing, tables
+from course_lib.teach.classroom import folder, opening, sharing, tables
 from course_lib.teach.classroom.class_queue import ClassQueue
 from course_lib.teach.classroom.folder import SETTING
 from course_lib.teach.classroom.roster import Reader
+from course_lib.teach.run import chosen
+from course_lib.teach.source import number_of
 from course_lib.words import told
 
+SOLUTIONS = workspace.PACKAGE.parent / "solutions"
 REFRESH_S = 2.0
 CLEAR = "\x1b[H\x1b[2J"
 
@@ -28,19 +31,25 @@ def main(argv: list[str]) -> int:
         "who agreed to share it.",
         "`course class make FOLDER --group GROUP` makes a folder in which a class can share.",
     )
-    options.add_argument("action", nargs="?", choices=["show", "make"], default="show")
+    actions = ["show", "make", "solutions"]
+    options.add_argument("action", nargs="?", choices=actions, default="show")
     options.add_argument("folder", nargs="?", type=Path, help=f"default: what {SETTING} names")
     options.add_argument("--watch", action="store_true", help="draw it anew every two seconds")
     options.add_argument("--csv", type=Path, metavar="FILE", help="write a table; - prints it")
     options.add_argument("--site", help="whose queue is shown; default: as for a lab")
     options.add_argument("--group", default="", help="make: whose members are the instructors")
     options.add_argument("--members", help="make, as root: exactly these accounts, as in ada,bob")
+    options.add_argument("--at", help="solutions: from when on learners are brought them: now, "
+                         "never, 15:30, '2026-11-24 15:30'")  # fmt: skip
+    options.add_argument("--lessons", nargs="+", default=[], help="solutions: of these; all")
     given = options.parse_args(argv)
     place = given.folder or folder.place()
     if place is None:
         raise LabError(f"name the folder of the class, or set {SETTING} to it; {folder.MAKE}")
     if given.action == "make":
         return _make(place, given)
+    if given.action == "solutions":
+        return _solutions(place, given)
     if given.csv:
         return _write_csv(place, given.csv)
     return _show(place, given)
@@ -51,8 +60,20 @@ def _make(place: Path, given: argparse.Namespace) -> int:
         raise LabError("--members needs --group: the group that shall have these members")
     members = [name for name in (given.members or "").split(",") if name]
     made = folder.make(place, given.group, members if given.members is not None else None)
+    opening.make(place)
     print(told(f"{place}: learners may share there, and {made.words} can read it"))
     print(told(f"now set {SETTING} to it for the whole class"))
+    return 0
+
+
+def _solutions(place: Path, given: argparse.Namespace) -> int:
+    if given.at is not None:
+        numbers = [number_of(path) for path in chosen(SOLUTIONS, given.lessons)]
+        wanted = numbers if given.lessons else []
+        opening.keep(place, opening.current(place).but(wanted, opening.moment(given.at)))
+    print(told(opening.current(place).words or "solutions: all are open"))
+    if opening.can_be_read_by_all(SOLUTIONS):
+        print(told(f"(a courtesy, no lock: every account can read {SOLUTIONS})"))
     return 0
 
 
@@ -62,8 +83,8 @@ def _show(place: Path, given: argparse.Namespace) -> int:
     reader, queue = Reader(place), ClassQueue(site)
     while True:
         roster = reader.read()
-        accounts = [member.account for member in roster.members]
-        drawn = tables.text(roster, queue.text(accounts), time.time())
+        below = [queue.text(roster.uids), told(opening.current(place).words)]
+        drawn = tables.text(roster, "\n".join(filter(None, below)), time.time())
         if not given.watch:
             print(drawn)
             return 0

@@ -1,6 +1,6 @@
 """The class folder: every learner may lay a file there, and only instructors may look.
 
-Its mode is 3753. Others may create files and not list them (`-wx`); of a file in a folder with
+Its mode is 3773. Others may create files and not list them (`-wx`); of a file in a folder with
 setgid the group is the folder's, the instructors'; and where the sticky bit is set nobody removes
 or replaces a file of another.
 """
@@ -19,7 +19,7 @@ from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import writing
 
 SETTING = "COURSE_CLASS"
-MODE = 0o3753
+MODE = 0o3773
 READ_BY_INSTRUCTORS = 0o640
 MAKE = "`course class make FOLDER --group GROUP` makes one as it has to be"
 
@@ -124,7 +124,11 @@ def name_of(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return f"uid {uid}"
+        return without_name(uid)
+
+
+def without_name(uid: int) -> str:
+    return f"uid {uid}"
 
 
 def group_name(gid: int) -> str:

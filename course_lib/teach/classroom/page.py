@@ -22,9 +22,9 @@ from typing import Any
 from course_lib.lab import clusters, workspace
 from course_lib.lab.errors import LabError
 from course_lib.lab.tensorboard.mortal import exit_with
-from course_lib.teach.classroom import folder, tables
+from course_lib.teach.classroom import folder, opening, tables
 from course_lib.teach.classroom.class_queue import ClassQueue
-from course_lib.teach.classroom.roster import Reader
+from course_lib.teach.classroom.roster import Reader, Roster
 from course_lib.words import told
 
 WEB = Path(__file__).with_name("web")
@@ -67,13 +67,18 @@ class View:
             return {"problem": told(str(error))}
         return {
             "time": time.strftime("%H:%M:%S"),
+            "summary": told(tables.summary(roster, now)),
             "learner_columns": tables.LEARNER_COLUMNS,
             "learners": tables.learner_rows(roster, now),
             "exercise_columns": tables.EXERCISE_COLUMNS,
             "exercises": tables.exercise_rows(roster, now),
-            "below": [self.queue.text([one.account for one in roster.members])]
-            + [told(line) for line in tables.words_below(roster)],
+            "below": self._below(roster),
         }
+
+    def _below(self, roster: Roster) -> list[str]:
+        closed = opening.current(self.reader.place).words
+        lines = [self.queue.text(roster.uids), closed, *tables.words_below(roster)]
+        return [told(line) for line in lines if line]
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import pwd
 import re
 import stat
 import time
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from course_lib.lab.errors import LabError
-from course_lib.teach.classroom import folder
+from course_lib.teach.classroom import folder, opening
 from course_lib.teach.classroom.snapshot import (
     FORMAT,
     LARGEST_BYTES,
@@ -29,8 +30,9 @@ from course_lib.teach.classroom.snapshot import (
 
 NAME = re.compile(r"(\d{1,10})(?:\.[0-9a-f]{16})?\.json", re.ASCII)
 LESSON = re.compile(r"\d\d[a-z]?", re.ASCII)
-MOST_FILES = 20_000
-"""That are looked at; who lays more is named, as who owns most of them."""
+MOST_FILES = 5000
+"""That are looked at, beside those of known accounts: a learner who lays many hides nobody, and is
+named as their owner."""
 LEAST_TIME_S = 1_500_000_000
 """A time before this one is none (2017)."""
 
@@ -51,6 +53,11 @@ class Roster:
     members: tuple[Member, ...] = ()
     strange: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def uids(self) -> list[int]:
+        """Of accounts that this machine knows: others Slurm would refuse."""
+        return [one.uid for one in self.members if one.account != folder.without_name(one.uid)]
+
 
 @dataclass
 class Reader:
@@ -59,6 +66,7 @@ class Reader:
     place: Path
     known: dict[str, tuple[tuple[int, ...], Snapshot | None]] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
+    accounts: set[int] = field(default_factory=set)
 
     def read(self) -> Roster:
         newest: dict[int, tuple[float, Snapshot]] = {}
@@ -87,10 +95,10 @@ class Reader:
         try:
             with os.scandir(self.place) as inside:
                 for entry in inside:
-                    if entry.name.startswith("."):
+                    if entry.name.startswith(".") or entry.name == opening.FILE:
                         continue
-                    if len(found) == MOST_FILES:
-                        break
+                    if len(found) >= MOST_FILES and not self._is_of_an_account(entry.name):
+                        continue
                     try:
                         found.append((entry.name, entry.stat(follow_symlinks=False)))
                     except OSError:  # removed meanwhile
@@ -103,6 +111,14 @@ class Reader:
         except OSError as error:
             raise LabError(f"the class folder {self.place}: {error.strerror}") from error
         return found
+
+    def _is_of_an_account(self, name: str) -> bool:
+        if name in self.known:
+            return True
+        if not self.accounts:
+            self.accounts |= {one.pw_uid for one in pwd.getpwall()}
+        number, _, ending = name.partition(".")
+        return ending == "json" and number.isdecimal() and int(number[:10]) in self.accounts
 
     def _account(self, uid: int) -> str:
         if uid not in self.names:

@@ -123,14 +123,19 @@ def words_below(roster: Roster) -> list[str]:
     ]
 
 
+def summary(roster: Roster, now_unix_s: float) -> str:
+    count = len(roster.members)
+    if not count:
+        return "nobody shares progress here yet (a line in lesson 00 asks each learner)"
+    stuck = sum(is_stuck(one.shared, now_unix_s) for one in roster.members)
+    learners = "1 learner shares" if count == 1 else f"{count} learners share"
+    return f"{learners} their progress; {stuck} stuck for more than {STUCK_MINUTES} minutes"
+
+
 def text(roster: Roster, queue: str, now_unix_s: float) -> str:
-    rows = learner_rows(roster, now_unix_s)
-    if not rows:
-        parts = [told("nobody shares progress here yet (a line in lesson 00 asks each learner)")]
-    else:
-        stuck = sum(row["is_stuck"] for row in rows)
-        said = f"{len(rows)} learners share their progress; {stuck} stuck for {STUCK_MINUTES} min"
-        parts = [told(said), plain(LEARNER_COLUMNS, rows)]
+    parts = [told(summary(roster, now_unix_s))]
+    if rows := learner_rows(roster, now_unix_s):
+        parts.append(plain(LEARNER_COLUMNS, rows))
     if exercises := exercise_rows(roster, now_unix_s):
         parts.append(plain(EXERCISE_COLUMNS, exercises))
     return "\n\n".join([*parts, *filter(None, [queue]), *map(told, words_below(roster))])

@@ -93,7 +93,9 @@ def rehearse(
     if any(finding.level == BAD for finding in findings):
         return [*findings, bad("no jobs were sent", "cure the faults above, then rehearse again")]
     _say("one job looks at the nodes from inside …")
-    findings += _all(lambda: trial.job(site))
+    nodes = max(shape.nodes for shape in shapes.distinct(lessons))
+    inside = site.but(max_nodes=min(site.max_nodes or nodes, nodes))
+    findings += _all(lambda: trial.job(inside, leave_it=False))
     waves: list[Wave] = []
     try:
         with Stage(place, site) as stage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import statistics
@@ -20,6 +21,8 @@ from course_lib.teach.rehearsal.shapes import Shape
 
 STAND_IN_S = 2
 REST_S = 1.0
+END_S = 30.0
+"""In which a cancelled job is over."""
 FOLDER = "rehearsal"
 """In the workspace's `.course`: the runs of a rehearsal are no runs of the learner."""
 MARK = re.compile(r"^(BEGIN|END) (\d+(?:\.\d+)?)$", re.MULTILINE)
@@ -30,7 +33,9 @@ echo "BEGIN $(now)"
 port=$((10000 + SLURM_JOB_ID % 20000))
 python -c "import socket; socket.socket().bind(('', $port))" ||
     echo "FAULT port $port on $(hostname)"
-srun bash -c 'touch "$COURSE_RUN_DIR/seen-by-$SLURM_NODEID" || echo "FAULT folder $(hostname)"'
+srun bash -c '
+    touch "$COURSE_RUN_DIR/seen-by-$SLURM_NODEID" || echo "FAULT folder on $(hostname)"
+    command -v python >/dev/null || echo "FAULT python on $(hostname)"'
 sleep @SECONDS@
 echo "END $(now)"
 """
@@ -118,11 +123,11 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         """No job outlives its rehearsal, however that ended."""
-        left = [run for run in self._runs() if not run.ended]
-        if left:
+        with contextlib.suppress(LabError):  # a cluster that does not answer any more
+            left = [run for run in self._runs() if not run.ended]
             self.lab.cancel(left)
-        for run in left:
-            run.wait(30)
+            for run in left:
+                run.wait(END_S)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _runs(self) -> list[Run]:

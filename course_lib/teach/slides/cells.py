@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ from course_lib.teach.slides import faces, results
 
 FIGURE = re.compile(r"^\s*(?:\w+ = )?show\.(?!guess\b|moving\b)\w+", re.MULTILINE)
 LISTING = re.compile(r"^lab\.(code|script)\(", re.MULTILINE)
+SUBMITTED = re.compile(r"[\w-]+: (no devices, )?(at most|submitted to) ")
+"""What the lab says of every job."""
 MOST_LINES, MOST_PRINTED, MOST_ROWS, MOST_COLUMNS = 30, 16, 9, 8
 
 
@@ -35,21 +38,27 @@ def drawn(source: str, outputs: list[Any]) -> list[Face]:
     return []
 
 
-def told(source: str, outputs: list[Any], is_asked_for: bool, has_picture: bool) -> list[Face]:
-    """Code, a command with its answer, a table; large ones only where they have a sentence."""
+def told(
+    source: str, outputs: list[Any], wishes: Mapping[str, Any] | None, has_picture: bool
+) -> list[Face]:
+    """Code, a command with its answer, a table; large ones only where they have a sentence: there
+    `wishes` may say with which line a listing begins, and how many `lines` are enough."""
     listing, printed = results.listing(outputs), results.printed(outputs)
     rows = results.table(outputs)
+    is_asked_for = wishes is not None
+    most, begins = (wishes or {}).get("lines", MOST_LINES), (wishes or {}).get("begins", "")
     if listing and (is_asked_for or len(listing.splitlines()) <= MOST_LINES):
-        return [Face("code", faces.code(listing, most=MOST_LINES))]
+        return [Face("code", faces.code(listing, most, begins))]
     is_short = 0 < len(printed.splitlines()) <= MOST_PRINTED
     if source.startswith("!") and (is_asked_for or is_short):
         return [Face("terminal", faces.terminal(source, printed), bool(printed))]
     if rows and (is_asked_for or (_is_small(rows) and not has_picture)):
-        return [Face("table", faces.table(rows[: MOST_ROWS + 3]), True)]
+        return [Face("table", faces.table(rows), True)]
     if not outputs and LISTING.search(source):
         return [Face("missing", faces.missing())]
     if is_asked_for:
-        below = faces.terminal("", printed) if printed else ""
+        lines = [line for line in printed.split("\n") if not SUBMITTED.match(line)]
+        below = faces.terminal("", "\n".join(lines)) if any(lines) else ""
         return [Face("code", faces.code(source, most=MOST_LINES) + below, bool(printed))]
     return []
 

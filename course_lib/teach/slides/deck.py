@@ -19,12 +19,13 @@ from course_lib.teach.slides.results import Measured
 from course_lib.teach.slides.slide import Recap, Sentences, Slide, head_of
 from course_lib.teach.source import Cell, Lesson
 
-CHOICES = re.compile(r"^.*= \.\.\..*?#\s*(?P<words>.+)$", re.MULTILINE)
+CHOICES = re.compile(r"^.*= \.\.\..*?#\s*(.+(?:\n#.+)*)$", re.MULTILINE)
 EXERCISE = re.compile(
     r"\*\*(?:Exercise (?P<number>\w+\.\d+)|(?P<further>Going further))\*\*\s*[—–-]*\s*"
 )
-MOST_STRIP = 3
+MOST_STRIP, MOST_GAP_LINES = 3, 12
 OUT_OF_SLIDES = {"check", "solution"}
+SHOWN = ("list", "table", "code")
 END = ("Cleaning up",)
 
 
@@ -67,7 +68,7 @@ class Teller:
         told = [cell for cell in self.lesson.cells[1:] if cell.kind == "markdown"]
         words = prose.terms(cell.text for cell in told if not cell.tags)
         self.recap.terms = list(self.sentences.get("terms", words))
-        title = f"{self.lesson.title.split(' ')[0]} in one picture: measured, named, to do"
+        title = f"Lesson {self._number}: measured, named, to do"
         body = faces.recap(self.recap.measured, self.recap.terms, self.recap.exercises)
         notes = [faces.claims_in_words(self.recap.measured)] if self.recap.measured else []
         self._add(Slide("recap", "recap", self._sentence("recap") or title, body, notes))
@@ -83,6 +84,8 @@ class Teller:
 
     def _markdown(self, cell: Cell) -> None:
         found = prose.blocks(cell.text)
+        if self._sentence(f"{cell.id}+"):
+            self._statement(f"{cell.id}+", [each for each in found if each.kind in SHOWN])
         question: Slide | None = None
         for number, block in enumerate(found):
             question = self._block(cell, block, found[number + 1 :], question)
@@ -103,7 +106,7 @@ class Teller:
         elif self.section == "To take home" and block.kind == "list":
             title = self._sentence(cell.id) or f"What to take home from {self._number}"
             self._add(Slide(cell.id, "home", title, prose.html(block.text)))
-        elif question and block.kind in ("list", "table", "code"):
+        elif question and block.kind in SHOWN:
             question.body += f'<div class="of-question">{prose.html(block.text)}</div>'
             return question
         elif block.text.endswith(":") or not self._has_slide:
@@ -130,7 +133,7 @@ class Teller:
         self._material = []
 
     def _statement(self, identifier: str, found: list[Block]) -> None:
-        shown = [block.text for block in found if block.kind in ("list", "table", "code")]
+        shown = [block.text for block in found if block.kind in SHOWN]
         words = [block.text for block in found if block.kind == "words"] or self._ahead
         body = "".join(map(prose.html, shown)) or faces.statement(words)
         title = self._sentence(identifier) or self._fallback(words)
@@ -168,7 +171,7 @@ class Teller:
         number = (found and found["number"]) or ""
         if number:
             self.recap.exercises.append((number, rest))
-        title = self._sentence(cell.id) or (f"Exercise {number}" if number else "Going further")
+        title = f"Exercise {number}" if number else "Going further"
         self._add(Slide(cell.id, "exercise", title, prose.html(rest)))
 
     def _code(self, cell: Cell) -> None:
@@ -176,27 +179,30 @@ class Teller:
         source, gaps = (as_source(way(cell.text, where)) for way in (answered, with_gaps))
         outputs = self.shown.outputs(cell.id, source) if self.shown.is_there else []
         if source != gaps and self.slides:
-            self._gap(gaps)
+            self._gap(gaps, "exercise" if "exercise" in cell.tags else "question")
         if "claim" in cell.tags:
             self._claims(cell, source, outputs)
         elif self.sentences.get(cell.id) is not False and not OUT_OF_SLIDES & set(cell.tags):
             self._result(cell, source, outputs)
 
-    def _gap(self, gaps: str) -> None:
+    def _gap(self, gaps: str, kind: str) -> None:
         """Under a question what may be answered, under an exercise the gap itself."""
         last = self.slides[-1]
-        if last.kind == "question":
-            choices = CHOICES.findall(gaps)
+        if last.kind != kind:
+            return
+        if kind == "question":
+            choices = [re.sub(r"\n#\s*", " ", words) for words in CHOICES.findall(gaps)]
             last.body += faces.write_down(choices) if choices else ""
-        elif last.kind == "exercise" and len(gaps.splitlines()) <= 8:
+        elif len(gaps.splitlines()) <= MOST_GAP_LINES:
             last.body += faces.code(gaps)
 
     def _result(self, cell: Cell, source: str, outputs: list[Any]) -> None:
-        is_asked_for = bool(self._sentence(cell.id))
-        if "exercise" in cell.tags and not is_asked_for:
+        told = self.sentences.get(cell.id)
+        wishes = told if isinstance(told, Mapping) else {} if told else None
+        if "exercise" in cell.tags and wishes is None:
             return
         found = cells.drawn(source, outputs)
-        found = found or cells.told(source, outputs, is_asked_for, self._has_slide)
+        found = found or cells.told(source, outputs, wishes, self._has_slide)
         for number, face in enumerate(found):
             where = cell.id if number == 0 else f"{cell.id}-{number + 1}"
             title = self._sentence(where) or self._fallback(self._ahead[-1:])
@@ -213,6 +219,8 @@ class Teller:
             self._say(faces.claims_in_words(found))
             return
         title = self._sentence(cell.id) or _sentence_of(found[0].text)
+        if broken := next((claim for claim in found if not claim.holds), None):
+            title = f"Not so in this run: {broken.text}"
         body = faces.numbers(found[:MOST_STRIP])
         self._add(Slide(cell.id, "numbers", title, body, is_measured=any(c.value for c in found)))
 
@@ -233,7 +241,7 @@ class Teller:
         self.slides[-1].notes.append(text)
 
     def _keep(self, block: Block) -> None:
-        if block.kind in ("list", "table", "code"):
+        if block.kind in SHOWN:
             self._material.append(block)
 
     def _sentence(self, identifier: str) -> str:

@@ -9,7 +9,7 @@ from course_lib.teach.slides import prose
 from course_lib.teach.slides.prose import Block, told_as
 from course_lib.teach.slides.results import Figure, Measured
 
-MOST_CLAIMS, MOST_TERMS = 6, 12
+MOST_CLAIMS, MOST_TERMS, MOST_BODY_ROWS = 6, 12, 14
 MOST_CHARACTERS, MOST_LINES = 900, 10
 CODE_STYLE = "friendly"
 
@@ -54,7 +54,7 @@ def moving(frames: Sequence[tuple[str, str, str]]) -> str:
 
 def missing() -> str:
     return (
-        '<div class="missing"><p>What this cell of the lesson shows belongs here. It was not run '
+        '<div class="not-run"><p>What this cell of the lesson shows belongs here. It was not run '
         "for this deck: <code>make course</code>, then <code>make slides</code>.</p></div>"
     )
 
@@ -72,9 +72,10 @@ def write_down(choices: Sequence[str]) -> str:
 
 def statement(paragraphs: Sequence[str]) -> str:
     """No more than fits: the rest is in the notes."""
-    parts = [part for text in paragraphs for part in prose.sentences(text)]
+    texts = [text.removeprefix(prose.EXPLAIN).strip() for text in paragraphs]
+    parts = [part for text in texts for part in prose.sentences(text)]
     chosen: list[str] = []
-    for part in [part for part in parts if not part.startswith("|")][:4]:
+    for part in [part for part in parts if part[:1] != "|" and part[-1:] not in ":?"][:4]:
         if sum(map(len, [*chosen, part])) > 330:
             break
         chosen.append(part)
@@ -82,16 +83,18 @@ def statement(paragraphs: Sequence[str]) -> str:
     return f'<div class="said">{told}</div>'
 
 
-def code(text: str, most: int = 0) -> str:
+def code(text: str, most: int = 0, begins: str = "") -> str:
+    """`begins`: words of the first line to be shown."""
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
-    from pygments.lexers import BashLexer, PythonLexer
+    from pygments.lexers import get_lexer_by_name
 
     lines = text.strip("\n").split("\n")
+    is_shell = lines[0].startswith(("#!", "#SBATCH", "%%bash"))
+    lines = lines[next((n for n, line in enumerate(lines) if begins and begins in line), 0) :]
     if most and len(lines) > most:
         lines = [*lines[: most - 1], f"# … {len(lines) - most + 1} more lines in the notebook"]
-    is_shell = lines[0].startswith(("#!", "!", "#SBATCH", "%%bash"))
-    lexer = BashLexer() if is_shell else PythonLexer()
+    lexer = get_lexer_by_name("bash" if is_shell else "ipython3")
     formatter = HtmlFormatter(noclasses=True, nowrap=True, style=CODE_STYLE)
     told = highlight("\n".join(lines), lexer, formatter)
     return f'<pre class="code"><code>{told}</code></pre>'
@@ -108,6 +111,8 @@ def terminal(command: str, printed: str, most: int = 18) -> str:
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     head, *body = rows
+    if len(body) > MOST_BODY_ROWS:
+        body = [*body[:MOST_BODY_ROWS], ["…"] * len(head)]
     top = "".join(f"<th>{told_as(cell)}</th>" for cell in head)
     lines = "".join(
         "<tr>" + "".join(f"<td>{told_as(cell)}</td>" for cell in row) + "</tr>" for row in body
@@ -129,7 +134,7 @@ def _number(claim: Measured) -> str:
     is_plain = not claim.bounds or value != told_as(claim.value)
     bounds = "" if is_plain else f" <small>{told_as(claim.bounds)}</small>"
     return (
-        f'<div class="number{kind}"><span class="value">{value}</span>'
+        f'<div class="number{kind}"><span class="value">{_with_unit(value)}</span>'
         f'<span class="what">{told_as(claim.text)}{bounds}</span></div>'
     )
 
@@ -138,7 +143,15 @@ def _value(claim: Measured) -> str:
     """Of what is true or not: yes or no."""
     if claim.bounds == "is 1" and claim.value in ("0", "1"):
         return "yes" if claim.holds else "no"
-    return told_as(claim.value)
+    number, space, unit = claim.value.partition(" ")
+    if "e+0" in number:
+        number = f"{float(number):g}"
+    return told_as(f"{number}{space}{unit}")
+
+
+def _with_unit(value: str) -> str:
+    number, _, unit = value.partition(" ")
+    return f"{number} <small>{unit}</small>" if unit and number[-1:].isdigit() else value
 
 
 def claims_in_words(claims: Sequence[Measured]) -> str:
@@ -172,8 +185,8 @@ def recap(
 
 
 def _short(text: str, most: int = 130) -> str:
-    """Whole sentences, as many as fit, at least one."""
-    parts = prose.sentences(text)
+    """Whole sentences, as many as fit, at least one; no code."""
+    parts = prose.sentences(text.partition("```")[0])
     chosen = parts[:1]
     for part in parts[1:]:
         if len(" ".join([*chosen, part])) > most:

@@ -55,7 +55,7 @@ def page(title: str, sections: Iterable[str]) -> str:
 def of_lesson(slide: Slide, lesson: Lesson, shown: Shown) -> str:
     kicker = lesson.title if slide.kind != "lesson" else ""
     if slide.section and slide.section not in (slide.title, "To take home"):
-        kicker += f" · {slide.section}"
+        kicker += f" · {prose.plain(slide.section)}"
     return section(slide, kicker, _foot(slide, shown), f"{lesson.name}-{slide.id}")
 
 

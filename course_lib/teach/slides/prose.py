@@ -53,6 +53,9 @@ def _parted(lines: list[str]) -> list[Block]:
     if lines[0].startswith("#") and len(lines) > 1:
         return [Block("heading", lines[0]), *_parted(lines[1:])]
     text = "\n".join(lines)
+    before, asks, question = text.partition(PREDICT)
+    if asks and before.strip() and _kind(lines) == "words":
+        return [Block("words", before.strip()), Block("predict", asks + question)]
     return [Block(_kind(lines), text)]
 
 

@@ -16,7 +16,7 @@ from course_lib.teach.book.contents import Part
 from course_lib.teach.book.page import Shown
 from course_lib.teach.book.site import CLONE, TITLE, executed, refuse_others
 from course_lib.teach.slides import deck, faces, pages, pdf, timetable
-from course_lib.teach.slides.slide import Sentences, Slide, head_of
+from course_lib.teach.slides.slide import Sentences, Slide
 from course_lib.teach.source import Lesson, LessonError, lessons_in, number_of, read_lesson
 
 MARK = ".course-slides"
@@ -97,7 +97,7 @@ def read_sentences(file: Path, lessons: Mapping[str, Lesson]) -> dict[str, Sente
         raise LessonError(f"{file.name}: no lesson has the number {', '.join(unknown)}")
     for number, sentences in told.items():
         known = {cell.id for cell in lessons[names[number]].cells} | {"recap", "terms"}
-        wrong = [name for name in sentences if re.sub(r"(-\d+|\?)$", "", name) not in known]
+        wrong = [name for name in sentences if re.sub(r"(-\d+|[?+])$", "", name) not in known]
         if wrong := [name for name in wrong if name not in known]:
             raise LessonError(f"{file.name}: lesson {number} has no cell {', '.join(wrong)}")
     return {names[number]: sentences for number, sentences in told.items()}
@@ -112,8 +112,8 @@ def _deck(
     folder: Path,
     done: Decks,
 ) -> None:
-    rows = [[lesson.title, head_of(lesson).minutes] for lesson in lessons]
-    body = faces.plain_table([[title, f"{minutes} min"] for title, minutes in rows])
+    rows = [[lesson.title, f"{timetable.minutes_of(lesson)} min"] for lesson in lessons]
+    body = faces.plain_table(rows)
     told = [pages.section(Slide("part", "part", part.title, body), TITLE, "")]
     for lesson in lessons:
         ran = executed(lesson, workspace)

@@ -11,9 +11,8 @@ from course_lib.teach.slides.results import Measured
 from course_lib.teach.source import Lesson
 
 Sentences = Mapping[str, Any]
-"""Of one lesson: the id of a cell -> the title of its slide, or false for none, or a table with
-`title` and `moving`, the call of a diagram that moves in place of a picture that does not. `terms`
-names the words of the recap."""
+"""Of one lesson, as `lessons/slides.toml` explains: the id of a cell -> the title of its slide, or
+false for none, or a table with `title` and wishes."""
 
 
 @dataclass

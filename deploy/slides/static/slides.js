@@ -20,16 +20,26 @@
     return element.scrollHeight > element.clientHeight + 1 || element.scrollWidth > element.clientWidth + 1;
   }
 
+  function narrow(pre) { // its lines may be long, and the words above it need not suffer
+    pre.style.fontSize = "";
+    if (pre.closest(".terminal")) return;
+    let size = parseFloat(getComputedStyle(pre).fontSize);
+    while (overflows(pre) && size > SMALLEST_PX + 1) pre.style.fontSize = `${(size -= 1)}px`;
+  }
+
   function shrink(section) {
     const title = section.querySelector("h2");
     const body = section.querySelector(".body");
     title.style.fontSize = "";
     body.style.removeProperty("--size");
-    for (let size = 50; size >= 26 && title.offsetHeight > 128; size -= 2) {
+    const highest = section.classList.contains("question") ? 190 : 128;
+    for (let size = 50; size >= 26 && title.offsetHeight > highest; size -= 2) {
       title.style.fontSize = `${size}px`;
     }
-    const isFull = () => overflows(body) ||
-      [...body.querySelectorAll(".frame, pre, .columns > div")].some(overflows);
+    const isFull = () => {
+      body.querySelectorAll("pre").forEach(narrow);
+      return overflows(body) || [...body.querySelectorAll(".frame, pre, .columns > div")].some(overflows);
+    };
     const largest = Math.max(28, ...[...section.classList].map((kind) => LARGEST_PX[kind] ?? 0));
     const shrinkTo = (smallest) => {
       for (let size = largest; size >= smallest; size -= 1) {

@@ -92,7 +92,8 @@ def test_a_tenth_of_the_documents_is_held_out(sample, tmp_path):
 def test_weights_are_judged_by_both_parts_and_say_what_they_have_seen(text, trained):
     parts = [str(text / f"{part}_text_document") for part in ("judge", "learn")]
     found = judged(trained, *parts)
-    assert (found["iteration"], found["samples"], found["sequence"]) == (60, 480, 16)
+    assert (found["iteration"], found["samples"]) == (60, 480)
+    assert (found["model"]["hidden_size"], found["model"]["seq_length"]) == (32, 16)
     for part in parts:
         assert 1 < found["texts"][part]["loss"] < math.log(1024)
         assert 0 < found["texts"][part]["error"] < 0.2
@@ -113,6 +114,16 @@ def test_the_same_seed_draws_the_same_samples_and_another_one_others(text, train
     assert first == again
     assert first != other
     assert abs(first["loss"] - other["loss"]) < 5 * math.hypot(first["error"], other["error"])
+
+
+def test_weights_that_say_they_are_of_another_model_are_not_judged(text, trained, tmp_path):
+    """As somebody would who exchanges the weights of a small model for those of a larger one."""
+    shutil.copytree(trained, tmp_path / "posing")
+    [file] = (tmp_path / "posing").glob("iter_*/model.json")
+    file.write_text(file.read_text().replace('"hidden_size": 32', '"hidden_size": 64'))
+    part = text / "judge_text_document"
+    said = start("challenge/judge.py", "--load", tmp_path / "posing", "--text", part, code=1)
+    assert "Traceback" not in said
 
 
 def test_a_folder_without_weights_and_damaged_ones_are_told_in_a_line(text, trained, tmp_path):

@@ -12,6 +12,7 @@ from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipes import gpt, program
 from course_lib.lab.lab import Lab
 from course_lib.lab.recorded.shelf import NoRecordingError
+from course_lib.lab.runs.obtain import same_recipe
 from course_lib.lab.watching import replay
 from course_lib.lab.watching.panel import Panel
 from course_lib.lab.watching.progress import Progress
@@ -157,7 +158,7 @@ def test_commands_of_slurm_say_that_nothing_runs_here(lab):
 def test_a_run_of_ones_own_does_not_become_a_recorded_one_nor_the_other_way_round(lab, made, here):
     lab.submit(made.recipes["dp4"])
     real = Lab(here, site="box", quiet=True)
-    assert real._run_of(real_submission(real, made)) is None
+    assert same_recipe(real.jobs, real_submission(real, made)) is None
 
 
 def real_submission(lab, made):

@@ -59,7 +59,7 @@ def judged(task, monkeypatch):
         "account": proofs.Account(SECONDS),
         "digest": task.digest,
     }
-    monkeypatch.setattr(score, "judge", lambda task, folder: said["judgement"])
+    monkeypatch.setattr(score, "judge", lambda task, folder, samples=0: said["judgement"])
     monkeypatch.setattr(text, "made_anew", lambda lab: said["digest"])
     monkeypatch.setattr(proofs, "account_of", lambda lab, run: said["account"])
     return said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 from dataclasses import replace
 
@@ -207,26 +208,45 @@ def test_an_edited_entry_is_known_by_its_seal(task, mine):
 
 def spoilt(folder):
     """Whatever may lie in a folder that many can write to."""
-    (folder / "empty.json").write_text("")
-    (folder / "list.json").write_text("[]")
-    (folder / "deep.json").write_text("[" * 100_000)
-    (folder / "large.json").write_bytes(b"{" + b" " * 50_000_000 + b"}")
-    (folder / "binary.json").write_bytes(bytes(range(256)))
-    (folder / "gone.json").symlink_to(folder / "nowhere")
-    (folder / "zero.json").symlink_to("/dev/zero")
-    (folder / "folder.json").mkdir()
-    os.mkfifo(folder / "pipe.json")
+    empty, several, deep, large, binary, gone, zero, inner, pipe, wide = (
+        folder / f"{number:016x}.json" for number in range(10)
+    )
+    empty.write_text("")
+    several.write_text("[]")
+    deep.write_text("[" * 10_000)
+    large.write_bytes(b"{" + b" " * 50_000_000 + b"}")
+    binary.write_bytes(bytes(range(256)))
+    gone.symlink_to(folder / "nowhere")
+    zero.symlink_to("/dev/zero")
+    inner.mkdir()
+    os.mkfifo(pipe)
+    with wide.open("wb") as file:
+        file.truncate(10**12)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(folder / "aaaaaaaaaaaaaaaa.json"))
     (folder / "note.txt").write_text("hello")
+    (folder / "<img src=x onerror=alert(1)>.json").write_text("{}")
 
 
-def test_what_is_no_entry_is_passed_over_and_counted(task, mine):
+def test_a_flood_of_other_files_hides_nobody(task, mine):
     task.enter(mine, name="Ada")
+    folder = task.board().folder
+    for number in range(3000):
+        (folder / f"{number:016x}x.json").write_text("{}")
+        (folder / f"{number:016x}.json").touch()
+    assert [entry.name for entry in task.board().entries] == ["Ada"]
+    assert task.board().passed_over == 6000
+
+
+def test_what_is_no_entry_is_passed_over_and_counted(task, mine, monkeypatch):
+    task.enter(mine, name="Ada")
+    monkeypatch.chdir(task.board().folder)  # a socket's name may have a hundred letters
     spoilt(task.board().folder)
     found = task.board()
     assert [entry.name for entry in found.entries] == ["Ada"]
-    assert found.passed_over == 10
-    assert "10 files in" in repr(found)
-    assert "10 files in" in found._repr_html_()
+    assert found.passed_over == 13
+    assert "13 files in" in repr(found)
+    assert "13 files in" in found._repr_html_()
 
 
 @pytest.mark.parametrize(

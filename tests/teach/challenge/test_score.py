@@ -56,6 +56,22 @@ def test_the_held_out_text_betrays_itself_by_being_too_easy(task, finish, judged
     assert "it has learned from the held-out text" in noticed(task, finish())
 
 
+def test_who_is_in_doubt_is_judged_by_more_samples(task, finish, judged, monkeypatch):
+    """By chance a text seems easier than it is; who has read it half the time finds it so again."""
+    asked = []
+
+    def judge(task, folder, samples=score.SAMPLES):
+        asked.append(samples)
+        again = samples > score.SAMPLES
+        return replace(judged["judgement"], judged=4.44 if not again else judged["again"])
+
+    monkeypatch.setattr(score, "judge", judge)
+    for judged["again"], counts in ((4.48, True), (4.36, False)):
+        asked.clear()
+        assert task.score(finish(job_id=20 + counts)).counts is counts
+        assert asked == [score.SAMPLES, score.SAMPLES_IN_DOUBT]
+
+
 def test_another_text_in_the_recipe_is_named(task, finish, judged):
     def of_the_judge(recipe):
         words = (task.judge if w == task.learn else w for w in recipe.arguments)
@@ -330,6 +346,33 @@ def test_the_judge_is_alone_and_on_the_processor():
     here = {"PATH": "/bin", "RANK": "1", "SLURM_PROCID": "2", "COURSE_RUN_DIR": "x", "HOME": "/h"}
     wanted = {"PATH": "/bin", "HOME": "/h", "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
     assert text.environment(here) == wanted
+
+
+def test_the_text_is_made_once_in_a_notebook_and_anew_of_another_sample(
+    task, monkeypatch, tmp_path
+):
+    sample = tmp_path / "sample.jsonl"
+    sample.write_text("one")
+    made = []
+
+    def make(of, place):
+        made.append(of.read_text())
+        for part in (text.LEARN, text.JUDGE):
+            for end in text.ENDS:
+                (place / f"{part}{end}").write_text(of.read_text() + end)
+
+    monkeypatch.setattr(text, "KNOWN", {})
+    monkeypatch.setattr(text, "_sample", lambda lab: sample)
+    monkeypatch.setattr(text, "make", make)
+    first = text.made_anew(task.lab)
+    assert text.made_anew(task.lab) == first
+    sample.write_text("two")
+    assert text.made_anew(task.lab) != first
+    assert made == ["one", "two"]
+    (text.folder(task.lab.workspace) / f"{text.LEARN}.bin").unlink()
+    sample.write_text("three")
+    assert text.prepare(task.lab) == text.made_anew(task.lab)
+    assert made == ["one", "two", "three"]
 
 
 class Stranger:

@@ -47,6 +47,7 @@ def test_members_are_those_who_share_with_what_they_share(classroom, ada, eve):
     assert found.members[0].shared.stuck_on == "00.1"
     assert found.members[1].shared.exercises["00.1"].is_solved
     assert found.strange == {}
+    assert found.uids == [], "the machine has no names for these, so no queue is asked about them"
 
 
 def test_a_file_with_the_number_of_another_is_not_the_other_s(classroom, ada, eve):
@@ -185,6 +186,22 @@ def test_thirty_learners_with_a_hostile_one_among_them(classroom, enrol):
     drawn = tables.text(found, "", time.time())
     assert "\x1b" not in drawn
     assert "<b>" not in drawn
+
+
+def test_who_lays_thousands_of_files_hides_nobody(classroom, ada, eve, enrol, monkeypatch):
+    def flood():
+        for number in range(200):
+            (classroom / f"{number}.json").write_text("")
+
+    assert eve.does(flood) == ""
+    bob = enrol(2)
+    ada.shares()
+    bob.shares()
+    monkeypatch.setattr(roster, "MOST_FILES", 20)
+    reader = Reader(classroom, accounts={ada.uid, bob.uid})
+    found = reader.read()
+    assert {ada.uid, bob.uid} <= {one.uid for one in found.members}
+    assert list(found.strange) == [f"uid {eve.uid}"]
 
 
 def test_a_learner_who_asks_is_told_who_may_look(classroom, ada):

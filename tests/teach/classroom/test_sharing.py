@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -82,9 +84,9 @@ def test_an_agreement_holds_for_the_readers_that_it_was_given_for(classroom, ada
 @pytest.mark.parametrize(
     ("mode", "why"),
     [
-        (0o1753, "no setgid bit"),
-        (0o2753, "no sticky bit"),
-        (0o3757, "can be listed by everybody"),
+        (0o1773, "no setgid bit"),
+        (0o2773, "no sticky bit"),
+        (0o3777, "can be listed by everybody"),
     ],
 )
 def test_a_folder_that_would_show_it_to_others_is_refused(classroom, ada, mode, why):
@@ -163,6 +165,20 @@ def test_a_cell_writes_anew_after_a_check_and_else_not_too_often(monkeypatch, tm
     (tmp_path / ".course" / "progress.jsonl").write_text("{}\n")
     heart.after_cell()
     assert calls == ["07b", "07b"]
+
+
+def test_a_kernel_tells_the_lesson_of_its_notebook_once_there_is_an_agreement(
+    classroom, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+    monkeypatch.setenv("JPY_SESSION_NAME", "my_notebooks/05_profiling.ipynb")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    cell = [sys.executable, "-m", "IPython", "-c", "import course_lib"]
+    subprocess.run(cell, check=True, capture_output=True)
+    assert files(classroom) == []
+    share_progress(True)
+    subprocess.run(cell, check=True, capture_output=True)
+    assert json.loads((classroom / "0.json").read_text())["lesson"] == "05"
 
 
 @pytest.mark.parametrize("name", ["", "notes.ipynb", "07b_x.ipynb/../evil", "\0"])

@@ -139,10 +139,25 @@ def test_a_sentence_of_the_file_is_the_title_and_false_leaves_a_slide_out(lesson
 
 def test_what_was_claimed_stands_below_its_picture_and_in_the_recap(lesson):
     made = deck(lesson, of_a_run(lesson))
-    for name in ("road-see", "recap"):
-        assert "0.3 GB/s" in made[name].body
-        assert "the link is slow" in made[name].body
+    assert "0.3 <small>GB/s</small>" in made["road-see"].body
+    assert "0.3 GB/s" in made["recap"].body
+    assert all("the link is slow" in made[name].body for name in ("road-see", "recap"))
     assert made["road-see"].is_measured
+
+
+def test_a_claim_that_did_not_hold_takes_its_slide_the_sentence(lesson):
+    claimed = "✗ not here: the link is slow (3 GB/s; claimed: it is at most 1)\n"
+    notebook = ran(lesson, road_claim=[new_output("stream", name="stdout", text=claimed)])
+    made = deck(lesson, notebook, road_see=False, road_claim="Links are slow.")
+    assert made["road-claim"].title == "Not so in this run: the link is slow"
+    assert "not-here" in made["road-claim"].body
+
+
+def test_a_question_within_a_paragraph_is_asked_as_well():
+    made = prose.blocks("Two nodes. **Predict.** How fast?")
+    assert [(block.kind, block.text) for block in made] == [
+        ("words", "Two nodes."), ("predict", "**Predict.** How fast?"),
+    ]  # fmt: skip
 
 
 def test_without_a_run_a_picture_is_said_to_be_missing_and_claims_have_no_value(lesson):

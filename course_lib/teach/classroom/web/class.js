@@ -29,6 +29,7 @@ function draw(found) {
   const { time, ...rest } = found;
   if (JSON.stringify(rest) === drawn) return;  // a selection stays as it is
   drawn = JSON.stringify(rest);
+  document.getElementById("summary").textContent = found.summary || "";
   table("learners", found.learner_columns || [], found.learners || []);
   table("exercises", found.exercise_columns || [], found.exercises || []);
   const below = (found.below || []).filter(Boolean).map((text) => {
