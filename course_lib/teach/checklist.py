@@ -64,29 +64,29 @@ class Checklist:
         self.lines += [f"{UNMET} {told(requirement)}", *(f"  {line}" for line in lines)]
         raise _Stop
 
-    def answered(self, answer: object, what: str) -> None:
+    def answered(self, answer: object, variable: str) -> None:
         """The learner has replaced the `...` of a gap."""
         self.unless(
             answer is ...,
-            f"{what} is filled in",
-            hint=f"Replace the ... in the cell above ({what}), run the cell, then run this check "
-            "again.",
+            f"{variable} is filled in",
+            hint=f"Replace the ... in the cell above ({variable}), run the cell, then run this "
+            "check again.",
         )
 
-    def number(self, answer: object, what: str) -> float:
+    def number(self, answer: object, variable: str) -> float:
         """A filled gap that holds a number, in whatever form a notebook's arithmetic gave it."""
-        self.answered(answer, what)
+        self.answered(answer, variable)
         found = number_in(answer)
         if found is None:
-            self.refuse(f"{what} is a number", why_no_number(answer))
+            self.refuse(f"{variable} is a number", why_no_number(answer))
         return found
 
-    def text(self, answer: object, what: str) -> str:
+    def text(self, answer: object, variable: str) -> str:
         """A filled gap that holds one text, also as the only one of a list or a table."""
-        self.answered(answer, what)
+        self.answered(answer, variable)
         found = text_in(answer)
         if found is None:
-            self.refuse(f"{what} is a text", what_it_is(answer, "one name in quotation marks"))
+            self.refuse(f"{variable} is a text", what_it_is(answer, "one name in quotation marks"))
         return found
 
     def amount(self, given: float, wanted: Quantity, requirement: str, *, hint: str) -> None:

@@ -40,6 +40,16 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["COURSE_NBVAL_FOLDER"] = os.environ["COURSE_WORKSPACE"]
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A translation has the cells of the English notebooks, which run already: it runs where it is
+    asked for by its own folder or file."""
+    is_translation = collection_path.name in LANGUAGES and collection_path.is_dir()
+    asked = [Path(str(argument).partition("::")[0]).resolve() for argument in config.args]
+    if is_translation and not any(one.is_relative_to(collection_path) for one in asked):
+        return True
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: Any) -> None:
     """Comes before nbval starts the notebook's kernel, which inherits the environment."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from course_lib.teach.answers import close
-from course_lib.words import told
+from course_lib.words import spoken, told
 
 Slip = tuple[float, str]
 """A wrong value, and what is said of it."""
@@ -38,6 +38,10 @@ SCALES: tuple[Mapping[str, float], ...] = (
     {"FLOP/s": 1, "MFLOP/s": 1e6, "GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15},
     {"single ones": 1, "thousands": 1e3, "millions": 1e6, "units of 2²⁰": 2**20, "billions": 1e9},
     {"%": 0.01, "parts of 1": 1},
+)  # fmt: skip
+UNITS_SHOWN = spoken(
+    "bits", "bytes", "minutes", "hours", "days", "weeks", "years", "device-seconds",
+    "device-minutes", "device-hours", "thousands", "millions", "billions",
 )  # fmt: skip
 SPELT = {
     "kB": "kB (10³ bytes)", "KiB": "KiB (2¹⁰ bytes)", "MB": "MB (10⁶ bytes)",

@@ -16,7 +16,9 @@ PAIRS = {
     "(이)라": ("이라", "라"),
 }
 """After a consonant, after a vowel."""
-BOTH = re.compile(r"(\w)(['\"`’”)\]]*)(" + "|".join(map(re.escape, PAIRS)) + ")")
+SPOKEN_UNIT = re.compile(r"\d ?(?:[kKMGT]?i?B|[mµn]?s|%)\Z")
+"""Bytes, seconds and percent end in a vowel in Korean, however they are written."""
+BOTH = re.compile(r"([\w%])(['\"`’”)\]]*)(" + "|".join(map(re.escape, PAIRS)) + ")")
 DIGITS_THAT_END_IN_A_CONSONANT = "013678"
 FIRST, LAST, FINALS, FINAL_L = 0xAC00, 0xD7A3, 28, 8
 
@@ -28,7 +30,8 @@ def fitted(text: str) -> str:
 
 def _one(found: re.Match[str]) -> str:
     before, marks, both = found.groups()
-    ends = _ending(before)
+    unit = SPOKEN_UNIT.search(found.string, 0, found.end(1))
+    ends = "" if unit else _ending(before)
     if ends is None:
         return found[0]
     after_consonant, after_vowel = PAIRS[both]

@@ -48,9 +48,19 @@ def _whole(text: str, catalog: Catalog, depth: int) -> str:
         if values is not None:
             if any(", " in value for value in values.values()) and (parts := _list(text, catalog)):
                 return parts
-            inner = {name: _inside(value, catalog, depth - 1) for name, value in values.items()}
+            inner = {
+                name: value
+                if _is_of_the_learner(name, value)
+                else _inside(value, catalog, depth - 1)
+                for name, value in values.items()
+            }
             return fitted(template.filled(inner))
     return _put_together(text, catalog)
+
+
+def _is_of_the_learner(name: str, value: str) -> bool:
+    """The name of a variable: `minutes` is no unit there."""
+    return name == "variable" and " " not in value
 
 
 def _put_together(text: str, catalog: Catalog) -> str:

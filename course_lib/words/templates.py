@@ -13,7 +13,7 @@ language has its own, or none."""
 LEAST_LETTERS = 2
 """With fewer letters of its own a template would fit what others have made."""
 
-FEW_LETTERS, A_FEW_WORDS = 10, r"\S*?(?: \S+?){0,2}?"
+FEW_LETTERS, FEW_ON_TWO_SIDES, A_FEW_WORDS = 10, 7, r"\S*?(?: \S+?){0,2}?"
 """A template with few letters of its own holds short values: `{what} is over` makes "the run is
 over", and not every sentence that ends so."""
 ATTACHED_WORDS = rf"(?! \d){A_FEW_WORDS}"
@@ -59,10 +59,15 @@ class Template:
         behind, is_last = pieces[number + 1], number + 2 == len(pieces)
         if not behind and not is_last:  # the first of two has it all
             return ".*"
-        if own_letters(self.english) < FEW_LETTERS:
+        if self._is_loose(pieces) and not pieces[number].endswith((": ", "; ")):
             return ATTACHED_WORDS if pieces[number][-1:].isalpha() else A_FEW_WORDS
         has_lines = "\n" in self.english or (is_last and not behind)
         return ".*?" if has_lines else r"[^\n]*?"
+
+    def _is_loose(self, pieces: list[str]) -> bool:
+        """Few letters hold a template together, fewer still where they stand on two sides."""
+        lettered = sum(any(map(str.isalpha, piece)) for piece in pieces)
+        return own_letters(self.english) < (FEW_LETTERS if lettered < 2 else FEW_ON_TWO_SIDES)
 
     def values_in(self, text: str) -> dict[str, str] | None:
         """What stands in its places there; None if it has not made this text."""

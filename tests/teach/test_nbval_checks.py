@@ -111,3 +111,12 @@ def test_one_worker_takes_a_lesson_and_then_its_solution(tmp_path):
     write_notebook(tmp_path / "solutions", [(where + "assert left.exists()", [])])
     done = run_nbval(tmp_path, "notebooks", "solutions", "-n", "2", "--dist=loadfile")
     assert "4 passed" in done.stdout
+
+
+@pytest.mark.parametrize(("asked", "found"), [("", 0), ("ko", 2), ("ko/99_test.ipynb", 2)])
+def test_a_translation_runs_only_where_it_is_asked_for(tmp_path, asked, found):
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    write_notebook(folder / "ko", [("1", [])])
+    run = run_nbval(tmp_path, f"notebooks/{asked}", "--collect-only", "-q")
+    assert run.stdout.count("99_test.ipynb::") == found, run.stdout

@@ -16,6 +16,8 @@ KOREAN = {
     "the run used both nodes": "노드를 둘 다 썼습니다",
     "the run": "실행",
     "{what} is filled in": "{what}을(를) 채웠습니다",
+    "{variable} is a text": "{variable}은(는) 텍스트입니다",
+    "days": "일",
     "You answered {given}. {hint}": "{given}(이)라고 답했습니다. {hint}",
     "Count them again.": "다시 세어 보십시오.",
     "{size} rank{value} of {folder}": "{folder}의 랭크 {size}개{value}",
@@ -51,6 +53,8 @@ def spoken_korean(monkeypatch):
         ("1 rank of s", "s의 랭크 1개"),
         ("deleted a (1 MiB)\ndeleted b (2 MiB)", "a 지움 (1 MiB)\nb 지움 (2 MiB)"),
         ("two devices rank 0", "two devices rank 0"),
+        ("days is a text", "days은(는) 텍스트입니다"),
+        ("days is filled in", "일을 채웠습니다"),
         ("my own text", "my own text"),
         ("the run, the run used 2 nodes", "실행, 노드를 2개 썼습니다"),
         ("", ""),
@@ -74,6 +78,7 @@ def test_english_is_told_as_it_is(monkeypatch):
         ("3은(는) 5은(는)", "3은 5는"),
         ("파일(으)로, 링크(으)로, 값(으)로", "파일로, 링크로, 값으로"),
         ("run을(를)", "run을(를)"),
+        ("50 %을(를), 3 MiB이(가), 20 ms은(는)", "50 %를, 3 MiB가, 20 ms는"),
     ],
 )
 def test_a_particle_follows_the_sound_before_it(both, one):

@@ -103,10 +103,10 @@ def described(nodes: Iterable[Node]) -> str:
     """`2 nodes with 2 devices, 32 CPUs and 16000 MiB each`."""
     kinds: dict[str, set[str]] = {}
     for node in nodes:
-        has = [f"{node.gpus} devices", f"{node.cpus} CPUs"]
-        kinds.setdefault(f"{', '.join(has)} and {node.memory_mib} MiB", set()).add(node.name)
+        has = f"{node.gpus} devices, {node.cpus} CPUs and {node.memory_mib} MiB"
+        kinds.setdefault(has, set()).add(node.name)
     return "; ".join(
-        f"{len(names)} node{'s' * (len(names) > 1)} with {has}{' each' * (len(names) > 1)}"
+        f"{len(names)} nodes with {has} each" if len(names) > 1 else f"1 node with {has}"
         for has, names in kinds.items()
     )
 

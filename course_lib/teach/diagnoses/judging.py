@@ -11,7 +11,7 @@ from course_lib.teach import kept_lines
 from course_lib.teach.answers import number_in, text_in
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.diagnoses.kind import Kind
-from course_lib.teach.diagnoses.kinds import KINDS
+from course_lib.teach.diagnoses.known import known
 
 FILE = ".course/mysteries.jsonl"
 OUT_OF = 10
@@ -27,7 +27,7 @@ def judge(check: Checklist, run: Any, cause: Any, rank: Any, node: Any, cure: An
             "it is a blind case", "This is none. `lab.mystery(3)` submits the one of seed 3."
         )
     check.ended(run)
-    kind = KINDS[case.kind]
+    kind = known()[case.kind]
     _cause(check, kind, check.text(cause, "cause"))
     check.answered(rank, "rank")
     _rank(check, run, case, kind, rank)
@@ -42,20 +42,20 @@ def _cause(check: Checklist, right: Kind, said: str) -> None:
 
 def is_meant(right: Kind, said: str) -> bool:
     """Its words are in there, and no other kind's more often."""
-    count = right.is_named_in(said)
-    others = [kind.is_named_in(said) for kind in KINDS.values() if kind is not right]
-    return count > 0 and count >= max(others)
+    counts = {kind.title: kind.is_named_in(said) for kind in known().values()}
+    count = counts.pop(right.title)
+    return count > 0 and count >= max(counts.values())
 
 
 def _why_not(right: Kind, said: str) -> str:
-    counts = {name: kind.is_named_in(said) for name, kind in KINDS.items()}
+    counts = {name: kind.is_named_in(said) for name, kind in known().items()}
     taken = max(counts, key=lambda name: counts[name])
     if not counts[taken]:
         return (
             "None of its words is known here. Say it as you would to somebody who keeps the "
             f"cluster running: what broke, in a few words. {right.look}"
         )
-    other = KINDS[taken]
+    other = known()[taken]
     return f"If that were so ({other.title}), {other.looks}. Is that what you see? {right.look}"
 
 

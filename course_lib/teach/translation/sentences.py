@@ -28,7 +28,7 @@ NOT_SHOWN = {
     "recipe", "write_text", "date", "strftime", "deprecated", "code", "TypeVar", "cast",
 }  # fmt: skip
 """Calls whose texts are patterns, programs and names."""
-LETTERS, SPELT_OUT = re.compile("[A-Za-z]{2,}"), re.compile("^'[a-z]{4,}'$")
+LETTERS, SPELT_OUT = re.compile("[A-Za-z]{2,}"), re.compile("^'[a-z-]{4,}'$")
 OF_DRAWING = {
     "va", "ha", "loc", "fontweight", "weight", "xycoords", "textcoords", "color", "ls", "where",
     "style", "layout", "width_ratios",
