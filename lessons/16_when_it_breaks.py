@@ -350,15 +350,16 @@ slower.compare(step_ms(slow) / step_ms(healthy))
 show.diary(slow, "own_ms")
 
 # %% id="slow-claim" tags=["claim"]
-medians = slow.diary.table.query("iteration > 2").groupby("rank")[["own_ms", "step_ms"]].median()
-own_ms = medians["own_ms"]
+by_rank = slow.diary.table.query("iteration > 2").groupby("rank")
+own_ms = by_rank["own_ms"].min()  # of the quickest step, as above
 others_ms = own_ms.drop(2).median()
 print(f"rank 2 works {own_ms[2] - others_ms:.0f} ms longer than the others in each step,")
 print(f"and a step of the job is {step_ms(slow) - step_ms(healthy):.0f} ms longer")
 claim("the slow rank is rank 2", own_ms.idxmax(), least=2, most=2)
-claim("its own time is longer than the others'", own_ms[2] / others_ms, least=1.6, unit="times")
+claim("its own time is longer than the others'", own_ms[2] / others_ms, least=1.8, unit="times")
 claim("the step of the slowest rank, of that of the fastest",
-      medians["step_ms"].max() / medians["step_ms"].min(), least=1, most=1.2, unit="times")  # fmt: skip
+      by_rank["step_ms"].median().max() / by_rank["step_ms"].median().min(),
+      least=1, most=1.2, unit="times")  # fmt: skip
 
 # %% [markdown] id="slow-explain"
 # **Explain.** What one loses, all lose: they wait for the last one, at every step. (Not three times: messages and
