@@ -259,14 +259,16 @@ print(meeting.text)
 # %% id="port"
 port = lab.submit(fault.recipe("wrong-port", "wrong-port", rank=2))
 port.wait()
-print(port.failure)
+lines = [line for line in port.text.splitlines() if "timed out" in line or "did not come" in line]
+print(*[line[:190] for line in lines], port.failure.title, f"rank {port.failure.rank}", sep="\n")
 
 # %% id="port-claim" tags=["claim"]
 claim("the rank that did not come to the meeting", port.failure.rank, least=2, most=2)
 
 # %% [markdown] id="port-explain"
-# The rank that says so is again one of those that waited. It can say *who* did not come, because each rank leaves its
-# name at the meeting point first.
+# Two voices, and two ports. The first is the network library of a rank that found nobody, and says where it looked. The
+# second is one of those that waited, and says where they met. It can say *who* did not come, because each rank leaves
+# its name at the meeting point first.
 
 # %% [markdown] id="gone-idea"
 # ## Somebody is gone
@@ -465,8 +467,8 @@ claim("it finds in the healthy run", len(healthy.diary.findings), most=0, unit="
 # %% [markdown] id="silent-explain"
 # **Explain.** No curve tells you. The loss falls in all four. Unequal weights move it less than another seed does. With
 # equal data four devices learn what one would, at four times the price; beside a right run that shows, but who has a
-# right run beside it? Alone, it looks like a learning rate that could be better. What tells you are **invariants**: sentences that must be true in every step, whatever is
-# trained.
+# right run beside it? Alone, it looks like a learning rate that could be better. What tells you are **invariants**:
+# sentences that must be true in every step, whatever is trained.
 #
 # | invariant | broken by |
 # |---|---|
@@ -507,7 +509,7 @@ pd.DataFrame(LINES.items(), columns=["what it is", "the line"]).style.hide(
 # The first four stand in the log of the *node* (`dmesg`, `nvidia-smi -q`), which you may have to ask for; `sinfo -R`
 # shows why nodes are drained; the last two in your own. Read the last one like the hang above: rank 0 *waited*. With
 # `SeqNum=2` it was in its second collective: start-up, and not the middle of training. Now put them together, as they
-# come: rank 1's own error is somewhere in the middle, ten minutes before everybody else's.
+# come: rank 1's own error comes ten minutes before everybody else's (in a real log, many lines above them).
 
 # %% id="real-read"
 log = [
