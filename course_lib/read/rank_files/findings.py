@@ -15,7 +15,9 @@ SLOWER = 1.6
 SHARE_OFF_START = 0.1
 """The loss of an untrained model is near ln(vocabulary)."""
 LEAST_SLOPE_MIB = 0.5
-STEPS_OF_A_SLOPE = 4
+STEPS_OF_A_HABIT = 5
+"""What a rank does in fewer steps may be chance."""
+MOST_STEPS = 2 / 3
 
 
 @dataclass(frozen=True)
@@ -119,13 +121,14 @@ def _order(diary: Diary) -> Iterator[DiaryFinding]:
 
 
 def _slow(diary: Diary) -> Iterator[DiaryFinding]:
-    table = diary.table[diary.table["iteration"] > diary.table["iteration"].min()]
-    own = table.groupby("rank")["own_ms"].median()
-    if len(own) < 3:
+    """Longer than the others in most steps: a few late ones are the machine's."""
+    own = diary.beside("own_ms").iloc[1:].dropna()
+    if len(own.columns) < 3 or len(own) < STEPS_OF_A_HABIT:
         return
-    rank = int(str(own.idxmax()))
-    factor = own.max() / own.drop(rank).median()
-    if factor > SLOWER:
+    rank = int(str(own.median().idxmax()))
+    times = own[rank] / own.drop(columns=rank).median(axis=1)
+    factor = float(times.median())
+    if factor > SLOWER and (times > SLOWER).mean() > MOST_STEPS:
         node = _place(diary, rank)
         text = f"rank {rank} ({node}) computes {factor:.1f} times as long as the others"
         yield DiaryFinding("slow", text, rank, node)
@@ -135,16 +138,15 @@ def _memory(diary: Diary) -> Iterator[DiaryFinding]:
     """Memory that rises with every step, on whom it rises most."""
     slopes = {}
     for rank, rows in diary.table.groupby("rank"):
-        values = rows.sort_values("iteration")["memory_mib"].dropna().iloc[1:]
-        if len(values) >= STEPS_OF_A_SLOPE:
-            slopes[int(str(rank))] = float(values.diff().dropna().median())
+        rises = rows.sort_values("iteration")["memory_mib"].dropna().iloc[1:].diff().dropna()
+        if len(rises) >= STEPS_OF_A_HABIT and (rises > LEAST_SLOPE_MIB).mean() > MOST_STEPS:
+            slopes[int(str(rank))] = float(rises.median())
     if not slopes:
         return
     rank = max(slopes, key=lambda r: slopes[r])
-    if slopes[rank] > LEAST_SLOPE_MIB:
-        node = _place(diary, rank)
-        text = f"the memory of rank {rank} ({node}) grows by {slopes[rank]:.1f} MiB each step"
-        yield DiaryFinding("memory", text, rank, node)
+    node = _place(diary, rank)
+    text = f"the memory of rank {rank} ({node}) grows by {slopes[rank]:.1f} MiB each step"
+    yield DiaryFinding("memory", text, rank, node)
 
 
 def _start(diary: Diary) -> Iterator[DiaryFinding]:

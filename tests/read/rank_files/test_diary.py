@@ -101,6 +101,20 @@ def test_a_single_late_step_is_no_straggler(write):
     assert written(write, change).findings == []
 
 
+def test_some_late_steps_of_a_short_run_are_no_straggler(write):
+    def change(row, rank, step):
+        row["own_ms"] *= 3 if rank == 1 else 1
+
+    assert written(write, change, steps=4).findings == []
+
+
+def test_every_second_late_step_is_no_straggler(write):
+    def change(row, rank, step):
+        row["own_ms"] *= 3 if rank == 1 and step % 2 else 1
+
+    assert written(write, change).findings == []
+
+
 def test_a_slope_of_memory(write):
     def change(row, rank, step):
         row["memory_mib"] += 4.8 * step if rank == 3 else 0
@@ -113,6 +127,13 @@ def test_a_slope_of_memory(write):
 def test_one_step_up_is_no_slope(write):
     def change(row, rank, step):
         row["memory_mib"] += 100 if rank == 3 and step >= 5 else 0
+
+    assert written(write, change).findings == []
+
+
+def test_an_allocator_that_warms_up_has_no_slope(write):
+    def change(row, rank, step):
+        row["memory_mib"] += 5 * min(step, 4) if rank == 3 else 0
 
     assert written(write, change).findings == []
 
