@@ -59,7 +59,7 @@ class Watched:
         self._after(DataLoader, "__init__", self._loader)
         self._after(torch.nn.functional, "cross_entropy", self._loss)
         self._before(torch, "save", self._saved)
-        self._before(torch, "load", self._loaded)
+        torch.load = self._loading(torch.load)
         BatchSampler.__iter__ = self._batches(BatchSampler.__iter__)  # type: ignore[method-assign]
         register_optimizer_step_post_hook(self._step)
         sys.stdout = Lines(self, sys.stdout)  # type: ignore[assignment]
@@ -138,8 +138,19 @@ class Watched:
         kind = type(what).__name__
         self.write("saved", keys=keys[:60], what=kind, calls=len(self.calls.made))
 
-    def _loaded(self, *_: Any, **__: Any) -> None:
-        self.write("loaded", calls=len(self.calls.made))
+    def _loading(self, original: Callable[..., Any]) -> Any:
+        """A half-written file leads to errors of many kinds; noted is that it was not read."""
+
+        @functools.wraps(original)
+        def load(*args: Any, **named: Any) -> Any:
+            self.write("loaded", calls=len(self.calls.made))
+            try:
+                return original(*args, **named)
+            except Exception:
+                self.write("not loaded")
+                raise
+
+        return load
 
 
 def part_of(data: Any) -> str:

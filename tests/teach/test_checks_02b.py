@@ -89,6 +89,10 @@ WRONG = {
         [(LOADS, "model.load_state_dict(")], "model.module.load_state_dict(…)",
     ),
     "12 nobody waits": ([("dist.barrier()\n", "")], "dist.barrier() before loading"),
+    "12 nobody waits, and finds an empty file": (
+        [("dist.barrier()\n", 'if rank:\n    open(FILE, "wb").close()\n')],
+        "dist.barrier() before loading",
+    ),
     "12 nobody saves": ([(ON_0, ON_0.replace("rank == 0", "False")), (LOADS, "str(")], "Edit 12:"),
     "another mistake": ([("loss.backward()", "loss.backwards()")], "no attribute 'backwards'"),
     "no program": ([("best = float", "best = = float")], "SyntaxError"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.trials import batch_script, verdict
-from course_lib.teach.trials.edits import EDITS, Seen
+from course_lib.teach.trials.edits import EDITS, LOADS, Seen
 from course_lib.teach.trials.failures import came_through
 from course_lib.teach.trials.one_rank import waits_alone
 
@@ -49,6 +49,8 @@ def _line(number: int) -> str:
 
 def _guilty(seen: Seen) -> int | None:
     """The edit whose absence led to the error that ended the program."""
+    if seen.error and any(seen.of("not loaded")):
+        return LOADS
     for number, edit in EDITS.items():
         if seen.error and re.search(edit.causes, seen.error):
             return number

@@ -49,8 +49,11 @@ class Seen:
 
     @property
     def error(self) -> str:
-        """Of the program itself; a rank that lost another one tells of that too."""
-        texts = [str(event["text"]) for _, event in self.trial.all("error")]
+        """Of the program itself; a rank that lost another one tells of that too.
+
+        (Some have a kind and no text, as EOFError where an empty file is read.)
+        """
+        texts = [f"{event['kind']}: {event['text']}" for _, event in self.trial.all("error")]
         return "\n".join(text for text in texts if not GONE.search(text))
 
     @property
@@ -212,6 +215,7 @@ def epochs(seen: Seen) -> str | None:
     return ""
 
 
+LOADS = 12
 EDITS: dict[int, Edit] = {
     1: Edit("the processes meet in a group", group, NO_GROUP),
     2: Edit("each takes the device of its local rank", device, ORDINAL),
@@ -224,5 +228,5 @@ EDITS: dict[int, Edit] = {
     9: Edit("the train loss is the mean over all ranks", printed.judge_train),
     10: Edit("validation and test losses are", printed.judge_test),
     11: Edit("one rank prints", one_rank.prints),
-    12: Edit("one rank saves, and the others wait for it", one_rank.saves, one_rank.ERRORS),
+    LOADS: Edit("one rank saves, and the others wait for it", one_rank.saves, one_rank.KEYS),
 }

@@ -14,13 +14,8 @@ if TYPE_CHECKING:
     from course_lib.teach.trials.edits import Seen
 
 KEYS = r"Missing key\(s\) in state_dict|Unexpected key\(s\)"
-NO_FILE = (
-    r"No such file|\[Errno 22\]|PytorchStreamReader|EOFError|Ran out of input|[Uu]npickl|load key"
-)
-"""What reading a file says that is not there, or not whole: it depends on how much of it is."""
 MIXED_UP = r"gloo|preamble"
 """A call of one rank has met another call of the others. (Gloo may also end the process.)"""
-ERRORS = f"{KEYS}|{NO_FILE}"
 
 
 def waits_alone(seen: Seen) -> str:
@@ -65,8 +60,7 @@ def saves(seen: Seen) -> str | None:
             "chance: the last one's model, or pieces of several."
         )
     if not who:
-        nothing = seen.ended or re.search(NO_FILE, seen.error)
-        return "no rank has saved the model." if nothing else None
+        return not_saved(seen)
     if who != [0]:
         return f"{ranks_of(who)} saved; it is to be rank 0."
     saved = seen.of("saved")[0][-1]
@@ -76,6 +70,17 @@ def saves(seen: Seen) -> str | None:
             "load it without DistributedDataParallel. Save model.module.state_dict()."
         )
     return too_early(seen, saved)
+
+
+def not_saved(seen: Seen) -> str | None:
+    """Never, or not yet: who loads too early may end the program before rank 0 can save."""
+    in_vain = [rank for rank, events in enumerate(seen.of("not loaded")) if events]
+    if in_vain:
+        return (
+            f"no rank had saved the model when {ranks_of(in_vain)} loaded it. Rank 0 saves it, and "
+            "dist.barrier() before loading lets all wait for rank 0."
+        )
+    return "no rank has saved the model." if seen.ended else None
 
 
 def too_early(seen: Seen, saved: Event) -> str | None:

@@ -357,6 +357,7 @@ sorted "slurm-$id.out"
 job <<'X'
 srun bash -c 'trap "echo task got TERM; exit 0" TERM; touch up; while :; do sleep 0.1; done' &
 while [ ! -e up ]; do sleep 0.1; done
+sleep 1 # srun may learn of the task's start later than it runs
 kill -TERM $!
 wait $!
 echo "exit $?"
