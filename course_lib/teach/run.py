@@ -64,7 +64,7 @@ def run_lesson(path: Path, workspace: Path) -> Result:
             failure = f"{_where(notebook)}: {last_line}"
     seconds = time.monotonic() - started
     jobs, made = _jobs(workspace)[jobs_before:], claims.kept(workspace, claims_before)
-    origin.write(notebook, origin.of(jobs))
+    origin.write(notebook, origin.of([*_handed_out_again(path, workspace, jobs), *jobs]))
     _keep_executed(notebook, path, workspace)
     return Result(path.stem, failure, seconds, len(jobs), tuple(made))
 
@@ -77,6 +77,17 @@ def _where(notebook: object) -> str:
             return f"cell {cell.id}"
     unrun = next((cell.id for cell in cells if cell.execution_count is None), "?")
     return f"cell {unrun}"
+
+
+def _handed_out_again(path: Path, workspace: Path, made: list[Record]) -> list[Record]:
+    """Runs that this lesson made when it ran before, and got once more, as their recipes ask."""
+    import nbformat
+
+    file = workspace / ".course" / "executed" / path.name
+    before = origin.read(nbformat.read(file, as_version=4)) if file.is_file() else None
+    names, new = before.runs if before else (), {record.name for record in made}
+    known = {record.folder: record for record in _jobs(workspace)}
+    return [known[name] for name in names if name in known and known[name].name not in new]
 
 
 def _keep_executed(notebook: object, path: Path, workspace: Path) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from course_lib.lab.errors import LabError
 from course_lib.teach import run as course_run
+from course_lib.teach.book import origin
 
 BEGIN = "from course_lib import Lab, shell\nlab = Lab()"
 A_JOB_THAT_IS_CLEANED = """
@@ -64,3 +65,18 @@ def test_a_lesson_is_chosen_by_its_number_with_or_without_a_letter(tmp_path):
     assert chosen("0") == names[:4]
     with pytest.raises(LabError, match="there are: 00, 07, 07b, 08"):
         chosen("09")
+
+
+A_JOB = """
+run = lab.submit(shell.recipe("kept", "true", nodes=1, gpus_per_node=1))
+run.wait()
+"""
+
+
+def test_a_lesson_that_runs_again_names_the_runs_that_it_got_again(notebook, tmp_path):
+    path = notebook(BEGIN, A_JOB)
+    results = [course_run.run_lesson(path, tmp_path / "work") for _ in range(2)]
+    assert [result.jobs for result in results] == [1, 0]
+    kept = nbformat.read(tmp_path / "work" / ".course" / "executed" / path.name, as_version=4)
+    (run,) = origin.read(kept).runs
+    assert run.startswith("kept-")

@@ -29,6 +29,7 @@ from course_lib.lab.recorded import paths
 from course_lib.lab.recorded.machine import machine
 from course_lib.lab.recorded.recording import (
     FORMAT,
+    INDEXED,
     LARGEST_PART_BYTES,
     PACKED_ONCE,
     Head,
@@ -145,7 +146,8 @@ def _turn(place: Place) -> int:
     if folder == "profile":
         found = RANK.match(rest)
         return 2 + (int(found[1]) if found else 0)
-    return 1 if folder in ("memory", "monitor", "tensorboard") else 0
+    large = folder in ("memory", "monitor", "tensorboard") or place[1].endswith(INDEXED)
+    return 1 if large else 0
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,14 @@ MOST_FILES = 5000
 UNPACKING_MEMORY_BYTES = 128 << 20
 PIECE_BYTES = 1 << 20
 ALONE = ("recipe.toml", "job.sbatch", "out.log", "exit_code", "links.json")
-IN_FOLDERS = ("program", "verdict", "tensorboard", "profile", "memory", "monitor")
+IN_FOLDERS = (
+    *("program", "verdict", "tensorboard", "profile", "memory", "monitor"),
+    *("diary", "stacks", "flight"),
+)
+CHECKPOINTS, TOLD_BY_CHECKPOINTS = "checkpoints", (".json", ".txt", ".lock")
+"""Their names and what they say of themselves; weights are large, and pickled."""
+INDEXED = (".idx", ".bin")
+"""A text that a run has made into tokens."""
 PART = re.compile(r"[\w+-][\w.+-]{0,150}", re.ASCII)
 PACKED_ONCE = ".gz"
 """Such files lie in a recording as what is in them, which xz packs better, and become .gz again."""
@@ -166,7 +173,11 @@ def may_be_recorded(name: str) -> bool:
     parts = name.split("/")
     if not all(PART.fullmatch(part) for part in parts) or PurePosixPath(name).suffix in PICKLED:
         return False
-    return name in ALONE or (parts[0] in IN_FOLDERS and 2 <= len(parts) <= 5)
+    suffix = PurePosixPath(name).suffix
+    if len(parts) == 1:
+        return name in ALONE or suffix in INDEXED
+    told = parts[0] == CHECKPOINTS and suffix in TOLD_BY_CHECKPOINTS
+    return (parts[0] in IN_FOLDERS or told) and len(parts) <= 5
 
 
 def _write(target: Path, content: bytes) -> None:

@@ -33,7 +33,9 @@ NOT_WHAT_IS_RUN: dict[str, Any] = {
     "made_by": "",
     "keywords": {},
 }
-LONGEST_WORDS = 200
+SAID_BESIDE = ("COURSE_CHALLENGE",)
+"""Variables in which a learner says something of a run, such as what is foreseen of it."""
+LONGEST_WORDS, MOST_NAMED = 200, 20
 
 
 class NoRecordingError(LabError, LookupError):
@@ -107,7 +109,7 @@ class Shelf:
             if (_what(found.run.recipe, {}), _chosen(found.run.site)) == wanted
         ]
         if not same:
-            raise NoRecordingError(self._none_of(recipe))
+            raise NoRecordingError(self._none_of(recipe, told))
         files = {name: paths.in_bytes(content, told) for name, content in files.items()}
         fitting = [found for found in same if not _other_files(found.run, files)]
         if not fitting:
@@ -131,16 +133,17 @@ class Shelf:
                 newest[name] = found
         return list(newest.values())
 
-    def _none_of(self, recipe: Recipe) -> str:
+    def _none_of(self, recipe: Recipe, told: Mapping[str, str]) -> str:
         names = sorted({found.run.name for found in self.runs})
         lines = [f"{recipe.name}: no run of this recipe was recorded, and nothing runs here."]
         if recipe.name in names:
             lines.append(f"{recipe.name} was recorded with other values:")
             theirs = next(found.run for found in self.runs if found.run.name == recipe.name)
-            lines += differences(Recipe.from_dict(theirs.recipe), recipe)
+            lines += differences(Recipe.from_dict(theirs.recipe), recipe, told)
         elif close := near(recipe.name, names, most=3):
             lines.append(f"Near it: {', '.join(close)}.")
-        lines.append(f"Recorded are: {', '.join(names)}.")
+        more = f", and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        lines.append(f"Recorded are: {', '.join(names[:MOST_NAMED])}{more}.")
         return "\n".join([*lines, *self.refused])
 
     @property
@@ -149,12 +152,14 @@ class Shelf:
         return " or ".join(named) or f"a folder {FOLDER}/ of the workspace"
 
 
-def differences(theirs: Recipe, ours: Recipe) -> list[str]:
-    """What was recorded beside what is asked, a line for each flag or field."""
+def differences(theirs: Recipe, ours: Recipe, folders: Mapping[str, str]) -> list[str]:
+    """What was recorded beside what is asked, a line for each flag or field. Folders are told as
+    in recordings."""
     tables = []
     for recipe in (theirs, ours):
         plain = replace(recipe, arguments=(), **NOT_WHAT_IS_RUN).to_dict()
-        tables.append({**plain, **recipe.flags})
+        plain["environment"] = _environment(plain)
+        tables.append(paths.in_table({**plain, **recipe.flags}, folders))
     recorded, asked = tables
     return [
         f"  {name}: {_value(recorded.get(name))} was recorded, {_value(asked.get(name))} is asked"
@@ -171,7 +176,13 @@ def _what(recipe: Mapping[str, Any], told: Mapping[str, str]) -> str:
     """What of a recipe is run, as one text, as any machine would tell it."""
     plain = Recipe.from_dict(recipe).to_dict()
     what = {name: value for name, value in plain.items() if name not in NOT_WHAT_IS_RUN}
+    what["environment"] = _environment(plain)
     return json.dumps(paths.in_table(what, told), sort_keys=True)
+
+
+def _environment(plain: Mapping[str, Any]) -> dict[str, str]:
+    said = plain.get("environment", {})
+    return {name: value for name, value in said.items() if name not in SAID_BESIDE}
 
 
 def _chosen(site: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,8 @@ SETTLED_S = 0.3
 
 
 def ask_stacks(run: Run, wait_s: float) -> Stacks:
+    if run.origin:  # a recorded run was asked where it ran
+        return read.stacks(run.paths.stacks)
     if run.ended or run.status.waiting:
         raise LabError(
             f"{run.name} (job {run.job_id}) has no ranks to ask: it is {run.reason}. Stacks are "

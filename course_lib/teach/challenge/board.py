@@ -102,6 +102,9 @@ def place(workspace: Workspace) -> Path:
 
 def enter(board: Board, score: Score, name: str) -> None:
     entry = made(score, name)
+    if score.origin:
+        print(told("a recorded run is nobody's try: it does not go on the board"))
+        return
     if score.noticed:
         raise LabError(f"this score does not count: {'; '.join(score.noticed)}")
     if score.workspace != board.mine:
@@ -136,7 +139,7 @@ def _doubts(
     for entry, _ in entries:
         if entry.sealed().seal != entry.seal:
             yield entry.file_name, "edited: the file does not fit its seal"
-        elif entry.score.noticed:
+        elif entry.score.noticed or entry.score.origin:
             yield entry.file_name, "does not count, and says so itself"
         elif owner[entry.name] != entry.score.workspace:
             yield entry.file_name, "somebody else had this name before"

@@ -25,7 +25,7 @@ from course_lib.teach.checks.common import whole_flag
 
 if TYPE_CHECKING:
     from course_lib.lab.lab import Lab
-    from course_lib.teach.challenge.score import Judgement
+    from course_lib.teach.challenge.judgement import Judgement
     from course_lib.teach.challenge.task import Task
 
 UNIT = "\x1f"

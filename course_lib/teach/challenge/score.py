@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-import secrets
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from course_lib.lab.errors import LabError
 from course_lib.lab.queue.records import Record
 from course_lib.mistakes.names import answers_misspelt
 from course_lib.teach.challenge import pledge, proofs, text
+from course_lib.teach.challenge.judgement import SAMPLES_IN_DOUBT, Judgement, judge, keep, kept
 from course_lib.words import told
 
 if TYPE_CHECKING:
     from course_lib.teach.challenge.task import Task
 
-SAMPLES, SAMPLES_IN_DOUBT = 1024, 4096
-"""Of each text, per judgement: its standard error is one or two hundredths of a nat."""
 GIVEN: set[Score] = set()
 """Scores as they were given in this notebook; one with other figures is none of them."""
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What code/challenge/judge.py says of the weights."""
-
-    iteration: int
-    samples: int
-    seed: int
-    judged: float
-    error: float
-    learned: float
-    model: Mapping[str, Any] = field(default_factory=dict)
 
 
 @answers_misspelt
@@ -45,7 +26,8 @@ class Judgement:
 class Score:
     """`loss` is held out; `learned` that of the text which the run learned from. `noticed` says
     in sentences why the run does not count; empty where it does. `job` is a name for the job that
-    no other job has, also where a cluster made anew counts from 1 again."""
+    no other job has, also where a cluster made anew counts from 1 again. `origin` says of a
+    recorded run where it was judged."""
 
     run: str
     job_id: int
@@ -62,6 +44,7 @@ class Score:
     devices: int
     foreseen: float
     noticed: tuple[str, ...] = ()
+    origin: str = ""
 
     @property
     def device_minutes(self) -> float:
@@ -100,6 +83,7 @@ class Score:
             f"{'device' if self.devices == 1 else 'devices'})",
             f"  score           {self.result:.1f} s" if self.reached else "  score           none",
         ]
+        lines += [f"  {self.origin}, and judged there"] if self.origin else []
         lines += [f"  does not count: {said}" for said in self.noticed]
         return told("\n".join(lines))
 
@@ -107,21 +91,35 @@ class Score:
 def scored(task: Task, run: Any) -> Score:
     """Refuses what cannot be judged; what can, and should not count, is told in `noticed`."""
     proofs.refuse_what_is_no_try(run)
+    if run.origin:
+        account = proofs.Account(float(run.elapsed_s or 0.0))
+        return _score(task, run, kept(run), account, task.digest)
     with ThreadPoolExecutor(1) as beside:
         anew = beside.submit(text.made_anew, task.lab)
         found = judge(task, run.paths.checkpoints)
         if proofs.easier(found) > proofs.DOUBT_NATS:
             found = judge(task, run.paths.checkpoints, SAMPLES_IN_DOUBT)
         wanted = anew.result()
+    keep(run, found)
     account = proofs.account_of(task.lab, run)
+    noticed = tuple(proofs.noticed(task, run, found, account, wanted))
+    score = _score(task, run, found, account, wanted, noticed)
+    GIVEN.add(score)
+    return score
+
+
+def _score(
+    task: Task, run: Any, found: Judgement, account: proofs.Account, digest: str,
+    noticed: tuple[str, ...] = (),
+) -> Score:  # fmt: skip
     promise = pledge.of_recipe(run.recipe.environment)
-    score = Score(
+    return Score(
         run=run.name,
         job_id=run.job_id,
         job=name_of(task.lab.jobs.registry.owner_of(run.folder)),
         workspace=pledge.identity(task.lab.workspace),
         target=task.target,
-        digest=wanted,
+        digest=digest,
         loss=found.judged,
         error=found.error,
         learned=found.learned,
@@ -130,32 +128,11 @@ def scored(task: Task, run: Any) -> Score:
         seconds=account.seconds,
         devices=run.recipe.devices,
         foreseen=promise.seconds if promise else math.nan,
-        noticed=tuple(proofs.noticed(task, run, found, account, wanted)),
+        noticed=noticed,
+        origin=run.origin,
     )
-    GIVEN.add(score)
-    return score
 
 
 def name_of(record: Record | None) -> str:
     """From what the lab drew when it submitted; nothing can be told from it."""
     return hashlib.sha256(record.token.encode()).hexdigest()[:16] if record else ""
-
-
-def judge(task: Task, checkpoints: Path, samples: int = SAMPLES) -> Judgement:
-    """A draw that nobody could foresee: its seed is chosen now."""
-    seed = secrets.randbelow(2**32)
-    said = text.start(
-        "challenge/judge.py", "--load", str(checkpoints), "--text", task.judge, task.learn,
-        "--samples", str(samples), "--seed", str(seed),
-    )  # fmt: skip
-    try:
-        told = json.loads(said.splitlines()[-1])
-        texts = told["texts"]
-        judged, learned = texts[task.judge], texts[task.learn]
-        return Judgement(
-            int(told["iteration"]), int(told["samples"]), seed,
-            float(judged["loss"]), float(judged["error"]), float(learned["loss"]),
-            dict(told["model"]),
-        )  # fmt: skip
-    except (IndexError, KeyError, TypeError, ValueError) as error:
-        raise LabError(f"the judge said nothing that could be read: {said[-300:]!r}") from error

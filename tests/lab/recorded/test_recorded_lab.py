@@ -11,6 +11,7 @@ from course_lib.lab.clusters import RECORDED_BIN
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipes import gpt, program
 from course_lib.lab.lab import Lab
+from course_lib.lab.recorded import shelf
 from course_lib.lab.recorded.shelf import NoRecordingError
 from course_lib.lab.runs.obtain import same_recipe
 from course_lib.lab.watching import replay
@@ -23,10 +24,12 @@ from course_lib.teach.run import run_lesson
 
 @pytest.fixture
 def no_cluster(tmp_path, monkeypatch):
-    """Neither Slurm's commands nor the box, which could not begin without its folder."""
+    """Neither Slurm's commands nor the box, which could not begin without its folder; and no
+    recordings but a test's own."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("COURSE_BOX_HOME", "/proc/no-box")
     monkeypatch.delenv("COURSE_RECORDINGS", raising=False)
+    monkeypatch.setattr(shelf, "PACKAGE", tmp_path / "elsewhere" / "course_lib")
 
 
 @pytest.fixture
@@ -84,6 +87,15 @@ def test_another_recipe_is_refused_and_told_what_differs_and_what_there_is(lab):
     assert "Recorded are: dp4, mine" in words
     with pytest.raises(NoRecordingError, match="Near it: dp4"):
         lab.submit(gpt.recipe("dp", nodes=1, gpus_per_node=1))
+
+
+def test_what_a_learner_foresees_of_a_run_makes_it_no_other(made, here):
+    foresaw = made.recipes["dp4"].but(environment={"COURSE_CHALLENGE": "9.0 s, foreseen in there"})
+    made.recipes["dp4"] = foresaw
+    made.add("dp4", 19, LOG)
+    made.pack().rename(here / "recordings" / "part.runs")
+    mine = foresaw.but(environment={"COURSE_CHALLENGE": "20.0 s, foreseen in here"})
+    assert Lab(here, site="recorded").submit(mine).job_id == 19
 
 
 def test_a_program_with_another_text_is_not_taken_for_the_recorded_one(lab, here):

@@ -52,6 +52,21 @@ def test_pickles_checkpoints_links_and_unknown_files_stay_behind(made, tmp_path)
     assert names == {"recipe.toml", "job.sbatch", "out.log", "exit_code"}
 
 
+def test_of_checkpoints_their_names_and_words_go_in_and_no_weights(made):
+    folder = made.workspace.runs / "dp4-17"
+    kept = {
+        "checkpoints/iter_0000003/model.json", "checkpoints/iter_0000006.unfinished/model.json",
+        "checkpoints/latest_checkpointed_iteration.txt", "diary/rank0.jsonl", "stacks/rank1.txt",
+        "mine_text_document.idx", "mine_text_document.bin",
+    }  # fmt: skip
+    for name in {*kept, "checkpoints/iter_0000003/__0_0.distcp", "checkpoints/a/.metadata"}:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+    head, _ = made.parts(made.pack())
+    names = {file[0] for file in head["runs"][0]["files"]}
+    assert names == {"recipe.toml", "job.sbatch", "out.log", "exit_code", *kept}
+
+
 def test_traces_are_slimmed_and_those_of_later_ranks_left_out_where_room_is_short(
     made, monkeypatch, tmp_path
 ):
@@ -78,6 +93,7 @@ def test_traces_are_slimmed_and_those_of_later_ranks_left_out_where_room_is_shor
     [
         "../../.bashrc", "/etc/passwd", "program/../../x", "program/.hidden", ".ssh/key", "program",
         "profile/", "memory/x.pickle", "program/model.pt", "program\\x.py", "C:/x", "other/x.json",
+        "checkpoints/x.bin", "checkpoints/a/__0_0.distcp", "a/x.idx", "x.bin.pt",
         "program/a\nb", "program/a/b/c/d/e/f", "", "..", "exit_code/x", "program/é.py",
     ],
 )  # fmt: skip

@@ -16,7 +16,9 @@ from course_lib.lab.errors import LabError, SlurmError
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.queue.slurm import Slurm
 from course_lib.mistakes.errors import CourseError
-from course_lib.teach.challenge import pledge, proofs, score, text
+from course_lib.teach.challenge import judgement, pledge, proofs, score, text
+from course_lib.teach.challenge.board import place
+from course_lib.teach.challenge.entries import made, put
 from course_lib.teach.challenge.proofs import Account
 
 from .conftest import SECONDS, log_of
@@ -60,16 +62,16 @@ def test_who_is_in_doubt_is_judged_by_more_samples(task, finish, judged, monkeyp
     """By chance a text seems easier than it is; who has read it half the time finds it so again."""
     asked = []
 
-    def judge(task, folder, samples=score.SAMPLES):
+    def judge(task, folder, samples=judgement.SAMPLES):
         asked.append(samples)
-        again = samples > score.SAMPLES
+        again = samples > judgement.SAMPLES
         return replace(judged["judgement"], judged=4.44 if not again else judged["again"])
 
     monkeypatch.setattr(score, "judge", judge)
     for judged["again"], counts in ((4.48, True), (4.36, False)):
         asked.clear()
         assert task.score(finish(job_id=20 + counts)).counts is counts
-        assert asked == [score.SAMPLES, score.SAMPLES_IN_DOUBT]
+        assert asked == [judgement.SAMPLES, judgement.SAMPLES_IN_DOUBT]
 
 
 def test_another_text_in_the_recipe_is_named(task, finish, judged):
@@ -318,7 +320,7 @@ def test_a_workspace_has_one_name_for_good(task):
 def test_a_judge_that_says_nothing_readable_is_an_error_in_words(task, monkeypatch, said):
     monkeypatch.setattr(text, "start", lambda *words: said)
     with pytest.raises(LabError, match="said nothing that could be read"):
-        score.judge(task, task.lab.workspace.runs)
+        judgement.judge(task, task.lab.workspace.runs)
 
 
 def test_the_judge_is_asked_with_a_seed_that_nobody_could_foresee(task, monkeypatch):
@@ -337,7 +339,7 @@ def test_the_judge_is_asked_with_a_seed_that_nobody_could_foresee(task, monkeypa
         )
 
     monkeypatch.setattr(text, "start", start)
-    seeds = {score.judge(task, task.lab.workspace.runs).seed for _ in range(5)}
+    seeds = {judgement.judge(task, task.lab.workspace.runs).seed for _ in range(5)}
     assert len(seeds) == 5
     assert all(str(seed) in {words[-1] for words in asked} for seed in seeds)
 
@@ -411,3 +413,32 @@ def test_no_wrong_value_ends_in_pythons_words(task, wrong):
     for call in calls:
         with contextlib.suppress(CourseError):
             call()
+
+
+def test_a_recorded_run_has_the_score_of_its_judgement_and_stays_off_the_board(
+    task, judged, finish, monkeypatch, capsys
+):
+    run = finish()
+    given = task.score(run)
+    monkeypatch.setattr(score, "judge", None)
+    monkeypatch.setattr(type(run), "origin", "recorded on 1 May 2026 on a node")
+    found = task.score(run)
+    same = ("loss", "error", "tokens", "seconds", "foreseen", "device_minutes", "result", "reached")
+    assert [getattr(found, name) for name in same] == [getattr(given, name) for name in same]
+    assert "recorded on 1 May 2026 on a node, and judged there" in repr(found)
+    task.enter(found, name="not mine")
+    assert "does not go on the board" in capsys.readouterr().out
+    assert not task.board().entries
+    put(place(task.lab.workspace), made(found, "by hand"))
+    assert "does not count" in repr(task.board())
+
+
+def test_a_recording_of_a_run_that_nobody_judged_says_so(task, judged, finish, monkeypatch):
+    run = finish()
+    monkeypatch.setattr(type(run), "origin", "recorded on 1 May 2026 on a node")
+    with pytest.raises(LabError, match="without its weights, and before it was judged"):
+        task.score(run)
+    run.paths.verdict.mkdir()
+    (run.paths.verdict / judgement.FILE).write_text('{"iteration": "<b>"}')
+    with pytest.raises(LabError, match="before it was judged"):
+        task.score(run)
