@@ -220,7 +220,8 @@ def _link_images(folder: Path) -> None:
 
 
 def _some(names: list[str]) -> str:
-    return ", ".join(names) if len(names) <= 2 else f"{len(names)} lessons"
+    lessons = [name for name in names if not name.endswith(".svg")] or ["pictures"]
+    return ", ".join(lessons) if len(lessons) <= 2 else f"{len(lessons)} lessons"
 
 
 def main(argv: list[str]) -> int:
