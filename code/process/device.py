@@ -86,10 +86,11 @@ def keep_memory() -> None:
     By default every large tensor is mapped afresh and its pages are zeroed by the kernel, which
     costs more than filling it.
     """
-    trim_threshold, mmap_max = -1, -4
+    largest_quick, trim_threshold, mmap_max = 1, -1, -4
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
         library.mallopt(mmap_max, 0)
+        library.mallopt(largest_quick, 0)
         library.mallopt(trim_threshold, 2**31 - 1)
 
 

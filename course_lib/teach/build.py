@@ -21,6 +21,7 @@ from pathlib import Path
 
 from course_lib.teach.source import Cell, Lesson, LessonError, lessons_in, read_lesson
 from course_lib.teach.translation.localized import localized_lessons
+from course_lib.teach.translation.pictures import localized_pictures
 from course_lib.words import ENGLISH
 
 BEGIN = "### BEGIN SOLUTION"
@@ -160,6 +161,10 @@ def outputs(repository: Path, language: str = ENGLISH) -> dict[Path, str]:
         for kind, with_answers in (("notebooks", False), ("solutions", True)):
             text = build_text(lesson, with_answers=with_answers, links=links)
             files[folder_of(repository, kind, language) / f"{lesson.name}.ipynb"] = text
+    if language != ENGLISH:
+        for name, picture in localized_pictures(repository, language).items():
+            for kind in ("notebooks", "solutions"):
+                files[folder_of(repository, kind, language) / "images" / name] = picture
     return files
 
 
@@ -171,7 +176,8 @@ def differing(repository: Path, language: str = ENGLISH) -> list[str]:
     """What a build would change: files that differ, are missing, or have no lesson any more."""
     wanted = outputs(repository, language)
     folders = [folder_of(repository, kind, language) for kind in ("notebooks", "solutions")]
-    found = {path for folder in folders for path in folder.glob("*.ipynb")}
+    kinds = ["*.ipynb"] if language == ENGLISH else ["*.ipynb", "images/*.svg"]
+    found = {path for folder in folders for kind in kinds for path in folder.glob(kind)}
     changed = [
         path
         for path, text in wanted.items()

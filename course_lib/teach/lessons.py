@@ -92,7 +92,11 @@ def _opened_by_the_class() -> dict[str, str]:
 
 def _opened(solutions: dict[str, str]) -> dict[str, str]:
     times = opening.current(class_place())
-    return {name: text for name, text in solutions.items() if times.is_open(name.partition("_")[0])}
+    return {
+        name: text
+        for name, text in solutions.items()
+        if name.endswith(".svg") or times.is_open(name.partition("_")[0])
+    }
 
 
 def _built(clone: Path, kind: str, language: str) -> dict[str, str]:
@@ -100,7 +104,11 @@ def _built(clone: Path, kind: str, language: str) -> dict[str, str]:
         return {}
     folder = folder_of(clone, kind, language)
     built = outputs(clone, language)
-    return {path.name: text for path, text in built.items() if path.parent == folder}
+    return {
+        path.relative_to(folder).as_posix(): text
+        for path, text in built.items()
+        if folder in path.parents
+    }
 
 
 def _is_clone(workspace: Path) -> bool:
@@ -118,6 +126,7 @@ def update(folder: Path, shipped: dict[str, str], before: Path | None = None) ->
         notes = _read_notes(folder / NOTES)
         try:
             for name, text in shipped.items():
+                (folder / name).parent.mkdir(exist_ok=True)  # pictures of a language
                 if before is None or not _take_along(before / name, folder, text, notes, done):
                     _update_one(folder / name, text, notes, done)
         finally:
@@ -211,7 +220,8 @@ def _link_images(folder: Path) -> None:
 
 
 def _some(names: list[str]) -> str:
-    return ", ".join(names) if len(names) <= 2 else f"{len(names)} lessons"
+    lessons = [name for name in names if not name.endswith(".svg")] or ["pictures"]
+    return ", ".join(lessons) if len(lessons) <= 2 else f"{len(lessons)} lessons"
 
 
 def main(argv: list[str]) -> int:

@@ -113,6 +113,19 @@ def test_a_picture_shows_how_the_guesses_became_better():
         show.guesses(guesses().iloc[:0])
 
 
+def test_above_the_columns_of_a_whole_course_stand_numbers_that_do_not_touch():
+    names = [f"{number:02d}" for number in range(22)]
+    for lesson in names:
+        predict(f"{lesson}: which", "a", choices=("a", "b")).compare("a")
+        predict(f"{lesson}: how many", 10).compare(20)
+    figure = show.guesses(guesses()).figure
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    boxes = [text.get_window_extent() for text in (*axes.texts, *axes.get_xticklabels())]
+    assert len(axes.texts) == len(names)
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
 def test_what_was_not_measured_is_said_and_not_kept(capsys):
     predict("03: samples", 80).compare(float("nan"))
     assert capsys.readouterr().out == "samples: nothing was measured\n"

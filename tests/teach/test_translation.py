@@ -52,6 +52,15 @@ def house(tmp_path: Path) -> Path:
     return tmp_path
 
 
+PICTURE = """<svg font-family="Arial">
+<title>A run</title>
+<text x="1" font-size="12">a run</text>
+<text x="1" font-size="20" font-family="monospace">a run</text>
+<text font-size="10">so</text><text font-size="8">1 &lt; 2</text>
+</svg>
+"""
+
+
 def translate(house: Path, **cells: str) -> None:
     path = house / "locale" / "ko" / "99_test.po"
     known = catalogs.read(path)
@@ -211,7 +220,7 @@ def test_a_lesson_listed_as_complete_is(repository):
 
 def test_code_cells_are_those_of_the_english_notebooks_byte_for_byte(repository):
     english, korean = build.outputs(repository), build.outputs(repository, "ko")
-    assert len(korean) == len(english)
+    assert len([path for path in korean if path.suffix == ".ipynb"]) == len(english)
     for path, text in english.items():
         theirs = json.loads(korean[path.parent / "ko" / path.name])
         ours = json.loads(text)
@@ -257,3 +266,61 @@ def test_emphasis_is_emphasis_behind_a_particle_too(repository):
         if one.cell and left_over_stars(said) > left_over_stars(one.english)
     ]
     assert found == []
+
+
+@pytest.fixture
+def with_picture(house: Path) -> Path:
+    (house / "images").mkdir()
+    (house / "images" / "a.svg").write_text(PICTURE)
+    command.update(house, "ko")
+    return house
+
+
+def say_in_picture(house: Path, **said: str) -> None:
+    path = house / "locale" / "ko" / "images.po"
+    known = catalogs.read(path)
+    for one in wanted.of_pictures(house):
+        if one.english in said:
+            known.cells[one.cell, one.english] = said[one.english]
+    path.write_text(catalogs.text_of("ko", wanted.of_pictures(house), known))
+
+
+def test_the_words_of_a_picture_are_messages_of_their_own_catalog(with_picture: Path):
+    assert [one.english for one in wanted.of_pictures(with_picture)] == ["A run", "a run", "so"]
+    (row,) = [row for row in command.coverages(with_picture, "ko") if row.name == "images"]
+    assert (row.cells, row.cells_done) == (3, 0)
+    say_in_picture(with_picture, so="그래서")
+    (row,) = [row for row in command.coverages(with_picture, "ko") if row.name == "images"]
+    assert (row.cells, row.cells_done) == (3, 1)
+    assert not catalog.sentences_of(with_picture / "locale/ko/images.po"), "none of the library"
+
+
+def test_a_picture_without_translation_is_the_one_of_everybody(with_picture: Path):
+    translate(with_picture, **TRANSLATED)
+    files = build.outputs(with_picture, "ko")
+    assert not [path for path in files if path.suffix == ".svg"]
+    assert "](../../images/a.svg)" in files[with_picture / "notebooks/ko/99_test.ipynb"]
+
+
+def test_a_translated_picture_lies_beside_its_notebooks_which_show_it(with_picture: Path):
+    translate(with_picture, **TRANSLATED)
+    say_in_picture(with_picture, **{"a run": "실행 & 하나", "so": "너무나도 긴 말입니다"})
+    assert "notebooks/ko/images/a.svg" in build.write(with_picture, "ko")
+    picture = (with_picture / "notebooks/ko/images/a.svg").read_text()
+    assert ">실행 &amp; 하나</text>" in picture
+    assert '<text font-size="7">너무나도 긴 말입니다</text>' in picture, "smaller, to fit"
+    assert 'font-family="monospace">a run<' in picture, "code is the same"
+    assert "Noto Sans CJK KR" in picture
+    assert ", Arial" in picture
+    assert "1 &lt; 2" in picture
+    for kind in ("notebooks", "solutions"):
+        assert "](images/a.svg)" in (with_picture / kind / "ko/99_test.ipynb").read_text()
+    assert not [path for path in build.outputs(with_picture) if path.suffix == ".svg"]
+    say_in_picture(with_picture, **{"a run": "", "so": ""})
+    build.write(with_picture, "ko")
+    assert not (with_picture / "notebooks/ko/images/a.svg").exists()
+
+
+def test_every_word_in_the_pictures_of_the_course_is_korean(repository):
+    rows = command.coverages(repository, "ko")
+    assert [row.is_complete for row in rows if row.name == "images"] == [True]

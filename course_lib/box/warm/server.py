@@ -28,6 +28,9 @@ MODULES = (
 )  # fmt: skip
 """What a program that trains with DDP has imported after its first step, and torchrun."""
 QUESTION_S = 0.02
+ALLOCATOR, NO_SHELF = b"GLIBC_TUNABLES", b"glibc.malloc.tcache_count=0"
+"""Off-cuts of large tensors would come onto that shelf and be handed out to small things that stay.
+Then the next tensor finds no place there: by chance, and the same job needs more memory."""
 
 
 class Server:
@@ -46,7 +49,7 @@ class Server:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return  # another one was faster
-        self._load_names()
+        self._start_as_needed()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if libc.AVAILABLE:
             libc.prctl(libc.PR_SET_NAME, b"box-warm")
@@ -55,14 +58,17 @@ class Server:
         self.identity = os.stat(self.path).st_ino
         self._serve()
 
-    def _load_names(self) -> None:
-        """A library is loaded at the start of a process only: in flat mode we start once more."""
-        box = settings.load()
-        if probe.describe(box)[0] != probe.FLAT:
-            return
-        environment = host_names.added_to(dict(os.environb), host_names.library(box, probe.stamp()))
+    def _start_as_needed(self) -> None:
+        """What counts at the start of a process only: we start once more, with it. A library for
+        the names of nodes in flat mode, and an allocator that has no shelf for small blocks."""
+        box, environment = settings.load(), {ALLOCATOR: NO_SHELF, **os.environb}
+        if probe.describe(box)[0] == probe.FLAT:
+            library = host_names.library(box, probe.stamp())
+            environment = host_names.added_to(environment, library)
         if environment != dict(os.environb):
             os.execve(sys.executable, sys.orig_argv, environment)
+        if os.environb[ALLOCATOR] == NO_SHELF:
+            del os.environb[ALLOCATOR]  # no program can tell, and none has to start cold for it
 
     def _serve(self) -> None:
         ended = roles.watch_children()

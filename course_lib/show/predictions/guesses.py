@@ -140,23 +140,35 @@ def guesses(kept: pd.DataFrame) -> Picture:
             middles.append(float(np.median(off)) if len(off) else float("nan"))
             choices = [bool(right) for right in rows["is_right"].dropna()]
             if choices:
-                text = f"{sum(choices)} of {len(choices)}\nchosen right"
-                axes.annotate(text, (place, 1), xycoords=("data", "axes fraction"), **BELOW_TOP)
+                _count_above(axes, place, choices, len(lessons) > ROOM_FOR_WORDS)
             said.append(f"{lesson}: {len(off)} numbers, {len(choices)} choices")
         axes.plot(range(len(lessons)), middles, color=ORANGE, lw=2, label="middle of a lesson")
         axes.axhline(1, color=GREEN, lw=1.2, ls="--", label="right")
         axes.set_yscale("log")
         plain_ticks(axes.yaxis)
         axes.set_ylim(0.85, max([4.0, *kept["times_off"].dropna()]) * 2)
-        axes.set_xticks(range(len(lessons)), lessons)
+        size = None if len(lessons) <= ROOM_FOR_WORDS else 9
+        axes.set_xticks(range(len(lessons)), lessons, fontsize=size)
         legend_below(axes)
         return page.picture(f"Factor by which guesses missed, by lesson. {'; '.join(said)}.")
 
 
+def _count_above(axes: Axes, place: int, choices: list[bool], narrow: bool) -> None:
+    text = f"{sum(choices)} of {len(choices)}\nchosen right"
+    if narrow:
+        text = f"{sum(choices)}/{len(choices)}"
+        axes.set_title("at the top: chosen right/choices", **AT_RIGHT)
+    axes.annotate(text, (place, 1), xycoords=("data", "axes fraction"), **BELOW_TOP)
+
+
+ROOM_FOR_WORDS = 7
+"""Lessons; above the columns of more only two numbers fit, and one line tells what they are."""
+AT_RIGHT: dict[str, Any] = {"loc": "right", "fontsize": 9, "fontweight": "normal"}
 BELOW_TOP: dict[str, Any] = {
     "xytext": (0, -4), "textcoords": "offset points", "ha": "center", "va": "top", "fontsize": 8.5,
+    "bbox": {"facecolor": PAPER, "edgecolor": "none", "pad": 1},
 }  # fmt: skip
 
 
 def _beside_each_other(place: float, number: int) -> Any:
-    return place + (np.arange(number) - (number - 1) / 2) * 0.09
+    return place + (np.arange(number) - (number - 1) / 2) * min(0.09, 0.7 / max(number, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from course_lib.teach.translation.catalogs import (
     language_of,
     read,
 )
+from course_lib.teach.translation.pictures import localized_pictures
 from course_lib.teach.translation.wanted import Wanted
 
 OUT_OF_THE_FOLDER = re.compile(r'(\]\(|src=")(\.\./)')
@@ -21,7 +23,26 @@ OUT_OF_THE_FOLDER = re.compile(r'(\]\(|src=")(\.\./)')
 
 def localized_lessons(lessons: list[Lesson], repository: Path, code: str) -> list[Lesson]:
     language, folder = language_of(repository, code), folder_of(repository, code)
-    return [localized(one, language, read(folder / f"{one.name}.po")) for one in lessons]
+    pictures = localized_pictures(repository, code)
+    return [
+        with_own(localized(one, language, read(folder / f"{one.name}.po")), pictures)
+        for one in lessons
+    ]
+
+
+def with_own(lesson: Lesson, pictures: Iterable[str]) -> Lesson:
+    """Links to the pictures of this language, which lie beside its notebooks."""
+    names = "|".join(re.escape(name) for name in pictures)
+    link = re.compile(rf"\.\./\.\./images/(?=(?:{names})\b)")
+    return replace(
+        lesson,
+        cells=tuple(
+            replace(cell, text=link.sub("images/", cell.text))
+            if names and cell.kind == "markdown"
+            else cell
+            for cell in lesson.cells
+        ),
+    )
 
 
 def localized(lesson: Lesson, language: Language, known: Translations) -> Lesson:

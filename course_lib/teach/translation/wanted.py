@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 
 from course_lib.teach.source import Lesson, lessons_in, number_of, read_lesson
 from course_lib.teach.translation.sentences import sentences_in
 
+PICTURES = "images"
+"""Name of the catalog of what stands in the pictures; the context tells in which."""
+SVG_TEXT = re.compile(r"(?P<begin><(?P<tag>text|title)\b(?P<attributes>[^>]*)>)(?P<words>[^<]*)")
+WORDS = re.compile(r"[^\W\d_]{2}")
 LIBRARY = "course"
 """Name of the catalog of what belongs to no lesson."""
 OF_THE_LIBRARY = (
@@ -77,8 +82,20 @@ def of_library(repository: Path) -> list[Wanted]:
     return [Wanted(text, "", where) for text, where in said.items()]
 
 
+def of_pictures(repository: Path) -> list[Wanted]:
+    """Code, in a monospaced font, is the same in every language."""
+    found: dict[str, Wanted] = {}
+    for path in sorted((repository / "images").glob("*.svg")):
+        for one in SVG_TEXT.finditer(path.read_text(encoding="utf-8")):
+            words = unescape(one["words"])
+            if "monospace" not in one["attributes"] and WORDS.search(words):
+                at = f"{path.name}: {words}"
+                found.setdefault(at, Wanted(words, at, f"images/{path.name}"))
+    return list(found.values())
+
+
 def everything(repository: Path) -> dict[str, list[Wanted]]:
-    """Of each catalog, by its name: that of a lesson, or LIBRARY."""
+    """Of each catalog, by its name: that of a lesson, LIBRARY or PICTURES."""
     lessons = [read_lesson(path) for path in lessons_in(repository / "lessons", "py")]
     library = of_library(repository)
     known = {wanted.english for wanted in library}
@@ -90,4 +107,5 @@ def everything(repository: Path) -> dict[str, list[Wanted]]:
         ]
         for lesson in lessons
     }
-    return {**found, LIBRARY: library}
+    pictures = of_pictures(repository)
+    return {**found, LIBRARY: library, **({PICTURES: pictures} if pictures else {})}
