@@ -251,6 +251,8 @@ wait
 meeting = lab.submit(shell.recipe("meeting", ONE_LINERS, nodes=2, gpus_per_node=1))
 meeting.wait()
 print(meeting.text)
+if meeting.text.count(" as 127.") == 2:
+    print("All nodes share one network here: that a route leads from one to another is not shown.")
 
 # %% [markdown] id="meeting-see"
 # From each node: one software, an address, an open port, and what a wrong port says. Now the same mistake in a
@@ -355,8 +357,13 @@ show.diary(slow, "own_ms")
 by_rank = slow.diary.table.query("iteration > 2").groupby("rank")
 own_ms = by_rank["own_ms"].min()  # of the quickest step, as above
 others_ms = own_ms.drop(2).median()
-print(f"rank 2 works {own_ms[2] - others_ms:.0f} ms longer than the others in each step,")
-print(f"and a step of the job is {step_ms(slow) - step_ms(healthy):.0f} ms longer")
+lost_ms, all_lose_ms = own_ms[2] - others_ms, step_ms(slow) - step_ms(healthy)
+print(f"rank 2 works {lost_ms:.0f} ms longer than the others in each step,")
+if all_lose_ms > lost_ms / 2:
+    print(f"and a step of the job is {all_lose_ms:.0f} ms longer")
+else:
+    print("but a step of the job is hardly longer: devices share processors here, and the others")
+    print("compute with what rank 2 leaves, as devices of their own could not")
 claim("the slow rank is rank 2", own_ms.idxmax(), least=2, most=2)
 claim("its own time is longer than the others'", own_ms[2] / others_ms, least=1.8, unit="times")
 claim("the step of the slowest rank, of that of the fastest",

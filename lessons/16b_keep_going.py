@@ -61,9 +61,9 @@ thrown = lab.submit(
 
 
 # %% id="requeue"
-def wait_for_step(run, step, longest_s=90):
+def wait_for_step(run, step, longest_s=240):
     end_s = time.monotonic() + longest_s
-    while f"iteration {step:8d}/" not in run.text and time.monotonic() < end_s:
+    while f"iteration {step:8d}/" not in run.text and time.monotonic() < end_s and not run.ended:
         time.sleep(0.1)
 
 

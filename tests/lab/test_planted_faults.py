@@ -191,6 +191,7 @@ def test_a_job_whose_nodes_die_at_random_ends_with_the_losses_of_one_whose_nodes
     mortal = lab.submit(fault.restarts(f"dies-{seed}", mean_s=4, seed=seed, attempts=40, **habits))
     for run in (quiet, mortal):
         assert run.wait(PATIENCE_S + 60) == "COMPLETED", run.text[-2000:]
+    assert "using world size: 4," in mortal.text
     told = [run.log.iterations.drop_duplicates("iteration", keep="last") for run in (quiet, mortal)]
     assert [table["iteration"].max() for table in told] == [40, 40]
     losses = [table.set_index("iteration")["lm_loss"].to_dict() for table in told]
