@@ -26,8 +26,8 @@ getent hosts "$MASTER_ADDR" >/dev/null 2>&1 || MASTER_ADDR=127.0.0.1
 for attempt in $(seq 1 {most}); do
     export MASTER_PORT=$((10000 + (SLURM_JOB_ID * 37 + attempt) % 20000))
     echo "attempt $attempt begins at $(date +%s.%N)"
-    if srun --nodes={nodes} --ntasks={tasks} --cpus-per-task=1 --kill-on-bad-exit=1 \\
-        python {program} {arguments}; then
+    if srun --nodes={nodes} --ntasks={tasks} --ntasks-per-node={each} --cpus-per-task=1 \\
+        --kill-on-bad-exit=1 python {program} {arguments}; then
         echo "attempt $attempt has done the work at $(date +%s.%N)"
         exit 0
     fi
@@ -122,13 +122,14 @@ def restarts(
         return inner
     words = " ".join(map(shlex.quote, inner.arguments))
     text = LINES.format(
-        most=attempts, nodes=inner.nodes, tasks=inner.nodes * inner.gpus_per_node,
+        most=attempts, nodes=inner.nodes, tasks=inner.devices, each=inner.gpus_per_node,
         program=shlex.quote(f"{programs}/{inner.program}" if programs else inner.program),
         arguments=words.replace(f"'{RUN_FOLDER}/", "\"$COURSE_RUN_DIR\"/'"),
     )  # fmt: skip
-    return shell.recipe(
-        name, text, nodes=inner.nodes, gpus_per_node=inner.gpus_per_node, time_limit_minutes=3
-    )
+    return shell.recipe(  # one task on each node, with processors for all that its steps start
+        name, text, nodes=inner.nodes, gpus_per_node=inner.gpus_per_node,
+        cpus_per_task=inner.gpus_per_node, time_limit_minutes=3,
+    )  # fmt: skip
 
 
 __all__ = ["recipe", "restarts"]
