@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from course_lib.lab.errors import LabError, SlurmError
-from course_lib.lab.queue.pace import told_pace
+from course_lib.lab.lab import Lab
 from course_lib.lab.queue.records import RECORDED, Record, Registry
 from course_lib.lab.recorded import pack as packing
 from course_lib.lab.recorded.recording import ENDING, Recording
@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     if name and not NAME.fullmatch(name):
         raise LabError(f"--name {name!r}: use letters, digits, - and _")
     groups = groups or {name: [r for r in Registry(workspace).all() if r.cluster != RECORDED]}
-    folder, pace = options.out or workspace.folder / "recordings", device_pace()
+    folder, pace = options.out or workspace.folder / "recordings", device_pace(workspace)
     made = 0
     for name, records in groups.items():
         if runs := packing.sources(workspace, records):
@@ -74,8 +74,9 @@ def by_lesson(workspace: Workspace) -> dict[str, list[Record]]:
     return {name: made for name, made in groups.items() if made}
 
 
-def device_pace() -> float:
+def device_pace(workspace: Workspace) -> float:
+    """As the cluster tells it that a lab of this workspace has; 1 where none answers."""
     try:
-        return told_pace()
-    except SlurmError:
+        return Lab(workspace.folder, quiet=True).device_pace
+    except (LabError, SlurmError):
         return 1.0

@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 import course_lib
 
 FORBIDDEN_WORDS = re.compile(
-    r"/w[o]rk/|/f[a]rm/|/r[o]ot/[.]|p[y]pi[.]org|python[h]osted|registry[.]n[p]m|deb[.]d[e]bian"
+    r"(?<!~/course)/w[o]rk/|/f[a]rm/|/r[o]ot/[.]|p[y]pi[.]org|python[h]osted|registry[.]n[p]m|deb[.]d[e]bian"
 )
 
 

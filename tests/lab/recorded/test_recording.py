@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import re
 
 import pytest
 
@@ -192,10 +193,18 @@ def test_what_is_no_recording_is_refused_in_words(tmp_path, content):
         Recording(file)
 
 
-def test_recordings_that_come_with_the_course_are_small_and_whole(repository):
-    for file in sorted((repository / "recordings").glob("*.runs")):
+def test_recordings_that_come_with_the_course_are_small_whole_and_of_nobody_s_machine(repository):
+    lessons = {path.stem for path in (repository / "lessons").glob("*.py")}
+    files = sorted((repository / "recordings").glob("*.runs"))
+    assert {file.stem for file in files} == lessons
+    for file in files:
         Recording(file).check()
         assert file.stat().st_size <= packing.LARGEST_BYTES, file.name
+        head, body = file.read_bytes().split(b"\n", 2)[1:]
+        told = head + lzma.decompress(body)
+        assert not re.search(rb"(?<!~/course)/w[o]rk/[a-z]|/r[o]ot/[.\w]|/home/[a-z]", told), (
+            file.name
+        )
 
 
 def test_the_command_packs_a_file_for_each_lesson_that_was_run(made, capsys):
