@@ -184,7 +184,9 @@ def test_nobody_reaches_the_other_s_server_by_the_hub_by_its_port_or_by_its_proc
 
 
 def _server(user: str) -> psutil.Process:
-    return next(one for one in _processes(user, "jupyterhub-singleuser") if ports(one))
+    """The newest: that of another hub may still run."""
+    found = [one for one in _processes(user, "jupyterhub-singleuser") if ports(one)]
+    return max(found, key=psutil.Process.create_time)
 
 
 def _secrets(server: psutil.Process) -> list[str]:
