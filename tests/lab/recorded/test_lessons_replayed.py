@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ SOLUTIONS = Path(__file__).parents[3] / "solutions"
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", lessons_in(SOLUTIONS, "ipynb"), ids=lambda path: path.stem)
 def test_a_lesson_finds_each_of_its_runs_and_its_claims_hold(path, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{sys.prefix}/bin:/usr/bin:/bin")
     monkeypatch.setenv("COURSE_BOX_HOME", "/proc/no-box")
     monkeypatch.setenv("COURSE_SITE", "recorded")
     monkeypatch.delenv("COURSE_RECORDINGS", raising=False)
