@@ -72,7 +72,8 @@ def _number_cells(axes: Axes, values: Any, shade: Any) -> None:
 
 
 def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -> Picture:
-    """Time against size of single transfers, and the fitted line time = α + size / bandwidth.
+    """Time against size of single transfers, with a line down to the quickest, and the fitted line
+    time = α + size / bandwidth.
 
     `pairs` names the pairs to draw; without it, the slowest and the fastest are drawn.
     """
@@ -92,6 +93,9 @@ def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -
             paint = SERIES[position % len(SERIES)]
             x, y = tables.numbers(mine["size_bytes"]), tables.numbers(mine["time_us"])
             axes.plot(x, y, "os^Dv"[position % 5], color=paint, ms=5, alpha=0.7)
+            if "fastest_us" in mine:  # what alpha is taken from
+                quickest = tables.numbers(mine["fastest_us"].fillna(mine["time_us"]))
+                axes.vlines(x, quickest, y, paint, linewidth=1.0)
             said.append(_fitted(axes, fits, (source, destination), x, name=name, colour=paint))
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")

@@ -18,9 +18,10 @@ ROWS = {"spine": 5.6, "leaf": 4.65, "adapter": 3.55, "host": 2.6, "device": 1.6,
 ROADS = {"inside": BLUE, "host": GREEN, "between": ORANGE}
 
 
-def node(cluster: Any, pcie_gb_s: float = 32.0) -> Picture:
+def node(cluster: Any, pcie_gb_s: float = 25.0) -> Picture:
     """Two nodes of a cluster (plan.CLUSTERS) and what one device can send over each road, in one
-    direction. `pcie_gb_s`: to the processor, which a cluster does not say."""
+    direction. `pcie_gb_s`: to the processor, which a cluster does not say; large copies reach 25 of
+    the 31.5 GB/s of PCIe 4.0 with 16 lanes."""
     width = DRAWN + GAP
     adapters = "each device has its own adapter"
     with sheet(height_in=5.6) as page:

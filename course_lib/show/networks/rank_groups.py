@@ -59,8 +59,9 @@ def _panel(
 ) -> None:
     world, rows, columns = shape
     group_of = {rank: number for number, group in enumerate(members) for rank in group}
-    size = f"{len(members)} × {max(map(len, members))}"
-    bare(axes).set_title(f"{kind} ({size})", pad=4)
+    sizes = set(map(len, members))
+    size = f" ({len(members)} × {max(sizes)})" if len(sizes) == 1 else ""
+    bare(axes).set_title(f"{kind}{size}", pad=4)
     for rank in range(world):
         row, column = divmod(rank, columns)
         _square(axes, column, rows - 1 - row, rank, group_of.get(rank))
