@@ -77,9 +77,9 @@ else:
 # %% [markdown] id="pace-explain"
 # On GPUs the pace is always 1. Where slots share a few cores, each would be faster while its neighbour waits, which
 # no GPU is, and you would measure this machine instead of a cluster. So a slot of the box sleeps until it has been as
-# slow as it is meant to be. (The CPUs in the table above are pretended there, so that scripts may ask for as many as
-# elsewhere.) Everything here is thousands of times slower than on a node full of GPUs, and so is the network: what
-# stays is the *ratio* of computing to sending.
+# slow as it is meant to be. (`CPUS` and `MEMORY` in the table above are the box's own figures, not your machine's, so
+# that scripts may ask for as much as elsewhere.) Its slots compute thousands of times slower than GPUs do, and its network
+# is hundreds of times slower than theirs. Models and batches are small in proportion, so that *both* take time here, too.
 
 
 # %% [markdown] id="first-idea"
@@ -160,7 +160,7 @@ sleepers = [
 # table is empty you were slow, and they are done.)
 #
 # A later job may overtake: if it is small and its **time limit** says that it will be over before the next in line
-# can start anyway, Slurm fills the gap with it (*backfill*). So an honest, short limit gets you devices sooner.
+# can start anyway, Slurm fills the gap with it (*backfill*). So an honest, short limit often gets you devices sooner.
 #
 # None of this needs you. Close the notebook, come back tomorrow: jobs belong to the queue, not to
 # the window from which they came. (Only the box sleeps when your laptop does.)
@@ -230,7 +230,8 @@ print(typo.text)
 #    means that the memory was gone. `sacct` puts a colon behind the code, and the signal's number, if there was one.)
 # 3. **The log, from its first error on.** Later errors are often only the echo of the first.
 #
-# Some mistakes do not even get as far as the queue. Slurm refuses what can never run:
+# Some mistakes do not even get as far as the queue. `sbatch` is the command that hands a script in (`--wrap` makes one of
+# a line), and refuses what can never run:
 
 # %% id="refused"
 # !sbatch --nodes=5000 --wrap="hostname"; echo "exit code $?"
@@ -292,7 +293,7 @@ measured = roads.links.roads.set_index("road")
 inside, between = measured.loc["inside a node"], measured.loc["between the nodes"]
 ratio = inside["bandwidth_gb_s"] / between["bandwidth_gb_s"]
 ratio_guess.compare(ratio)
-show.guess(ratio_guess.guess, ratio, unit="times")
+show.guess(ratio_guess.guess, ratio, unit="times", what="bandwidth inside ÷ between")
 
 # %% id="link-claim" tags=["claim"]
 claim("the road inside a node is wider", ratio, least=3, unit="times")
@@ -309,9 +310,8 @@ else:
 
 # %% [markdown] id="link-explain"
 # **Explain.** Inside a node, sending means copying from one place in memory to another. Between nodes every byte goes
-# through the network, which is narrower. The latencies are close where both roads lead through the operating system,
-# which takes most of that time; on a GPU node, whose devices write into each other's memory, the one inside is several
-# times less.
+# through the network, which is narrower. The latencies are less far apart where both roads lead through the operating
+# system, which takes most of that time. On a GPU node devices write into each other's memory, and it has no part in that.
 #
 # Most of what you will do in this course follows from this one table. Training on many devices is
 # arithmetic that waits for data from elsewhere, and where "elsewhere" is decides how long it waits.
