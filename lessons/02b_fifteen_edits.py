@@ -3,8 +3,8 @@
 #
 # Lesson 02 wrote data parallelism from nothing. Mostly one has a script already, as one writes it alone: three data
 # loaders, a mean loss, a line per epoch, the best model in a file. Fifteen small edits make of it one that runs on
-# any number of devices. None is hard. But leave one out, and the script trains on, prints figures that look right, and
-# is wrong: that is why you will see what each of them does, and what comes of it where it is missing.
+# any number of devices. None is hard. But leave one out, and mostly the script trains on, prints figures that look right,
+# and is wrong: that is why you will see what each of them does, and what comes of it where it is missing.
 #
 # | | |
 # |---|---|
@@ -131,7 +131,7 @@ claim("without set_epoch, epoch 2 is epoch 1 again", dealt[0, 1] == dealt[0, 2])
 claim("with it, the order is another", dealt[0, 2] != dealt[0, 3])
 
 # %% [markdown] id="deal-explain"
-# *The squares are the 32 samples; each colour is the rank that has them.*
+# *The squares are the 32 samples, and the colour is the rank that has them: blue 0, orange 1, green 2, purple 3.*
 #
 # **Explain.** All 8. The order follows from seed and epoch, and the sampler cannot know that an epoch is over:
 # `set_epoch` tells it. Without, every epoch has the same batches in the same order. Losses fall all the same, so nobody
@@ -293,16 +293,17 @@ took = [
 ]
 first = [[number for number in range(32) if number in numbers] for numbers in took]
 are_dealt = sum(map(len, first)) == len(set().union(*first)) == 32
-print("of the training samples 0 to 31 each rank took so many in epoch 1:", *map(len, first))
-show.ranks({"training samples 0 to 31": first}) if are_dealt else None
+print("samples that each rank took in epoch 1:", *map(len, took))
+print("of them samples 0 to 31, which the picture shows:", *map(len, first))
+show.ranks({"training samples 0 to 31, by rank": first}) if are_dealt else None
 
 # %% id="program-check" tags=["check"]
 check.ex02b_program(edited)
 
 # %% [markdown] id="program-why" tags=["solution"]
 # The mean of the loss is summed on *every* rank, though one prints it: a collective under `if rank == 0:` waits for the
-# others for ever. And all ranks need the validation loss, since each decides by it whether this model is the best. Were it
-# their own, they would not agree. The barrier makes all wait until rank 0 has written: without it a rank may read half a
+# others until a time-out ends it. And all ranks need the validation loss, since each decides by it whether this model is
+# the best. Were it their own, they would not agree. The barrier makes all wait until rank 0 has written: without it a rank may read half a
 # file, on some disks, on some days.
 
 # %% [markdown] id="job-idea"
