@@ -122,6 +122,9 @@ print(first.text)
 printed_lines = [line for line in first.text.splitlines() if " runs on " in line]
 lines.compare(len(printed_lines))
 
+# %% id="first-claim" tags=["claim"]
+claim("the script runs once, and each task once", len(printed_lines), least=5, most=5, unit="lines")
+
 # %% [markdown] id="first-explain"
 # **Explain.** If you counted six, you thought that a job on two nodes runs its script on both. It does not. The *script*
 # runs once, on the first node of the job; the others do nothing until the script starts something there. That is what
