@@ -452,7 +452,7 @@ if could_change:
     claim(
         "computing takes about as long as before",
         compute[0] / compute[1],
-        least=0.75,
+        least=0.7,
         most=1.4,
         unit="times",
     )
