@@ -294,7 +294,8 @@ claim("and the gradients too large by the number of ranks", gradient, least=3.99
 # factor well.
 #
 # Then the bias. It belongs to *y*, not to a partial sum. Who adds it before the all-reduce adds it four times; who
-# adds a quarter on each rank has a right *y*, and four copies that each move at the full gradient.
+# keeps a quarter of it on each rank has a right *y*, and a bias that moves four times as far: each quarter gets the whole
+# gradient.
 #
 # > **Exercise 13.3** — Write `SumOut` and the row-parallel layer. *x* comes in as this rank's slice.
 
@@ -452,8 +453,8 @@ claim("and what lies between the layers is kept once, not four times", whole / o
 #
 # **Explain.** A ring goes round twice: the first round leaves each rank with one finished piece, which *is* a
 # reduce-scatter; the second hands the pieces out, which *is* an all-gather. Sequence parallelism lets them
-# stand apart, and does the norms in between. Same bytes, and a quarter of the activations there. (NCCL
-# really sends it so. gloo, which the box talks through, makes a reduce-scatter of a whole all-reduce, and so sends
+# stand apart, and does the norms in between. Same bytes, and a quarter of the activations there. (NCCL's
+# rings send it so. gloo, which the box talks through, makes a reduce-scatter of a whole all-reduce, and so sends
 # more: another reason to count at the formula and measure on the machine that you will use.)
 #
 # ![The two ranks of before. In front stands GatherTokens: all-gather forward, reduce-scatter backward. Behind them ScatterTokens, the reverse. Outside, each rank has its own tokens.](../images/token_pairs.svg)
@@ -462,8 +463,8 @@ claim("and what lies between the layers is kept once, not four times", whole / o
 # need one more sum** over the tensor group, at the end of the step. Context parallelism, which cuts the tokens
 # everywhere, needs it for *all* weights: its gradients are summed over `dp` and `cp`.
 #
-# > **Exercise 13.4** — Write the pair. `all_gather_into_tensor(whole, mine)` and `reduce_scatter_tensor(mine, whole)`
-# > write into their first argument.
+# > **Exercise 13.4** — Write the pair. `all_gather_into_tensor(whole, mine)` and `reduce_scatter_tensor(mine, whole)`,
+# > the older names of lesson 11's pair, write into their first argument.
 
 # %% id="tokens-own" tags=["exercise"]
 # %%writefile {lab.work}/my_tokens.py
@@ -547,8 +548,8 @@ def gpipe(stages, stage, micro_batches):
 show.pipeline([gpipe(4, stage, 8) for stage in range(4)], title="GPipe")
 
 # %% [markdown] id="order-predict"
-# Lesson 07b measured that 1F1B keeps half of it. Below, four stages run the course's own 1F1B, each a
-# small layer. First with `isend`, which begins to send and goes on; then with a plain `send`, which returns when the
+# GPipe's first stage keeps the activations of all eight micro-batches; with 1F1B it was half of them (lesson 07b). Below,
+# four stages run the course's own 1F1B, each a small layer. First with `isend`, which begins to send and goes on; then with a plain `send`, which returns when the
 # neighbour has begun to receive. (Patience is three seconds.)
 #
 # **Predict.** What happens with the plain `send`?

@@ -31,7 +31,10 @@ lab = Lab()
 # %% id="hardware"
 HARDWARE = lab.site.device.upper()  # or a name of the table, such as "H100"
 if HARDWARE not in plan.DEVICES:
-    print(f"site {lab.site.name} names {HARDWARE or 'no device'}, which is not in the table.")
+    if HARDWARE:
+        print(f"site {lab.site.name} names {HARDWARE}, which is not in the table.")
+    else:
+        print(f"site {lab.site.name} names no device.")
     print("If your devices are GPUs, set HARDWARE to the one that is most like them, of:")
     print(", ".join(plan.DEVICES))
 else:
@@ -333,7 +336,8 @@ check.ex14_own(parameters_millions, tflops_per_device, training_days)
 
 # %% id="wrong-page"
 their_tokens = 300 * 10e9
-their_flops = flops_of(512, 40, 6144, 50257, 1048, recomputed=True)
+more = 1048 / (6 * 6144) + 50257 / (16 * 40 * 6144)
+their_flops = 96 * 512 * 1048 * 40 * 6144**2 * (1 + more)
 theoretical_peak = round(their_flops / 32.09 / 16 / 1e12, 1) * 10e12
 their_days = 8 * their_tokens * 18.4e9 / (16 * theoretical_peak) / 86400
 print(f"{their_days:.0f} days")
@@ -525,9 +529,8 @@ claim("memory: predicted over measured", ratio, least=0.97, most=1.03, unit="tim
 # %% id="time-see"
 low, high = predicted.interval
 expected["ms"].compare(1e3 * seconds(target))
-print(
-    f"predicted   {1e3 * predicted.seconds:.0f} ms (between {1e3 * low:.0f} and {1e3 * high:.0f})"
-)
+print(f"predicted   {1e3 * predicted.seconds:.0f} ms")
+print(f"            (four of five runs of this kind: {1e3 * low:.0f} to {1e3 * high:.0f} ms)")
 print(f"measured    {1e3 * seconds(target):.0f} ms")
 
 # %% id="time-claim" tags=["claim"]
@@ -585,6 +588,8 @@ larger = residuals.abs().idxmax()
 is_longer = residuals[larger] > 0
 print(f"{larger.capitalize()} took {'longer' if is_longer else 'less'} than predicted.")
 print((LONGER if is_longer else SHORTER)[larger])
+if residuals.abs().max() < 0.05 * both.loc["together", "measured"]:
+    print("But both residuals are below a twentieth of the step: too little to search for.")
 
 # %% [markdown] id="residual-more"
 # That is a suspicion. To find out whether it is true, change one thing and predict again: twice the micro batch doubles the

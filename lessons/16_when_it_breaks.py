@@ -179,7 +179,7 @@ claim("DETAIL names both sizes: the first is", sizes["shape"][0] / sizes["other_
 # %% id="detail-guess"
 ### BEGIN SOLUTION
 ### GAP guess_longer = ...  # times as long
-guess_longer = 1.1
+guess_longer = 2
 ### END SOLUTION
 
 # %% id="detail"
@@ -198,11 +198,13 @@ ratio = step_ms(checked) / step_ms(healthy)
 longer.compare(ratio)
 
 # %% id="detail-claim" tags=["claim"]
-claim("a step with DETAIL is not shorter", ratio, least=0.95, most=8, unit="times as long")
+claim("with DETAIL a step of two collectives takes", ratio, least=0.8, most=4, unit="times as long")
 
 # %% [markdown] id="detail-explain"
 # Every collective is now two: all ranks meet first and exchange what they are going to do. That is a fixed price *per
-# collective*, so small steps pay most. Switch it on to find something, and off again.
+# collective*. A step of this run has two of them, so it may hardly show; with tensor parallelism there are hundreds, each about
+# as short as the meeting. And on GPUs no rank runs ahead of its device any more, nor hides a message behind arithmetic. Switch it on
+# to find something, and off again.
 
 # %% [markdown] id="meeting-idea"
 # ## Before the first step
@@ -262,7 +264,7 @@ if meeting.text.count(" as 127.") == 2:
 port = lab.submit(fault.recipe("wrong-port", "wrong-port", rank=2))
 port.wait()
 lines = [line for line in port.text.splitlines() if "timed out" in line or "did not come" in line]
-print(*[line[:190] for line in lines], port.failure.title, f"rank {port.failure.rank}", sep="\n")
+print(*[line[:260] for line in lines], port.failure.title, f"rank {port.failure.rank}", sep="\n")
 
 # %% id="port-claim" tags=["claim"]
 claim("the rank that did not come to the meeting", port.failure.rank, least=2, most=2)
@@ -343,7 +345,7 @@ claim("memory of the others grows by at most", slope.drop(2).max(), most=1.0, un
 # %% id="slow-guess"
 ### BEGIN SOLUTION
 ### GAP guess_slower = ...  # times as long
-guess_slower = 1.5
+guess_slower = 3
 ### END SOLUTION
 
 # %% id="slow"
@@ -371,7 +373,7 @@ claim("the step of the slowest rank, of that of the fastest",
       least=1, most=1.2, unit="times")  # fmt: skip
 
 # %% [markdown] id="slow-explain"
-# **Explain.** What one loses, all lose: they wait for the last one, at every step. (Not three times: messages and
+# **Explain.** Most of what one loses, all lose: they wait for the last one, at every step. (Not three times: messages and
 # Python take what they took.) In the time *of a step* all four ranks look equally slow. Only the **own** time, without
 # the messages, tells them apart. (Lesson 05 found the same in a profile; this column costs nothing, and is there on the
 # day that it happens.) No error, no exit code; `sinfo` calls the node idle or allocated as ever. What helps is to leave
@@ -501,7 +503,7 @@ LINES = {
     "memory of a GPU is broken": "NVRM: Xid (PCI:0000:86:00): 94, pid=9177, Contained: SM (0x1). RST: No",
     "a link flaps": "mlx5_core 0000:0c:00.0: Port: 1 Link DOWN",
     "the clock is lowered": "Clocks Event Reasons: HW Thermal Slowdown: Active",
-    "a node is drained": 'node017  drained  "Kill task failed"  root 2024-03-02T04:11:09',
+    "a node is drained": "Kill task failed     root      2024-03-02T04:11:09 node017",
     "a rank is lost": "[rank3]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2006, "
     "remote process exited or there was a network error, NCCL version 2.20.5",
     "a collective waited": "[rank0]:[E410 17:25:53.8 ProcessGroupNCCL.cpp:683] [Rank 0] Watchdog caught collective "

@@ -210,7 +210,7 @@ claim("kept work is what the formula expects, up to",
 #
 # **Explain.** Most guesses forget the restart: to notice, to end all processes, to start Python and torch on every
 # node, to meet, to load. On a large machine it takes minutes, and no interval helps against it. And see how **flat**
-# the top is: twice or half the best interval costs next to nothing. So nobody needs the formula to three digits, but
+# the top is: twice or half the best interval costs a few points. So nobody needs the formula to three digits, but
 # everybody should know on which side of it they are.
 #
 # A handful of failures is a throw of dice: what the formula says is the mean of many such runs.

@@ -253,7 +253,7 @@ guess_faster = 4
 ### END SOLUTION
 
 # %% id="layout-run"
-faster = predict("17: an iteration on four devices", guess_faster, unit="times as fast")
+faster = predict("17: an iteration on four devices, as planned", guess_faster, unit="times as fast")
 roads = lab.submit(
     links.recipe(
         "roads", nodes=2, gpus_per_node=2, max_bytes=2**22, repeat=10, time_limit_minutes=2
@@ -405,7 +405,7 @@ pd.DataFrame(
 # %% id="ex1-claim" tags=["solution", "claim"]
 claim("the planned run reaches the target", mine.reached)
 claim(
-    "by habit the model wavers between more tokens, by",
+    "by habit the model guesses among more tokens, by",
     math.exp(habit.loss - mine.loss),
     least=1.8,
     unit="times",
@@ -492,11 +492,11 @@ print(dense_plan, f"{dense_plan.days(2e12):.0f} days", sep="\n")
 check.ex17_dense(least_days, dense_plan)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# 512 devices are enough, and leave the other half to others. Tensor 8 stays inside a node, where links are fast. Pipeline 4
+# By the plan 512 devices are enough, and leave the other half to others. Tensor 8 stays inside a node, where links are fast. Pipeline 4
 # makes a device's share small enough that nothing has to be recomputed; four pieces on each stage make its bubble a quarter
 # (lesson 07b). The optimizer's state is shared among 16 data ranks. A batch of 512 samples of 8,192 tokens is
 # 4 million tokens, as in published trainings. And see the interval: it is wide for this machine, on which programs
-# differ much. Who promises a date runs a few iterations first, and adds what failures take (lesson 16b).
+# differ much, and its slow end misses the 90 days. Who promises a date runs a few iterations first, and adds what failures take (lesson 16b).
 
 # %% [markdown] id="mixture-idea"
 # ## On paper: a mixture of experts

@@ -20,7 +20,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from course_lib.show.picture import CSS_PX_PER_INCH, Picture
 from course_lib.words import spoken
@@ -196,12 +196,18 @@ def legend_below(axes: Axes, extra: Sequence[Artist] = ()) -> None:
 
 def plain_ticks(axis: Axis) -> None:
     """Numbers written out on a logarithmic axis; matplotlib would typeset them as formulas. An axis
-    that would show fewer than two, being shorter than a decade, has them at even steps."""
-    low, high = sorted(axis.get_view_interval())
-    if sum(low <= value <= high for value in axis.get_majorticklocs()) < 2:
-        axis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
+    that would show fewer than two, being short, has 2 and 5 as well, or even steps."""
+    if _shown(axis) < 2:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        if _shown(axis) < 3:
+            axis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def _shown(axis: Axis) -> int:
+    low, high = sorted(axis.get_view_interval())
+    return sum(low <= value <= high for value in axis.get_majorticklocs())
 
 
 def readable_on(background: Any) -> str:

@@ -127,7 +127,8 @@ def _said(value: Guess, unit: str) -> str:
         return ", ".join(value) or "none of them"
     if isinstance(value, str):
         return f"'{value}'"
-    figures = in_figures(value) if value == int(value) else f"{value:.3g}"
+    is_long = value == int(value) or abs(value) >= 1000
+    figures = in_figures(round(value)) if is_long else f"{value:.3g}"
     return f"{figures}{'' if unit in ('', '%') else ' '}{unit}"
 
 

@@ -23,6 +23,7 @@ from course_lib.show.moving import (
 )
 from course_lib.show.moving.frame_svg import svg
 from course_lib.show.moving.scene import Arrow, Cell, Scene
+from course_lib.show.moving.story import STRIP_FRAMES
 from course_lib.show.picture import OUTPUT_LIMIT_BYTES
 
 RANKS = some.integers(2, 9)
@@ -252,6 +253,14 @@ def test_a_frame_stays_inside_its_picture(name):
         for thing in frame.scene.things:
             assert -0.1 <= thing.x <= frame.scene.width + 0.1
             assert -0.1 <= thing.y <= frame.scene.height + 0.1
+
+
+def test_a_strip_without_room_for_all_frames_keeps_the_fullest_moment():
+    story = moving.fsdp_step()
+    alt = story.strip().alt
+    assert len(story) > STRIP_FRAMES
+    assert f"{len(story) - STRIP_FRAMES} frames left out" in alt
+    assert "backward layer 1: " in alt
 
 
 def test_frames_can_be_picked_like_items_of_a_list():

@@ -43,8 +43,9 @@ TEXTS: dict[str, tuple[str, str, str]] = CLUSTER_TEXTS | {
     ),
     "killed": (
         "a process was killed with SIGKILL",
-        "Nothing in the log says who sent it. Most often it is the kernel because the host's "
-        "memory was exhausted; it may also be the scheduler or a person.",
+        "Nothing in the log says who sent it. One process alone: most often the kernel, because "
+        "the host's memory was exhausted. All of a node at once: the node, the scheduler or a "
+        "person.",
         "Look at `sacct -j <job> -o State,MaxRSS,ReqMem` and at the node's kernel log; then ask "
         "for more host memory or use less of it.",
     ),

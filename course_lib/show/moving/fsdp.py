@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
-from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, VERMILION
+from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, QUIET, VERMILION
 
 RATE = 0.05
 SHARD, GAP = 0.55, 0.9
+LEFT = 2.2  # middle of the first shard, behind the names of the ranks
 Layers = tuple[tuple[float, ...], ...]
 
 
@@ -111,7 +112,9 @@ class _Telling:
         self.tell(f"gather {name} again", f"The backward pass needs {name} once more.", layer, "in")
         for rank in range(ranks):
             self.gradients[rank][layer] = local[rank][layer]
-        text = "A whole layer of gradients on every rank, all different: memory is at its peak."
+        text = (
+            "A whole layer of gradients on every rank, all different: the layer's fullest moment."
+        )
         self.tell(f"backward {name}", text, layer)
         self.gathered = set()
         for rank in range(ranks):
@@ -129,14 +132,20 @@ def fsdp_step(ranks: int = 3, layers: int = 3) -> Story:
     for state in simulate(ranks, layers):
         most = max(state.memory_layers(rank) for rank in range(ranks))
         text = f"{state.text} Memory of a rank: {most:.3g} layers of {2 * layers} without sharding."
-        frames.append(Frame(state.moment, text, _scene(state)))
+        frames.append(Frame(state.moment, text, _scene(state), _is_minor(state)))
     return Story(f"One step of FSDP: {layers} layers on {ranks} ranks", tuple(frames))
+
+
+def _is_minor(state: FsdpState) -> bool:
+    """What looks like the frame before, and what the first and last layers show as well."""
+    what, between = state.moment.split()[0], range(1, len(state.owned) - 1)
+    return what == "forward" or (what in ("gather", "free") and state.layer in between)
 
 
 def _scene(state: FsdpState) -> Scene:
     layers, ranks = len(state.owned), len(state.owned[0])
     height = ranks * 1.75 + 0.7
-    width = 1.6 + layers * (ranks * SHARD + GAP) + 1.9
+    width = LEFT + layers * (ranks * SHARD + GAP) + 1.8
     things: list[Cell | Arrow | Words] = []
     for layer in range(layers):
         x = _x(layer, (ranks - 1) / 2, ranks)
@@ -150,9 +159,7 @@ def _scene(state: FsdpState) -> Scene:
         held = state.memory_layers(rank)
         full = 1.5 * held / (2 * layers)
         things.append(Cell(width - 0.95, y, "", FAINT, 1.5, 0.5))
-        things.append(
-            Cell(width - 1.7 + full / 2, y, "", VERMILION if held > 2 else BLUE, full, 0.5)
-        )
+        things.append(Cell(width - 1.7 + full / 2, y, "", QUIET, full, 0.5))
         things.append(Words(width - 0.95, y - 0.5, f"{held:.3g} of {2 * layers}", 9.5))
     if state.layer is not None and state.travels:
         things += _travel(state, ranks)
@@ -191,4 +198,4 @@ def _travel(state: FsdpState, ranks: int) -> list[Cell | Arrow | Words]:
 
 
 def _x(layer: int, shard: float, ranks: int) -> float:
-    return 1.7 + layer * (ranks * SHARD + GAP) + shard * SHARD
+    return LEFT + layer * (ranks * SHARD + GAP) + shard * SHARD

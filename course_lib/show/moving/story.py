@@ -28,6 +28,8 @@ class Frame:
     title: str
     text: str
     scene: Scene
+    is_minor: bool = False
+    """Whether a strip that has no room for all can do without it."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Story:
 
     def strip(self, columns: int = 0, most: int = STRIP_FRAMES) -> Picture:
         """Frames side by side; of a long story some, always the first and the last."""
-        chosen = _spread(len(self.frames), most)
+        chosen = self._chosen(most)
         widest = max(frame.scene.width for frame in self.frames)
         columns = min(columns or (3 if widest <= 7.5 else 2), len(chosen))
         rows = -(-len(chosen) // columns)
@@ -81,6 +83,13 @@ class Story:
             some = f" ({left_out} frames left out)" if left_out else ""
             said = " ".join(self._words(number) for number in chosen)
             return page.picture(f"{told(self.title)}, {len(self.frames)} frames{some}. {said}")
+
+    def _chosen(self, most: int) -> Sequence[int]:
+        everyone = range(len(self.frames))
+        if len(everyone) <= most:
+            return everyone
+        major = [number for number in everyone if not self.frames[number].is_minor]
+        return [major[place] for place in _spread(len(major), most)]
 
     def _told(self, number: int, characters: int) -> str:
         frame = self.frames[number]

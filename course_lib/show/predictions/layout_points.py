@@ -37,9 +37,11 @@ def layouts(found: Found) -> Picture:
         )  # fmt: skip
         axes.axvline(capacity_gib, color=INK, lw=1.2, ls=":", label="the device is full")
         for row in frontier.tail(1).itertuples():
+            memory_gib = float(row.device_gib)
+            side = "right" if memory_gib > capacity_gib / 2 else "left"  # clear of both lines
             axes.annotate(
-                str(row.layout), (float(row.device_gib), float(row.iteration_s)), fontsize=9,
-                xytext=(0, -16), textcoords="offset points", ha="center",
+                str(row.layout), (memory_gib, float(row.iteration_s)), fontsize=9,
+                xytext=(0, -16), textcoords="offset points", ha=side,
             )  # fmt: skip
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
