@@ -128,7 +128,7 @@ def restarts(
     )  # fmt: skip
     return shell.recipe(  # one task on each node, with processors for all that its steps start
         name, text, nodes=inner.nodes, gpus_per_node=inner.gpus_per_node,
-        cpus_per_task=inner.gpus_per_node, time_limit_minutes=3,
+        cpus_per_task=inner.gpus_per_node, time_limit_minutes=6,
     )  # fmt: skip
 
 
