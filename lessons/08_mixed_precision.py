@@ -584,9 +584,10 @@ check.ex08_started_at(started_at)
 # wrong by a factor of 512.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — In this model, with one sample per step, bf16 needs more memory than fp32. Each further sample
-# > adds to the part that halves. From how many samples on does bf16 need less? Estimate it from the bars above, then find
-# > out: `small("many", "bf16", micro_batch=…)`, against fp32.
+# > **Going further** — In this model, with one sample per step, bf16 needs more memory than fp32. From how many samples on
+# > does it need less? What does one more sample add in either? Estimate it from the bars above (of the temporary memory of
+# > bf16 only a quarter, the logits with 16 bits, belongs to the sample), then find out:
+# > `small("many", "bf16", micro_batch=…)`, against fp32.
 
 # %% [markdown] id="home"
 # ## To take home
