@@ -541,7 +541,8 @@ check.ex07b_hybrid(hybrid_run)
 # Two processes on each of two nodes make a world of four, and 2 × 2 uses it up: the data-parallel size is 1. So
 # the global batch is the micro-batch times the number of micro-batches, 2 × 4 = 8; four devices do *not* mean
 # four times as many samples here. The order `tp-cp-dp-pp` puts tensor first, so that ranks 0 and 1, which share
-# a node, share every matrix. The log says what became of it:
+# a node, share every matrix. (`--rank-order` is the course's own flag. Megatron-LM's programs put tensor first in any case;
+# with `--use-tp-pp-dp-mapping` pipeline comes before data.) The log says what became of it:
 
 # %% id="ex1-world" tags=["solution"]
 # !grep -E "using world size|number of microbatches" {hybrid_run.log_file}
