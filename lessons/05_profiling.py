@@ -193,29 +193,28 @@ show.monitor(ill.monitor) if monitored else f"no look was recorded: {ill.folder 
 
 # %% id="outside-table"
 def from_outside(run):
-    """Means over the time in which the nodes sent much: starting the programs is left out."""
+    """A usual look at the ranks while the nodes sent, and at the nodes in their fuller seconds."""
     seen = run.monitor
     sent_mb_s = seen.load.set_index("time_s")["network_out_bytes_s"].dropna() / 1e6
     training = sent_mb_s[sent_mb_s >= sent_mb_s.max() / 2].index
     busy = seen.ranks.set_index("time_s")["slot_percent"]
     if len(seen.devices):
         busy = seen.devices.set_index("time_s")["utilisation_percent"]
-
-    def mean(looks):
-        inside = (looks.index > training.min() - 0.1) & (looks.index < training.max() + 0.1)
-        return looks[inside].mean()
-
-    return {"busy (%)": mean(busy), "sent by a node (MB/s)": mean(sent_mb_s)}
+    inside = (busy.index > training.min() - 0.1) & (busy.index < training.max() + 0.1)
+    # In the first and the last second only a part of the time was training.
+    return {
+        "busy (%)": busy[inside].median(),
+        "sent by a node (MB/s)": sent_mb_s.quantile(0.75),
+    }
 
 
 pd.DataFrame({run.name: from_outside(run) for run in (healthy, ill)}).T.round(1)
 
 # %% [markdown] id="outside-explain"
 # *The ill run while it ran: one curve for each rank (or GPU) and each node. For a rank on a processor, 100 % is the rate
-# of its slot; sending and writing files count as well, and are not paced. The table: means of both runs while they
-# trained.*
+# of its slot; sending and writing files count as well, and are not paced. The table: both runs while they trained.*
 #
-# **Explain.** The ill run sends less per second, and its ranks are less busy. What does that prove? That its steps are
+# **Explain.** If the ill run sends less per second, and its ranks are less busy, what does that prove? That its steps are
 # rarer, and that something is waited for; no more. A slow network looks like this, too: fewer bytes a second arrive, and
 # the ranks wait for them. So does one rank that keeps the others waiting. From outside the two are alike.
 #
