@@ -71,7 +71,8 @@ class Monitor:
         """100 % is one processor, as in top; of a slot's rate where slots keep a pace."""
         rows, spent = [], {}
         gone = len(self.spent_s) < len(self.homes)  # a rank ended: torchrun may start it anew
-        if not self.homes or gone or self.looks % LOOKS_PER_SEARCH == 0:
+        begins = self.looks < LOOKS_PER_SEARCH  # a rank's own process may follow one that stands in
+        if begins or gone or self.looks % LOOKS_PER_SEARCH == 0:
             self.homes = self.source.ranks()
         self.looks += 1
         for rank, number in sorted(self.homes.items()):

@@ -143,8 +143,8 @@ print(*sorted((healthy.folder / "profile").glob("*.json.gz")), sep="\n")
 table.round(1)
 
 # %% [markdown] id="profiler-explain"
-# `kernel_ms` is time on a GPU, `cpu_ms` time of operators on the processor; without a
-# GPU the first is 0 and the second is the work itself. `other_ms` is what is left.
+# `step` is the recorder's own count: its 1 and 2 are the steps 8 and 9. `kernel_ms` is time on a GPU, `cpu_ms` time of
+# operators on the processor; without a GPU the first is 0 and the second is the work itself. `other_ms` is what is left.
 #
 # Which operators does the work consist of? In the figure, the *self* time of an operator leaves out the operators
 # that it calls:
@@ -155,8 +155,8 @@ show.operators(healthy.profile, top=8)
 # %% [markdown] id="operators-explain"
 # `aten::addmm` and `aten::mm` are products of matrices; `aten` is the name of PyTorch's library of operators.
 # A healthy training step is made of products of matrices, some element-wise work between them, and
-# communication. (`course::pace`, where it is in the list, is the sleep by which a slot keeps its pace: lesson 00.) If
-# something else leads this list, ask why. On a GPU a step may also be *launch-bound*: kernels so short that the
+# communication. (Leave out `course::pace`, where it is in the list: the sleep by which a slot keeps its pace, lesson 00.)
+# If something else leads this list, ask why. On a GPU a step may also be *launch-bound*: kernels so short that the
 # program cannot start them fast enough, which shows as gaps between them. (What happens below PyTorch, NVIDIA's
 # `nsys` records; for traces of hundreds of ranks there is Holistic Trace Analysis.)
 
@@ -193,28 +193,28 @@ show.monitor(ill.monitor) if monitored else f"no look was recorded: {ill.folder 
 
 # %% id="outside-table"
 def from_outside(run):
-    """Means over the time in which the nodes sent much: starting the programs is left out."""
+    """A usual look at the ranks while the nodes sent, and at the nodes in their fuller seconds."""
     seen = run.monitor
     sent_mb_s = seen.load.set_index("time_s")["network_out_bytes_s"].dropna() / 1e6
     training = sent_mb_s[sent_mb_s >= sent_mb_s.max() / 2].index
-    busy = seen.ranks.set_index("time_s")["cpu_percent"]
+    busy = seen.ranks.set_index("time_s")["slot_percent"]
     if len(seen.devices):
         busy = seen.devices.set_index("time_s")["utilisation_percent"]
-
-    def mean(looks):
-        inside = (looks.index > training.min() - 0.1) & (looks.index < training.max() + 0.1)
-        return looks[inside].mean()
-
-    return {"busy (%)": mean(busy), "sent by a node (MB/s)": mean(sent_mb_s)}
+    inside = (busy.index > training.min() - 0.1) & (busy.index < training.max() + 0.1)
+    # In the first and the last second only a part of the time was training.
+    return {
+        "busy (%)": busy[inside].median(),
+        "sent by a node (MB/s)": sent_mb_s.quantile(0.75),
+    }
 
 
 pd.DataFrame({run.name: from_outside(run) for run in (healthy, ill)}).T.round(1)
 
 # %% [markdown] id="outside-explain"
-# *The ill run while it ran: one curve for each rank (or GPU) and each node. For a rank on a processor, 100 % is one
-# core. The table: means of both runs while they trained.*
+# *The ill run while it ran: one curve for each rank (or GPU) and each node. For a rank on a processor, 100 % is the rate
+# of its slot; sending and writing files count as well, and are not paced. The table: both runs while they trained.*
 #
-# **Explain.** The ill run sends less per second, and its ranks are less busy. What does that prove? That its steps are
+# **Explain.** If the ill run sends less per second, and its ranks are less busy, what does that prove? That its steps are
 # rarer, and that something is waited for; no more. A slow network looks like this, too: fewer bytes a second arrive, and
 # the ranks wait for them. So does one rank that keeps the others waiting. From outside the two are alike.
 #
@@ -236,8 +236,8 @@ show.step_time({"healthy": healthy.profile.overlap, "ill": ill.profile.overlap})
 # grown by a lot, and it is tempting to stop here and write to the people who run the network. But one rank is
 # different: its communication has *not* grown, and it is idle instead.
 #
-# An all-reduce ends for everyone at the same moment, when the last rank has brought its part. The time that a
-# rank spends inside therefore has two parts: **waiting** for the last one to come, and the **transfer**
+# An all-reduce ends for nobody before the last rank has brought its part, and then for all at about the same moment. The
+# time that a rank spends inside therefore has two parts: **waiting** for the last one to come, and the **transfer**
 # itself. One record cannot tell them apart. Four can: the rank that came last waited for nobody, so the time
 # *it* spent is the transfer, and whatever the others spent beyond that is waiting.
 
@@ -351,7 +351,7 @@ show.memory(healthy.memory[0])
 
 # %% [markdown] id="memory-explain"
 # *Memory in use on rank 0 over the two recorded steps, by what it is used for. The bands behind are the phases of
-# a step.*
+# a step. On the box forward and backward each end with a quiet stretch: the slot sleeps, to keep its pace.*
 #
 # **Explain.** Two steps, two humps. From the bottom:
 #
@@ -484,7 +484,8 @@ check.ex05_waiting(waiting_percent, ill)
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Curves say that a run is slow, a profile says why. Record two steps, on all ranks.
+# - Curves say that a run is slow, a profile says why. Record few steps, but several ranks: one alone cannot tell waiting
+#   from transfer.
 # - Communication is waiting plus transfer. Who waits least, is waited for.
 # - A list of operators that is not led by products of matrices deserves a question.
 # - A cause is found when its removal makes the run as fast as predicted.

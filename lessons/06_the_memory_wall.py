@@ -58,7 +58,8 @@ inside.require()
 show.memory(inside.memory[0])
 
 # %% [markdown] id="parts-caption"
-# *Memory of one device over two steps of training, by kind. The bands behind are the phases of a step.*
+# *Memory of one device over two steps of training, by kind. The bands behind are the phases of a step. (Where nothing
+# moves at the end of one, a slot of the box sleeps, to keep its pace.)*
 
 # %% id="parts-see"
 parts = pd.Series(inside.memory[0].peak_composition) / MIB
@@ -132,7 +133,7 @@ broken_at = micro_batch
 broken = None if broken_at in completed else runs[broken_at]
 per_sample = (parts.sum() - fixed) / 4
 print(f"\nby the trace: {fixed:.0f} MiB + {per_sample:.1f} MiB per sample, so")
-print(f"{(MEMORY_MIB - fixed) / per_sample:.0f} samples would fit if tensors were all")
+print(f"{(MEMORY_MIB - fixed) / per_sample:.1f} samples would fit if tensors were all")
 if broken:
     breaks_at.compare(broken_at)
 else:
@@ -443,8 +444,8 @@ for name in ("micro_batch", "peak_mib", "samples_per_second"):
     print(f"{name:20} {first[name]:8.1f} -> {last[name]:8.1f}   × {last[name] / first[name]:.2f}")
 faster.compare(last["samples_per_second"] / first["samples_per_second"])
 gained = 100 * (last["samples_per_second"] / done.iloc[-2]["samples_per_second"] - 1)
-print(f"the last doubling gave {gained:.0f} % more speed,", end=" ")
-print("so it still pays" if gained > 15 else "so the curve is nearly flat here")
+print(f"the last doubling changed the speed by {gained:+.0f} %:", end=" ")
+print("it still pays" if gained > 15 else "the curve is nearly flat here")
 
 # %% id="speed-claim" tags=["claim"]
 claim(
@@ -521,7 +522,7 @@ for stage, run in shared.items():
 bars["ZeRO-2, by the table"] = dict(zip(FLOOR, (weights, weights / 4, weights / 2), strict=True))
 bars = dict(sorted(bars.items(), key=lambda bar: bar[0].replace("plain", "A")))
 zero_1_mib.compare(sum(bars["ZeRO-1, measured"].values()) / MIB)
-show.memory_kinds(bars)
+show.memory_kinds(bars, at_peak=False)
 
 # %% id="zero-claim" tags=["claim"]
 for stage in shared:

@@ -221,10 +221,10 @@ claim(
 # **Explain.** The likely wrong thought is that inside a node only the arithmetic counts, since the road is fast. But
 # a message costs something however short it is: a library has to be called, on a GPU a kernel started. Lesson 04
 # called it latency. Data parallelism pays it once per step, tensor parallelism once for every sum. Two more costs
-# hide in the table. *Exchange* is more than messages × one, because a sum ends when the **later** device has come,
-# and in each of the many short stretches another one may be late. And a step is more than exchange and half the
-# arithmetic: a narrow slice of a matrix uses a device worse than the whole, and each operation has to be started
-# for it as well.
+# hide in the table. *Exchange* holds more than the messages: a sum ends when the **later** device has come, and in each
+# of the many short stretches another one may be late. And what is left of a step without its exchange is longer than with
+# *data 2*, although the arithmetic is the same: half a matrix uses a device worse than the whole, and *singly* starts four
+# times as many operations.
 #
 # All three shrink with larger micro-batches: fewer, larger messages and products. On GPUs joined by NVLink a small
 # all-reduce takes some ten microseconds; but with 80 layers and 16 micro-batches there are more than 5000 of them in

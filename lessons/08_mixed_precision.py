@@ -215,18 +215,18 @@ claim("and ends where fp32 ends: losses apart by", percent, most=0.5, unit="%")
 # rounds the sum once. They are not enough for the *sum* of many steps, which is rounded each time.
 #
 # **Predict.** A weight of 1, kept in `bfloat16`, makes 100 steps of −0.0002. Then it makes 100 steps of −0.003, from 1
-# again. Where does it end, each time? (With enough digits: at 0.98, and at 0.7.)
+# again. How far from 1 does it end, each time? (With enough digits: 0.02, and 0.3.)
 
 # %% id="master-guess"
 ### BEGIN SOLUTION
 ### GAP guess_after_small, guess_after_large = ..., ...
-guess_after_small, guess_after_large = 0.98, 0.7
+guess_after_small, guess_after_large = 0.02, 0.3
 ### END SOLUTION
 
 # %% id="master-see"
 ending = {
-    0.0002: predict("08: 1 after 100 steps of 0.0002 in bf16", guess_after_small),
-    0.003: predict("08: 1 after 100 steps of 0.003 in bf16", guess_after_large),
+    0.0002: predict("08: far from 1 after 100 steps of 0.0002 in bf16", guess_after_small),
+    0.003: predict("08: far from 1 after 100 steps of 0.003 in bf16", guess_after_large),
 }
 
 
@@ -244,7 +244,7 @@ ends = pd.DataFrame(
     }
 )
 for size, guessed in ending.items():
-    guessed.compare(ends.loc["bfloat16", f"steps of {size}"])
+    guessed.compare(1 - ends.loc["bfloat16", f"steps of {size}"])
 ends.round(4)
 
 # %% id="master-claim" tags=["claim"]
@@ -316,8 +316,8 @@ claim("autocast leaves the weights wide", net[0].weight.dtype == torch.float32)
 claim("and makes products narrow", out.dtype == torch.float16)
 
 # %% [markdown] id="auto-explain"
-# **Explain.** The weights *are* the master weights here, and so no step is lost. The price: each use of a weight makes a
-# rounded copy of it, and its gradient comes back in `float32`. Which operations run in 16 bits is a list inside PyTorch:
+# **Explain.** The weights *are* the master weights here, and so no step is lost. The price: every forward pass makes a
+# rounded copy of each weight, and its gradient comes back in `float32`. Which operations run in 16 bits is a list inside PyTorch:
 # matrix products do, norms, softmax and losses stay wide. (`GradScaler` has no patience, and begins at 2¹⁶: here it was
 # told to begin too high, so that you see it search. With `bfloat16` leave it out.)
 
@@ -447,8 +447,10 @@ show.memory_compare({name: run.memory for name, run in runs.items()}, by="share"
 # where their gradient is handed back to the layers, they exist with 16 bits **as well**. In a model that is narrow and
 # knows many words, like this one, that costs as much as the layers save. In a deep and wide one the layers win by far.
 #
-# And the narrow spike of fp16 at the end of each step: those are the wide copies of the gradients, 4 bytes for every
-# parameter, which come with the optimizer's step and go with it.
+# Two spikes are left. That of bf16 in the backward pass: the gradient of the largest matrix, that of the
+# vocabulary, is made with 16 bits, and widened before it is added to the sum. (A kernel that adds in place, as
+# Megatron-LM's, needs neither copy.) That of fp16 at the end of each step: those are the wide copies of the gradients, 4 bytes
+# for every parameter, which come with the optimizer's step and go with it.
 
 # %% id="memory-spike"
 line = half.memory[0]
@@ -582,9 +584,10 @@ check.ex08_started_at(started_at)
 # wrong by a factor of 512.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — In this model, with one sample per step, bf16 needs more memory than fp32. Each further sample
-# > adds to the part that halves. From how many samples on does bf16 need less? Estimate it from the bars above, then find
-# > out: `small("many", "bf16", micro_batch=…)`, against fp32.
+# > **Going further** — In this model, with one sample per step, bf16 needs more memory than fp32. From how many samples on
+# > does it need less? What does one more sample add in either? Estimate it from the bars above (of the temporary memory of
+# > bf16 only a quarter, the logits with 16 bits, belongs to the sample), then find out:
+# > `small("many", "bf16", micro_batch=…)`, against fp32.
 
 # %% [markdown] id="home"
 # ## To take home

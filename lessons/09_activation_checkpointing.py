@@ -286,7 +286,7 @@ def kept_and_gradients(layer, x, run=lambda layer, x: layer(x)):
 # %% id="hand-guess"
 ### BEGIN SOLUTION
 ### GAP guess_middle, guess_today = ..., ...  # widths
-guess_middle, guess_today = 12, 16
+guess_middle, guess_today = 12, 14
 ### END SOLUTION
 
 # %% id="hand-see"
@@ -320,8 +320,9 @@ claim("without its middle 8", by_hand["middle"][0], least=8, most=8.2, unit="wid
 claim("recomputed whole 1", by_hand["whole layer"][0], least=1, most=1.1, unit="widths")
 
 # %% [markdown] id="hand-explain"
-# **Explain.** The middle keeps 4 + 4 widths, and its input is kept for the first matrix anyway: so 8 are gone. Recomputing it
-# repeats two thirds of the layer's matrix products.
+# **Explain.** The middle keeps 4 + 4 widths, and its input is kept for the first matrix anyway: so 8 are gone. Two thirds of
+# the layer's matrix products lie in it. (This `checkpoint` repeats only the first of the two: it stops as soon as it has
+# what backward asks for, and the result of the last product is not among it. Megatron-LM's repeats both.)
 #
 # Today's layer keeps 17¼ here. Keys and values need ½ instead of 2. But SwiGLU multiplies two wide tensors, so the
 # backward pass needs both, their product, and the gate before its curve: four times 8/3 of a width instead of two times four.
@@ -428,13 +429,21 @@ recomputed[["phase", "step", "begin_us", "end_us", "peak_bytes"]].head(4)
 
 # %% id="trace-claim" tags=["claim"]
 claim("one recomputation for each layer", len(recomputed), least=16, most=16)
-as_long = each_ms["recompute"] / each_ms["layers"]
-claim("each about as long as the layer's forward pass", as_long, least=0.6, most=1.7, unit="times")
+
+
+def products(run):
+    calls = run.profile.operators.set_index("name")["calls"]
+    return calls[["aten::mm", "aten::addmm"]].sum()
+
+
+more = products(forget) - products(keep)
+claim("each repeats the four products of its layer: products more", more, least=64, most=64)
 
 # %% [markdown] id="trace-explain"
 # One recomputation for each layer, spread over the backward pass: the *last* layer's comes first, because backward
 # begins at the end of the model. The column `peak_bytes` falls from row to row: each tooth of the saw starts from a
-# lower ground, as one input after the other is given back.
+# lower ground, as one input after the other is given back. The same operations need not take the same time as in the
+# forward pass: now what they make has to be kept, and backward's numbers have taken their place in the caches.
 #
 # (Trust the order and the proportions of a profile more than its milliseconds: recording costs time. On a GPU these
 # ranges show when the work was *started*. On the box forward and backward end with a quiet stretch: there the slot
@@ -543,7 +552,6 @@ table = pd.DataFrame(
             "measured peak (MiB)": peak_mib(run),
             "given back (%)": 100 * (peak_mib(keep) - peak_mib(run)) / saved_by_all,
             "FLOPs (times)": flops_factor(run.recipe),
-            "time (times)": milliseconds(run) / milliseconds(keep),
         }
         for name, run in ways.items()
     }
@@ -561,7 +569,7 @@ claim("selective gives back nothing here", given_back["selective"], most=3, unit
 
 # %% [markdown] id="half-explain"
 # **Explain.** *Block* is a dial: each layer that is recomputed gives back fifteen widths and costs one
-# forward pass of this layer. Half of the layers, half of the memory, half of the price.
+# forward pass of this layer. Half of the layers, half of the memory, half of the extra FLOPs.
 #
 # *Selective* gives back next to nothing, and that is worth understanding. It was made for an attention that
 # stores its scores: *T* × *T* numbers for each head, more than everything else in the layer when sequences

@@ -136,6 +136,7 @@ FIGURES = {
     "batches without a wall": lambda: show.batches(_batches().head(2)),
     "memory parts": lambda: show.memory_parts(PREDICTED, MEASURED, limit_bytes=4e9),
     "memory of kinds": lambda: show.memory_kinds({"a": PREDICTED, "b": MEASURED, "c": MEASURED}),
+    "memory that stays": lambda: show.memory_kinds({"a": PREDICTED}, at_peak=False),
     "ranks": lambda: show.ranks(GROUPS, devices_per_node=2),
     "schedule": lambda: show.schedule("interleaved", 4, 8),
     "measured pipeline": lambda: show.pipeline_measured(_both()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
         axes = page.axes()
         scale, unit = _stack(axes, line)
         _phases(axes, line, named=True)
+        named = {text.get_text() for text in axes.texts}
         far = ""
         if _near(line, limit):
             _limit(axes, limit, scale)
@@ -49,7 +50,7 @@ def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
         _peak(axes, line, scale, unit)
         axes.set_title(f"Memory of {whose(line, device=True)}{far}", pad=24)
         axes.set_ylim(0, _top(line, limit) / scale)
-        legend_below(axes)
+        legend_below(axes, _phase_key([line], named))
         return page.picture(f"Stacked area chart of memory over time. {said_of(line)}")
 
 
@@ -198,14 +199,21 @@ def _largest_part(phase: Any, later: pd.DataFrame) -> tuple[float, float]:
     return max(parts, key=lambda part: part[1] - part[0])
 
 
-def _phase_key(lines: Sequence[Any]) -> list[Patch]:
-    """For panels too narrow to hold the phases' names."""
-    seen = {str(phase) for line in lines if len(line.phases) for phase in line.phases["phase"]}
+def _phase_key(lines: Sequence[Any], named: Iterable[str] = ()) -> list[Patch]:
+    """For phases too narrow to hold their names."""
+    seen = {name for line in lines if len(line.phases) for name in _visible(line)} - set(named)
     return [
         Patch(color=tint, label=f"{name} phase")
         for name, tint in PHASE_TINT.items()
         if name in seen
     ]
+
+
+def _visible(line: Any) -> list[str]:
+    lasted_us = (
+        (line.phases["end_us"] - line.phases["begin_us"]).groupby(line.phases["phase"]).sum()
+    )
+    return [str(name) for name in lasted_us[lasted_us > 0.004 * span_us(line)].index]
 
 
 def _limit(axes: Axes, limit: float | None, scale: float, named: bool = True) -> None:

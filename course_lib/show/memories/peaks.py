@@ -24,14 +24,18 @@ def memory_parts(
 
 
 def memory_kinds(
-    bars: Mapping[str, Mapping[str, float]], limit_bytes: float | None = None
+    bars: Mapping[str, Mapping[str, float]],
+    limit_bytes: float | None = None,
+    at_peak: bool = True,
 ) -> Picture:
-    """What the peaks of several runs are made of: name → bytes by part, one bar each."""
+    """What the peaks of several runs are made of: name → bytes by part, one bar each. Not at_peak:
+    what stays for the whole run."""
     sums = [sum(parts.values()) for parts in bars.values()]
     scale, unit = tables.byte_scale(max(sums))
     parts = list(dict.fromkeys(part for bar in bars.values() for part in bar))
     with sheet(height_in=1.6 + 0.7 * len(bars)) as page:
-        axes = page.axes(f"memory at the peak ({unit})", "", "What the peak is made of")
+        title = "What the peak is made of" if at_peak else "What stays for the whole run"
+        axes = page.axes(f"memory ({unit})", "", title)
         left = np.zeros(len(bars))
         for position, part in enumerate(parts):
             width = np.array([bar.get(part, 0.0) for bar in bars.values()]) / scale
@@ -50,9 +54,7 @@ def memory_kinds(
         legend_below(axes)
         totals = [f"{n} {tables.quantity(v, unit)}" for n, v in zip(bars, left, strict=True)]
         made_of = (f"{part} {_against(bars.values(), part, scale, unit)}" for part in parts)
-        return page.picture(
-            f"Stacked bars of the memory peak: {', '.join(totals)}. " + "; ".join(made_of)
-        )
+        return page.picture(f"{title}: stacked bars of {', '.join(totals)}. " + "; ".join(made_of))
 
 
 def _against(bars: Iterable[Mapping[str, float]], part: str, scale: float, unit: str) -> str:

@@ -115,7 +115,7 @@ def _block(
         )
         for (start, width), name, took in zip(bars, longest["name"], longest["took"], strict=True):
             if took / whole > 0.012 * min(len(str(name)), 12):
-                text = shorten(name, int(90 * took / whole) + 2)
+                text = shorten(name, int(80 * took / whole) + 2)
                 axes.text(
                     start + width / 2, level, text, ha="center", va="center", fontsize=8.5,
                     color=readable_on(paint), clip_on=True,
