@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,17 +13,36 @@ from course_lib.teach.run import run_lesson
 from course_lib.teach.source import lessons_in
 
 SOLUTIONS = Path(__file__).parents[3] / "solutions"
+LEARNERS = SOLUTIONS.parent / "notebooks"
+
+
+@pytest.fixture
+def nowhere_to_run(monkeypatch):
+    monkeypatch.setenv("PATH", f"{sys.prefix}/bin:/usr/bin:/bin")
+    monkeypatch.setenv("COURSE_BOX_HOME", "/proc/no-box")
+    monkeypatch.setenv("COURSE_SITE", "recorded")
+    monkeypatch.delenv("COURSE_RECORDINGS", raising=False)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", lessons_in(SOLUTIONS, "ipynb"), ids=lambda path: path.stem)
-def test_a_lesson_finds_each_of_its_runs_and_its_claims_hold(path, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", f"{sys.prefix}/bin:/usr/bin:/bin")
-    monkeypatch.setenv("COURSE_BOX_HOME", "/proc/no-box")
-    monkeypatch.setenv("COURSE_SITE", "recorded")
-    monkeypatch.delenv("COURSE_RECORDINGS", raising=False)
+def test_a_lesson_finds_each_of_its_runs_and_its_claims_hold(path, nowhere_to_run, tmp_path):
     result = run_lesson(path, tmp_path)
     assert result.failure == ""
     assert result.jobs > 0
     assert not [claim.text for claim in result.claims if not claim.holds]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("lesson", ["02b_fifteen_edits", "13_parallel_layers_by_hand"])
+def test_files_with_empty_gaps_are_recorded_too(lesson, nowhere_to_run, tmp_path):
+    """A lesson that hands in what a learner has not written yet goes on below."""
+    words = ["-q", "-p", "course_lib.teach.nbval_checks", "-p", "no:cacheprovider", "--nbval-lax"]
+    notebook = LEARNERS / f"{lesson}.ipynb"
+    command = [sys.executable, "-m", "pytest", *words, "--nbval-cell-timeout=120", str(notebook)]
+    elsewhere = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
+    elsewhere["COURSE_WORKSPACE"] = str(tmp_path)
+    done = subprocess.run(command, env=elsewhere, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:]
