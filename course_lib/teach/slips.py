@@ -46,6 +46,7 @@ TOGETHER = 2e-3
 NEARLY = 0.1
 CUT = 0.6
 MANY = 30
+OF_NUMBERS = ("bytes", "MB", "MiB", "GB", "GiB", "FLOP/s", "TFLOP/s", "millions", "billions")
 FACTORS = {
     2: "both directions, forward and backward, two bytes for one number",
     3: "one pass of three, gradients and two moments of Adam",
@@ -125,7 +126,11 @@ class Quantity:
         times = given / self.right if self.right else 1.0
         for count, what in FACTORS.items():
             if close(times, count, SAME * 5) or close(times, 1 / count, SAME * 5):
-                return f"You are off by {count}. Such a factor may be: {what}."
+                return (
+                    f"You are off by {count}. Such a factor may be: {what}."
+                    if self.unit in OF_NUMBERS
+                    else f"You are off by {count}. Which count is in it too often, or missing?"
+                )
         if not 1 / MANY < times < MANY:
             return _by_far(times)
         return "" if self.share <= EXACT else self._nearly(given, times)

@@ -80,7 +80,8 @@ def _critical() -> Quantity:
         (SMALL_SQUARED * SMALL_BATCH, "2.50 is |G|² + tr(Σ) / 32, not tr(Σ) / 32."),
         (noise / true * SMALL_SQUARED / LARGE_SQUARED, "The ratio of the squares has no place."),
     )  # fmt: skip
-    return Quantity(right=noise / true, unit="samples", own=own)
+    counts = {"ranks": LARGE_BATCH / SMALL_BATCH}
+    return Quantity(right=noise / true, unit="samples", own=own, counts=counts)
 
 
 def ex12_cost(steps: object, tokens: object) -> None:

@@ -225,4 +225,5 @@ def _peak(measured_mib: float, before_mib: float, state_mib: float, gone_mib: fl
         ),
         (gone_mib, "That is what is saved. The peak that is left is asked for."),
     )
-    return Quantity(right=measured_mib, unit="MiB", share=FORESEEN, own=own)
+    counts = {"devices": round(state_mib / (state_mib - gone_mib))} if state_mib > gone_mib else {}
+    return Quantity(right=measured_mib, unit="MiB", share=FORESEEN, own=own, counts=counts)

@@ -95,6 +95,7 @@ def _time_to_report() -> Quantity:
         (right / ITERATION_S, f"These are iterations. Each of them takes {ITERATION_S} s."),
         (ITERATION_S, "That is one iteration. How many are 20 million tokens?"),
         (right * 2**20 / 1e6, "20 million are 20 × 10⁶, not 20 × 2²⁰."),
+        (right / 2, f"A sequence of this model has {sequence} tokens."),
         (right * 2, f"A sequence of this model has {sequence} tokens."),
         (right * NODES, f"You multiplied by {NODES} nodes. The 5.2 s are those of all together."),
         (right / NODES, f"You divided by {NODES} nodes. The 5.2 s are those of all together."),
