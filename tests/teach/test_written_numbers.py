@@ -84,8 +84,9 @@ def test_what_is_given_and_what_is_a_part_is_told_so():
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [(0, "0 and less"), (5, "Which count"), (-3, "0 and less"), (30, "off by 12"), (9e5, "times too much"),
-     (1e-6, "times too little"), (2, "rounded too far"), (2.4, "near enough"), (6, "")],
+    [(0, "0 and less"), (5, "Which count"), (-3, "0 and less"), (30, "off by 12"),
+     (9e5, "times too much"), (1e-6, "times too little"), (2, "rounded too far"),
+     (2.4, "near enough"), (6, "")],
 )  # fmt: skip
 def test_a_size_that_no_slip_explains_is_told_what_it_looks_like(given, words):
     said = Quantity(right=2.5, unit="" if given == 5 else "GB").at_last(given)
