@@ -18,7 +18,7 @@ from trials.group import TrialRanks
 from trials.shares import close, shares
 
 NAME = "DDP"
-SAMPLES, INPUTS, WIDTH, STEPS = 3, 6, 8, 2
+SAMPLES, INPUTS, WIDTH, STEPS = 3, 6, 9, 2
 
 
 class Serial(nn.Module):

@@ -33,10 +33,8 @@ def whole(value: object) -> int | None:
 
 def _plain(value: object) -> object:
     """What an array, Series or tensor of one element holds, in Python's own type."""
-    item = getattr(value, "item", None)
-    if not callable(item):
-        return value
     try:
-        return item()
-    except (TypeError, ValueError, RuntimeError):  # not one element; torch raises the last
+        item = getattr(value, "item", None)
+        return item() if callable(item) else value
+    except Exception:  # not one element; torch, tables and a learner's class raise what they like
         return value

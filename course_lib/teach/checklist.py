@@ -20,12 +20,24 @@ from typing import Any, NoReturn
 
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.workspace import find
-from course_lib.teach.answers import in_figures, number_in, text_in, what_it_is, why_no_number
+from course_lib.mistakes.errors import CourseError
+from course_lib.teach.answers import (
+    in_figures,
+    in_short,
+    number_written,
+    text_in,
+    what_it_is,
+    why_no_number,
+)
 from course_lib.teach.progress import record
 from course_lib.teach.slips import Quantity
 from course_lib.words import told
 
 MET, UNMET = "✓", "✗"
+UNREAD = (
+    "Is that what the cell above made, unchanged? Run that cell once more; if the check says the "
+    "same, it is a mistake of the course, and worth a report."
+)
 
 
 class NotYet(AssertionError):
@@ -76,7 +88,7 @@ class Checklist:
     def number(self, answer: object, variable: str) -> float:
         """A filled gap that holds a number, in whatever form a notebook's arithmetic gave it."""
         self.answered(answer, variable)
-        found = number_in(answer)
+        found = number_written(answer)
         if found is None:
             self.refuse(f"{variable} is a number", why_no_number(answer))
         return found
@@ -91,13 +103,16 @@ class Checklist:
 
     def amount(self, given: float, wanted: Quantity, requirement: str, *, hint: str) -> None:
         """The number is right; if it is not, the slip that explains it is told, else the hint."""
+        meant = wanted.in_its_unit(given)
+        if meant is None:
+            self.refuse(requirement, _another_unit(given, wanted.unit))
+        given = meant
         self.no_slip(given, wanted, requirement)
         unit = f" {wanted.unit}" if wanted.unit else ""
-        self.that(
-            wanted.is_met_by(given),
-            requirement,
-            hint=f"You answered {in_figures(given)}{unit}. {hint}",
-        )
+        if not wanted.is_met_by(given):
+            said = [f"You answered {in_figures(given)}{unit}. {hint}", wanted.at_last(given)]
+            self.refuse(requirement, "\n".join(said).strip())
+        self.that(True, requirement, hint="")
 
     def no_slip(self, given: float, wanted: Quantity, requirement: str) -> None:
         """The number is right, or at least none of the slips explains it."""
@@ -155,6 +170,13 @@ class Checklist:
             again = f"{error}. If it was deleted, submit the run under another name."
             self.refuse(f"{what} left its {part}", where + (how or again))
 
+    def _unread(self, error: Exception) -> list[str]:
+        """For what no check has foreseen. It is no try, so nothing of it is kept."""
+        hint = f"{type(error).__name__}: {in_short(str(error))}. {UNREAD}"
+        said = str(error) if isinstance(error, CourseError) else hint
+        unmet = f"{UNMET} {told('what was handed in can be read')}"
+        return [told(f"exercise {self.exercise}"), *self.lines, unmet, f"  {told(said)}"]
+
     def __enter__(self) -> Checklist:
         return self
 
@@ -164,6 +186,8 @@ class Checklist:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
+        if isinstance(error, Exception) and kind is not _Stop:
+            raise NotYet("\n".join(self._unread(error))) from error
         if kind is not None and kind is not _Stop:
             return False
         passed = not self.unmet
@@ -173,6 +197,13 @@ class Checklist:
             raise NotYet(report) from None
         print(report)
         return True
+
+
+def _another_unit(given: object, wanted: str) -> str:
+    written = getattr(given, "unit", "")
+    if not wanted:
+        return f"You wrote {written}, and a plain number is asked for, without a unit."
+    return f"You wrote {written}, which is a unit of something else; {wanted} are asked for."
 
 
 def _not_a_run(given: object) -> str:

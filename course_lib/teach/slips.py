@@ -11,42 +11,51 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
+from decimal import Decimal
+from itertools import combinations, islice, product
+
+import numpy as np
 
 from course_lib.teach.answers import close
-from course_lib.words import spoken, told
+from course_lib.teach.quantities.likely import (
+    Slip,
+    of_bytes,
+    of_counts,
+    of_digits,
+    of_known,
+    of_other_ways,
+    of_parts,
+    of_passes,
+    of_the_ring,
+    of_units,
+)
+from course_lib.teach.quantities.units import factor
+from course_lib.teach.quantities.written import Written
+from course_lib.words import told
 
-Slip = tuple[float, str]
-"""A wrong value, and what is said of it."""
+__all__ = ["EXACT", "ROUNDED", "Quantity", "Slip"]
 EXACT = 1e-7
-"""Share for whole numbers: they may have come through float32."""
+"""Or less, for whole numbers. They may have come through float32, and nothing else."""
 ROUNDED = 0.02
 """Share by which a wrong answer may differ from the value of its slip."""
 APART = 10
 """A slip that moves a value by 5 %, such as MB for MiB, is recognised within a tenth of that."""
 SAME = 1e-3
-SCALES: tuple[Mapping[str, float], ...] = (
-    {
-        "bits": 1 / 8, "bytes": 1, "kB": 1e3, "KiB": 2**10, "MB": 1e6, "MiB": 2**20, "GB": 1e9,
-        "GiB": 2**30,
-    },
-    {
-        "µs": 1e-6, "ms": 1e-3, "s": 1, "minutes": 60, "hours": 3600, "days": 86400,
-        "weeks": 7 * 86400, "years": 365.25 * 86400,
-    },
-    {"device-seconds": 1, "device-minutes": 60, "device-hours": 3600},
-    {"FLOP/s": 1, "MFLOP/s": 1e6, "GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15},
-    {"single ones": 1, "thousands": 1e3, "millions": 1e6, "units of 2²⁰": 2**20, "billions": 1e9},
-    {"%": 0.01, "parts of 1": 1},
-)  # fmt: skip
-UNITS_SHOWN = spoken(
-    "bits", "bytes", "minutes", "hours", "days", "weeks", "years", "device-seconds",
-    "device-minutes", "device-hours", "thousands", "millions", "billions",
-)  # fmt: skip
-SPELT = {
-    "kB": "kB (10³ bytes)", "KiB": "KiB (2¹⁰ bytes)", "MB": "MB (10⁶ bytes)",
-    "MiB": "MiB (2²⁰ bytes)", "GB": "GB (10⁹ bytes)", "GiB": "GiB (2³⁰ bytes)",
-}  # fmt: skip
+TOGETHER = 2e-3
+"""Share by which an answer may differ from two slips at once: there are many pairs."""
+NEARLY = 0.1
+CUT = 0.6
+MANY = 30
+OF_NUMBERS = ("bytes", "MB", "MiB", "GB", "GiB", "FLOP/s", "TFLOP/s", "millions", "billions")
+FACTORS = {
+    2: "both directions, forward and backward, two bytes for one number",
+    3: "one pass of three, gradients and two moments of Adam",
+    4: "bytes of a float32, 4 × hidden in an MLP, the devices of two nodes",
+    8: "bits of a byte, the devices of a node, bytes of a float64",
+    12: "what Adam keeps beside a parameter, in bytes",
+    16: "what Adam, gradient and parameter take together, in bytes",
+}
+"""What these factors usually are, so that an answer which is off by one of them may be traced."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +67,13 @@ class Quantity:
     unit: str = ""
     share: float = ROUNDED
     within: tuple[float, float] | None = None
+    fine: float = 0.0075
+    """Share up to which any number is right; beyond it only one that is rounded, 38 for 37.6."""
     own: tuple[Slip, ...] = ()
+    known: Mapping[str, float] = field(default_factory=dict)
+    """What the exercise tells, and what lies on the way: none of it is the answer."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """What the value is a sum of."""
     counts: Mapping[str, float] = field(default_factory=dict)
     bytes_each: int = 0
     ring: int = 0
@@ -66,13 +81,22 @@ class Quantity:
     """FLOPs of a training step, of which forward is a third."""
 
     def is_met_by(self, given: float) -> bool:
-        if self.within is None:
+        if self.within is not None:
+            return self.within[0] <= given <= self.within[1]
+        if self.share <= EXACT:
+            return given in (self.right, float(np.float32(self.right)))
+        if self.share != ROUNDED or close(given, self.right, self.fine):
             return close(given, self.right, self.share)
-        return self.within[0] <= given <= self.within[1]
+        return close(given, self.right, self.share) and _is_rounded(given, self.right)
+
+    def in_its_unit(self, given: float) -> float | None:
+        """Of a number that was written with a unit; None where that is one of something else."""
+        times = factor(given.unit, self.unit) if isinstance(given, Written) else 1
+        return None if times is None else float(given) * times
 
     def explain(self, given: float) -> str:
-        """What was done instead, if one slip accounts for the answer. Of several that give the same
-        value the two most particular ones are told."""
+        """What was done instead, if one slip accounts for the answer, or two together. Of several
+        that give the same value the two most particular ones are told."""
         found = [
             (place, slip)
             for place, slips in enumerate(self.slips())
@@ -80,11 +104,46 @@ class Quantity:
             if self._is_near(given, slip[0])
         ]
         if not found:
-            return ""
+            return self._two_at_once(given)
         nearest = min((value for _, (value, _) in found), key=lambda value: abs(given - value))
         same = [(place, said) for place, (value, said) in found if close(value, nearest, SAME)]
         first = min(place for place, _ in same)
         return f"\n{told('Or:')} ".join([said for place, said in same if place == first][:2])
+
+    def _two_at_once(self, given: float) -> str:
+        if not self.right:
+            return ""
+        own, made, units = islice(self.slips(), 3)
+        for one, other in (*product(made, units), *product(own, units), *combinations(made, 2)):
+            if close(given, one[0] * other[0] / self.right, TOGETHER):
+                return f"{told('Two things at once:')} {one[1]}\n{told('And:')} {other[1]}"
+        return ""
+
+    def at_last(self, given: float) -> str:
+        """Where no slip accounts for it: what its size may come from."""
+        if given <= 0 < self.right:
+            return "It is more than nothing: 0 and less cannot be."
+        times = given / self.right if self.right else 1.0
+        for count, what in FACTORS.items():
+            if close(times, count, SAME * 5) or close(times, 1 / count, SAME * 5):
+                return (
+                    f"You are off by {count}. Such a factor may be: {what}."
+                    if self.unit in OF_NUMBERS
+                    else f"You are off by {count}. Which count is in it too often, or missing?"
+                )
+        if not 1 / MANY < times < MANY:
+            return _by_far(times)
+        return "" if self.share <= EXACT else self._nearly(given, times)
+
+    def _nearly(self, given: float, times: float) -> str:
+        if given == int(given) and abs(given - self.right) < 1 <= abs(self.right):
+            return "That is rounded too far: keep three digits, also on the way."
+        if abs(times - 1) > NEARLY:
+            return ""
+        return (
+            "That is near, and not near enough: was something rounded on the way, or a small "
+            "part left out or counted too much?"
+        )
 
     def _is_near(self, given: float, wrong: float) -> bool:
         moved = abs(wrong / self.right - 1) if self.right else math.inf
@@ -93,104 +152,25 @@ class Quantity:
     def slips(self) -> Iterator[list[Slip]]:
         """The most particular ones first: what only here is invited, what follows from the make-up
         of the value, and what may happen to any."""
-        yield list(self.own)
+        yield [*self.own, *of_parts(self.right, self.parts), *of_known(self.known)]
         yield [
-            *_of_the_ring(self.right, self.ring),
-            *_of_bytes(self.right, self.bytes_each),
-            *_of_counts(self.right, self.counts),
-            *(_of_passes(self.right) if self.is_work else ()),
+            *of_the_ring(self.right, self.ring),
+            *of_bytes(self.right, self.bytes_each),
+            *of_counts(self.right, self.counts),
+            *(of_passes(self.right) if self.is_work else ()),
         ]
-        yield list(_of_units(self.right, self.unit))
-        yield list(_of_other_ways(self.right, self.unit))
-        yield list(_of_digits(self.right, is_whole=self.share <= EXACT))
+        yield list(of_units(self.right, self.unit))
+        yield list(of_other_ways(self.right, self.unit))
+        yield list(of_digits(self.right, is_whole=self.share <= EXACT))
 
 
-def _of_the_ring(right: float, devices: int) -> Iterator[Slip]:
-    if devices < 2:
-        return
-    factor = 2 * (devices - 1) / devices
-    yield (
-        right / factor,
-        "That is for the size of what is reduced. In a ring every piece of it travels more than "
-        "once.",
-    )
-    yield right / 2, "That is half. The ring goes round twice: once to add up, once to hand out."
-    yield (
-        right * 2 / factor,
-        f"That is for twice its size. The factor of a ring of d is 2 (d − 1) / d; d is {devices}.",
-    )
-    yield (
-        right * devices,
-        f"That is what all {devices} devices send together, or whole steps that were not cut into "
-        f"{devices} pieces.",
-    )
-    yield right / devices, f"That is one piece of {devices}. How many does a device pass on?"
+def _by_far(times: float) -> str:
+    if times > 1:
+        return f"That is {times:.2g} times too much: a whole count, or a unit, is too many."
+    return f"That is {1 / times:.2g} times too little: a whole count, or a unit, is missing."
 
 
-def _of_bytes(right: float, bytes_each: int) -> Iterator[Slip]:
-    if not bytes_each:
-        return
-    yield right / bytes_each, f"You counted numbers, not bytes: each number has {bytes_each} bytes."
-    for other in {2, 4, 8} - {bytes_each}:
-        hint = f"With {other} bytes for each number it would be so. Here each has {bytes_each}."
-        yield right * other / bytes_each, hint
-
-
-def _of_passes(right: float) -> Iterator[Slip]:
-    yield right / 3, "That is the forward pass alone, and the backward pass is twice that."
-    yield right * 2 / 3, "That is the backward pass alone."
-    yield right * 4 / 3, "That counts the forward pass twice, as with recomputation."
-
-
-def _of_counts(right: float, counts: Mapping[str, float]) -> Iterator[Slip]:
-    for name, count in counts.items():
-        hint = f"You are off by {count:g}. Are the {count:g} {name} left out, or counted twice?"
-        yield from ((right / count, hint), (right * count, hint))
-        for other in (count - 1, count + 1):
-            if other > 0:
-                yield (
-                    right * other / count,
-                    f"That is for {other:g} {name}. Count them again: you are off by one.",
-                )
-    for one, another in combinations(counts, 2):
-        product = counts[one] * counts[another]
-        hint = (
-            f"You are off by {product:g}. Are both the {counts[one]:g} {one} and the "
-            f"{counts[another]:g} {another} left out, or counted twice?"
-        )
-        yield from ((right / product, hint), (right * product, hint))
-
-
-def _of_units(right: float, unit: str) -> Iterator[Slip]:
-    for other, ratio in _other_units(unit):
-        yield (
-            right * ratio,
-            f"The unit is another one: these are {SPELT.get(other, other)}; "
-            f"{SPELT.get(unit, unit)} are asked for.",
-        )
-
-
-def _of_other_ways(right: float, unit: str) -> Iterator[Slip]:
-    for other, ratio in _other_units(unit):
-        yield (
-            right / ratio,
-            f"The unit is another one: between {other} and {unit} you multiplied where one "
-            "divides, or divided where one multiplies.",
-        )
-
-
-def _other_units(unit: str) -> Iterator[tuple[str, float]]:
-    scale = next((scale for scale in SCALES if unit in scale), {})
-    return ((other, scale[unit] / size) for other, size in scale.items() if other != unit)
-
-
-def _of_digits(right: float, *, is_whole: bool) -> Iterator[Slip]:
-    if is_whole:
-        for other in (right - 1, right + 1):
-            yield other, "You are off by one. Which end is counted, and which is not?"
-    yield -right, "The sign is the other one."
-    for power in (1, 2, 3, 6, 9):
-        for factor in (10.0**power, 10.0**-power):
-            yield right * factor, "The digits are right, the power of ten is not: count the zeros."
-    if right:
-        yield 1 / right, "It is upside down: you divided the other way round."
+def _is_rounded(given: float, right: float) -> bool:
+    """To the digits that it has; a last digit that was cut off is no mistake."""
+    exponent = Decimal(repr(float(given))).normalize().as_tuple().exponent
+    return isinstance(exponent, int) and abs(given - right) <= CUT * 10.0**exponent

@@ -26,7 +26,10 @@ def forms(right):
         float(right), np.float64(right), np.float32(right), Fraction(right), Decimal(repr(right)),
         np.array(right), np.array([right]), np.array([[right]], np.float32), pd.Series([right]),
         pd.Series([right], index=["ms"]), pd.Index([right]), torch.tensor(right),
-        torch.tensor([right], dtype=torch.float64), [right], (np.float64(right),),
+        torch.tensor([right], dtype=torch.float64), [right], (np.float64(right),), [[right]],
+        {right}, {"answer": right}, pd.DataFrame({"a": [right]}), iter([right]),
+        np.longdouble(right), str(right), f"about {right!r}", f" {right:,} ",
+        np.array([str(right)]), str(right).encode(),
     ]  # fmt: skip
     if float(right).is_integer():
         whole = int(right)
@@ -36,13 +39,31 @@ def forms(right):
 
 def nonsense(right):
     return [
-        ..., None, "", "many", "12.5", f"{right} MB", "2**32", b"5", float("nan"), float("inf"),
-        -float("inf"), np.float32("nan"), Decimal("NaN"), 10**400, 10**5000, True, np.True_, 1 + 2j,
-        np.complex64(1), [], (right, right), {right}, {"answer": right}, np.array([]),
+        ..., None, "", "many", "1 or 2", f"not {right}", "many MB", b"\xff", float("nan"),
+        float("inf"), -float("inf"), np.float32("nan"), Decimal("NaN"), 10**400, 10**5000, True,
+        np.True_, 1 + 2j,
+        np.complex64(1), [], (right, right), {right, 0.1}, {"answer": right, "b": 1}, np.array([]),
         np.array([right, right]), pd.Series([right, right]), pd.Series(dtype=float),
-        pd.DataFrame({"a": [right]}), np.array(["5"]), pd.Timestamp(0), pd.NaT, pd.NA, object(),
-        print, Recipe(name="dp4", commands="hostname"), gpt.recipe("dp4", nodes=...),
+        pd.DataFrame({"a": [right, 1]}), np.array(["a"]), pd.Timestamp(0), pd.NaT, pd.NA, object(),
+        in_itself(), Hostile(), Hostile, int, iter(()), print,
+        Recipe(name="dp4", commands="hostname"), gpt.recipe("dp4", nodes=...),
     ]  # fmt: skip
+
+
+class Hostile:
+    """Refuses all that a check may ask of it."""
+
+    def _refuse(self, *given):
+        raise RuntimeError("no")
+
+    __eq__ = __bool__ = __repr__ = __str__ = __len__ = __iter__ = __float__ = __getattr__ = _refuse
+    __hash__ = None
+
+
+def in_itself():
+    found = []
+    found.append(found)
+    return found
 
 
 def sizes(right, of_bytes):

@@ -151,7 +151,7 @@ old-module
 """
 
 
-def _read(text: str) -> dict[str, tuple[str, ...]]:
+def read(text: str) -> dict[str, tuple[str, ...]]:
     """A kind at the margin, then, indented, what is said of it."""
     said: dict[str, str] = {}
     kind = ""
@@ -164,4 +164,4 @@ def _read(text: str) -> dict[str, tuple[str, ...]]:
     return {kind: tuple(one.strip() for one in many.split(";")) for kind, many in said.items()}
 
 
-IN_OTHER_WORDS = _read(TEXT)
+IN_OTHER_WORDS = read(TEXT)

@@ -90,15 +90,19 @@ def test_a_run_that_is_none_or_not_over_or_failed_or_deleted_is_told_apart(works
         check.succeeded(run)
 
 
-@pytest.mark.parametrize("answer", ["7", None, True])
+@pytest.mark.parametrize("answer", ["7 or 8", None, True])
 def test_an_answer_must_be_a_number_where_one_is_asked(workspace, answer):
     with pytest.raises(NotYet, match="is a number"), Checklist("00.1", workspace) as check:
         check.number(answer, "your answer")
 
 
-def test_an_error_in_a_check_is_not_taken_for_an_unsolved_exercise(workspace):
-    with pytest.raises(ZeroDivisionError), Checklist("00.1", workspace):
+def test_an_error_in_a_check_is_told_and_not_taken_for_an_unsolved_exercise(workspace):
+    told = pytest.raises(NotYet, match="ZeroDivisionError")
+    with told as caught, Checklist("00.1", workspace) as check:
+        check.that(True, "x", hint="")
         _ = 1 / 0
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert "✓ x\n✗ what was handed in can be read" in str(caught.value)
     assert standings(workspace) == []
 
 

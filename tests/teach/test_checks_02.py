@@ -242,6 +242,10 @@ WRONG_BUCKETS = {
     ),
     "blocking": ([(ASYNC, "dist.all_reduce(flat)"), (WORK, "")], "async_op=True"),
     "one each": ([("MOST = 80", "MOST = 1")], "Every call costs its latency"),
+    "the rest is not sent": (
+        [("        if self.waiting:\n            self.send()\n", "")],
+        "what is left is sent in finish()",
+    ),
     "not copied back": ([("p.grad.copy_(part.view_as(p))", "pass")], "nothing was exchanged"),
     "other buckets": ([(">= self.MOST:", ">= self.MOST + 50 * dist.get_rank():")], "same order"),
 }  # fmt: skip

@@ -54,6 +54,9 @@ WRONG = {
         "not shuffled",
     ),
     "5 left out": ([(", sampler=validation_sampler", "")], "Edit 5: every rank goes through"),
+    "5 the sampler of the others": (
+        [("sampler=validation_sampler", "sampler=train_sampler")], "✗  5 each validates on its own",
+    ),
     "6 left out": ([(", sampler=test_sampler", "")], "Edit 6: every rank goes through"),
     "7 left out": (
         [("BATCH // size, sampler=train", "BATCH, sampler=train")], "a step sees 128",

@@ -109,7 +109,7 @@ def test_the_right_operator_is_solved(recorded, healthy, capsys, name, calls):
     [
         ((..., ...), "operator is filled in"),
         (("aten::item", "many"), "calls_per_step is a number"),
-        (("item", 42), "with `aten::` in front"),
+        (("items", 42), "with `aten::` in front"),
         (("aten::mm", 6), "6 times per step of a rank here, and 6 times in the healthy run"),
         (("aten::as_strided", 40), "only because something else is"),
         (("aten::item", 84), "all 2 recorded steps of one rank"),

@@ -91,7 +91,7 @@ def test_the_published_line_was_printed_with_micro_batch_4(finished, capsys):
     ("answer", "words"),
     [
         (..., "Replace the ..."),
-        ("4", "is a number"),
+        ("4 or 5", "is a number"),
         (32, "4 GiB in one tensor"),
         (16, "all four devices"),
         (8, "With 2 bytes"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
 
 from course_lib.teach.checks import lesson07
 
@@ -31,7 +35,27 @@ def strided(x, w1, w3, w2, rank, ranks):
     return silu(x @ w1[:, mine]) * (x @ w3[:, mine]) @ w2[mine]
 
 
-@pytest.mark.parametrize("function", [right, strided, lambda *given: right(*given).tolist()])
+def by_name(*, w1, w2, w3, x, ranks, rank):
+    return right(x, w1, w3, w2, rank, ranks)
+
+
+def in_another_order(rank, ranks, x, w1, w2, w3):
+    return right(x, w1, w3, w2, rank, ranks)
+
+
+def in_float32(x, w1, w3, w2, rank, ranks):
+    x, w1, w3, w2 = (torch.tensor(each, dtype=torch.float32) for each in (x, w1, w3, w2))
+    mine = own(w2, rank, ranks)
+    return torch.nn.Parameter(F.silu(x @ w1[:, mine]) * (x @ w3[:, mine]) @ w2[mine])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        right, strided, lambda *given: right(*given).tolist(), by_name, in_another_order,
+        in_float32,
+    ],
+)  # fmt: skip
 def test_any_way_of_dealing_out_the_columns_is_right(function):
     lesson07.ex07_gated(function)
 
@@ -67,6 +91,10 @@ def slow(x, w1, w3, w2, rank, ranks):
         (gate_uncut, "cut another way than its partner"),
         (wrong_partner, "Which columns of w3"),
         (lambda x, w1, w3, w2, rank, ranks: silu(x @ w1) * (x @ w1) @ w2, "With one rank"),
+        (lambda x, w1, w3, *rest: right(x, w3, w1, *rest), "you gave it x w3"),
+        (lambda x, w1, w3, w2, *_: silu(x @ w1) @ w2, "The gate x w3 is missing"),
+        (lambda x, w1, w3, w2, *_: (x @ w1) * (x @ w3) @ w2, "silu is missing"),
+        (lambda *given: sys.exit(), "it ends the program"),
         (lambda *given: None, "gave nothing"),
         (lambda *given: ..., "gave the ..."),
         (lambda *given: right(*given).sum(), "a row for each token"),

@@ -72,7 +72,7 @@ def test_nine_halvings_lead_from_2_to_the_32_to_what_was_printed(finished, capsy
     ("answer", "words"),
     [
         (..., "Replace the ..."),
-        ("2**32", "is a number"),
+        ("2**31", "one halving too few"),
         (8388608, "after ten iterations"),
         (2**33, "not every skipped step halves"),
         (32, "not its power of two"),
@@ -80,7 +80,8 @@ def test_nine_halvings_lead_from_2_to_the_32_to_what_was_printed(finished, capsy
         (2**31, "one halving too few"),
         (2**28, "does not mean that every second overflow halves"),
         (2**23 * 9, "it does not add to it"),
-        (2**30, "You answered 1,073,741,824"),
+        (2**30, "That undoes 7 halvings"),
+        (5e8, "You answered 500,000,000"),
     ],
 )
 def test_a_wrong_scale_gets_the_hint_for_its_mistake(finished, answer, words):

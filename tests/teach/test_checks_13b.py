@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from itertools import count
+
 import numpy as np
 import pytest
 
@@ -75,6 +78,9 @@ def test_right_pieces_pass_in_every_form(workspace, capsys):
     lesson13b.ex13b_pieces(early_and_late)
     lesson13b.ex13b_pieces(lambda *case: np.array(early_and_late(*case))[::-1])
     lesson13b.ex13b_pieces(lambda length, rank, size: early_and_late(length, size - 1 - rank, size))
+    lesson13b.ex13b_pieces(lambda *, size, rank, length: early_and_late(length, rank, size))
+    lesson13b.ex13b_pieces(lambda size, length, rank: set(early_and_late(length, rank, size)))
+    lesson13b.ex13b_pieces(lambda *case: np.reshape(early_and_late(*case), (2, -1)))
     assert "✓ all ranks look back" in capsys.readouterr().out
 
 
@@ -88,6 +94,8 @@ def test_right_pieces_pass_in_every_form(workspace, capsys):
         (lambda length, rank, size: 1 / 0, "ZeroDivisionError"),
         (lambda length: [], "TypeError"),
         (lambda length, rank, size: ["a"], "whole numbers"),
+        (lambda length, rank, size: count(), "There is no position 64"),
+        (lambda length, rank, size: sys.exit(), "it ends the program"),
         (lambda length, rank, size: [0], "Position 0 is on two ranks"),
         (lambda length, rank, size: [rank], "Nobody has position 4"),
         (lambda length, rank, size: [length + rank], "There is no position 64"),

@@ -56,7 +56,7 @@ def test_the_right_time_to_report_passes(form):
     ("answer", "hint"),
     [
         (..., "Replace the ..."),
-        ("529 s", "It is the text '529 s' now"),
+        ("8.8 or so", "It is the text '8.8 or so' now"),
         (20e6 / (96 / 5.2), "a sequence of 2048 tokens"),
         (RIGHT_S / 16, "has the 16 micro-batches and the 6 data ranks in it"),
         (RIGHT_S / 96, "has the 16 micro-batches"),

@@ -14,6 +14,7 @@ from course_lib.teach.diagnoses.judging import is_meant, score
 from .answers_to_try import hold
 from .diagnoses_to_try import IN_OTHER_WORDS
 from .finished_runs import hint_of
+from .more_diagnoses_to_try import CURED, DENIED, IN_HASTE
 
 SAID = {
     "stuck": ["rank hangs waiting for its data loader", "deadlock in the reader thread", "stuck"],
@@ -88,6 +89,33 @@ def test_what_is_said_of_one_kind_is_seldom_taken_for_another():
     assert len(taken) <= 4, taken
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_written_in_haste_is_taken_and_what_is_denied_is_not(kind):
+    refused = [said for said in IN_HASTE[kind] if not is_meant(kinds.KINDS[kind], said)]
+    taken = [said for said in DENIED[kind] if is_meant(kinds.KINDS[kind], said)]
+    assert (refused, taken) == ([], [])
+    assert all(kinds.KINDS[kind].is_cured_by(said) for said in CURED[kind])
+
+
+def test_the_cure_of_one_kind_is_seldom_one_of_another():
+    taken = [(kind, other) for kind in KINDS for other in KINDS
+             if kind != other and kinds.KINDS[kind].is_cured_by(CURES[other])]  # fmt: skip
+    assert len(taken) <= 12, taken
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("not a hang", "tells what it is not"),
+        ("a hang or a leak", "names several causes"),
+        ("not a hang: it was killed", "If that were so (a process was killed)"),
+        ("the moon", "None of its words is known"),
+    ],
+)
+def test_a_denied_and_a_divided_cause_meet_their_hint(case, said, words):
+    assert words in hint_of(lesson16.ex16_mystery, case("stuck"), said, 2, "node2", "x")
+
+
 VAGUE = ["it crashed", "hardware error", "network problem", "NCCL error", "time-out", "all ranks",
          "something with memory", "something with data", "one rank", "a bug"]  # fmt: skip
 
@@ -136,9 +164,25 @@ def test_a_wrong_node_is_told_how_ranks_fill_them(case):
     assert "2 on each" in hint
 
 
-@pytest.mark.parametrize("rank", [2, "2", "rank 2", 2.0, [2]])
-def test_a_rank_in_any_form(case, rank):
-    lesson16.ex16_mystery(case("stuck"), "stuck", rank, "node2", CURES["stuck"])
+@pytest.mark.parametrize("rank", [2, "2", "rank 2", 2.0, [2], {2}, "Rank=2", "process #2", "r2"])
+@pytest.mark.parametrize("node", ["node2", "Node 2", "on node-2", ["node2"], "node2.cluster"])
+def test_a_rank_and_a_node_in_any_form(case, rank, node):
+    lesson16.ex16_mystery(case("stuck"), "stuck", rank, node, CURES["stuck"])
+
+
+@pytest.mark.parametrize("rank", ["not rank 2", "2 or 3", [2, 3], "all but 2", "rank", "none"])
+def test_what_names_no_one_rank_is_refused(case, rank):
+    assert "✗ " in hint_of(lesson16.ex16_mystery, case("stuck"), "stuck", rank, "node2", "x")
+
+
+@pytest.mark.parametrize("nobody", [None, "all ranks", "No single one", "every rank", range(4)])
+def test_nobody_in_any_form(case, nobody):
+    lesson16.ex16_mystery(case("exploding"), "diverged", nobody, None, CURES["exploding"])
+
+
+def test_both_ranks_of_a_node_that_is_gone_may_be_named(case):
+    for ranks in ([2, 3], "2 and 3", 3):
+        lesson16.ex16_mystery(case("node-dies"), "node2 died", ranks, "node2", "exclude it")
 
 
 @pytest.mark.parametrize("given", [..., None, 3, "x", [], float("nan"), object()])

@@ -141,6 +141,16 @@ def _held(devices: list[int], spent_s: list[float]) -> Quantity:
         right=right,
         unit="device-seconds",
         within=(low, right + sum(devices) * CLOCK_S * 0.99),
-        own=tuple(own),
+        own=(
+            *own,
+            (devices[0] * max(spent_s) * len(costs), "You let all run as long as the longest."),
+            (len(costs) * SLEEP_S, f"That is the sleep on one device. Each held {devices[0]}."),
+            (right / NODES / 2, f"That is one device of {devices[0]}."),
+        ),
+        known={
+            "the sleep": SLEEP_S,
+            "the devices of a job": devices[0],
+            "how long the longest job ran": max(spent_s),
+        },
         counts={"devices": devices[0], "jobs": len(costs)},
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import sqrt
 from typing import Any
 
 from course_lib.teach.answers import close, in_short
@@ -181,6 +182,8 @@ def ex01_balance(without: object, workers: object) -> None:
         )
 
 
+MEAN = "That is a mean of two speeds. What adds up is the time of a sample."
+RATIO = "That is how many times faster one is than another, and no speed."
 READING = 1 / ALONE - 1 / ENOUGH
 """Seconds of one sample."""
 
@@ -201,6 +204,14 @@ def _without() -> Quantity:
         (1 / (1 / ENOUGH + 1 / HALVES),
          "1/12.6 s is the computing of fp32, not the reading."),
         (1000 / right, "These are milliseconds of a sample. How many samples per second?"),
+        (60 * right, "That is per minute. How many samples per second?"),
+        ((ALONE + HALVES) / 2, MEAN), (sqrt(ALONE * HALVES), MEAN),
+        ((ENOUGH + HALVES) / 2, MEAN), (2 / (1 / ALONE + 1 / HALVES), MEAN),
+        (2 * ALONE, "bf16 does not double it: reading stays as long as it was."),
+        (4 * ALONE, "bf16 makes only the computing shorter: reading stays as long as it was."),
+        *((value, RATIO) for value in (HALVES / ENOUGH, HALVES / ALONE, ENOUGH / ALONE)),
+        *((value, "You subtracted speeds. What adds up is the time of a sample.")
+          for value in (HALVES - ALONE, HALVES - ENOUGH, ENOUGH - ALONE)),
     )  # fmt: skip
     return Quantity(right=right, unit="samples per second", own=own)
 
@@ -220,5 +231,9 @@ def _needed() -> Quantity:
         (HALVES / ENOUGH, "That compares the speeds of bf16 and fp32. Compare reading with "
          "computing."),
         (5, "That compares the speeds of bf16 and fp32. Compare reading with computing."),
+        (1 / exact, "It is upside down: reading divided by computing is asked for."),
+        (1.5, "Workers are whole ones."), (2.5, "Workers are whole ones."),
+        *((many, "That many keep the GPU busy, and so would fewer.")
+          for many in (6, 8, 10, 12, 16, 24, 32, 64)),
     )  # fmt: skip
     return Quantity(right=2, unit="workers", share=EXACT, own=own)

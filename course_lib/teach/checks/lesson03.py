@@ -55,6 +55,10 @@ def ex03_megabytes(answer: object, run: Any) -> None:
             right=iterations * once,
             unit="MB",
             own=((once, f"That is sent in one iteration. The run had {iterations}."),),
+            known={
+                "how many million parameters there are": gradients_mb / BYTES_PER_GRADIENT,
+                "the size of all gradients": gradients_mb,
+            },
             counts={"iterations": iterations},
             bytes_each=BYTES_PER_GRADIENT,
             ring=devices,

@@ -112,6 +112,11 @@ def _expected(check: Checklist, given: float) -> None:
         (2, "That is how many devices share the road, or how often the ring goes round."),
         (RING * 2, "In the ring only one device of each node sends over the slow road at a time."),
         (1, "That would be no gain. How often does everything cross in the ring of four?"),
+        (4, "That is how many devices there are."),
+        (4 / 3, "That is one over 3/4. How often does it cross, in all steps together?"),
+        (50, "That is by how many percent it is faster. How many times is asked for."),
+        (0.5, "That is by how much more it would be. How many times is asked for."),
+        (1.75, "That is the ring of 8. Here there are 4 devices."),
     )
     check.amount(
         given,
@@ -156,6 +161,11 @@ def _ring_time(parameters: int, model: plan.Model, roads: Any) -> Quantity:
         (ring_ms(parameters + words), "You counted the table of words twice; here it is tied."),
         (ring_ms(parameters - words - positions), "You left out the two tables of embeddings."),
         (ring_ms(parameters - words), "You left out the table of words."),
+        (ring_ms(0), "That is the latency alone. The bytes are missing."),
+        *((ring_ms(parameters) * steps / 6, "A ring of 4 makes 6 steps: 3 to add up, 3 to hand on.")
+          for steps in (1, 2, 5, 7)),
+        *((ring_ms(parameters * times), "8 bits are a byte. The bandwidth here is in bytes.")
+          for times in (8, 1 / 8)),
     ]  # fmt: skip
     binary = "Here 1 MB is 10⁶ bytes, and 1 GB 10⁹: a power of two has slipped in."
     own += [(ring_ms(parameters * 1000**n / 1024**n), binary) for n in (2, 3)]

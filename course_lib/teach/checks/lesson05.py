@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from course_lib.teach.checklist import Checklist
@@ -67,10 +69,11 @@ def ex05_operator(name: object, calls: object, second: Any, healthy: Any) -> Non
         check.succeeded(second, "the run `second`")
         check.succeeded(healthy, "the run `healthy`")
         before, after = _calls(check, healthy, "`healthy`"), _calls(check, second, "`second`")
+        operator = _spelt(operator, after)
         _cause(check, operator, before.get(operator, 0), after.get(operator, 0))
         check.amount(
             given,
-            _of_one_step(after[operator], second),
+            _of_one_step(operator, before.get(operator, 0), after[operator], second),
             "the number is that of one rank and one step",
             hint="The table has one row for each rank and operator; its column `calls` counts over "
             "the recorded steps.",
@@ -98,15 +101,35 @@ def _cause(check: Checklist, operator: str, before: float, after: float) -> None
     )
 
 
-def _of_one_step(calls: float, run: Any) -> Quantity:
+def _spelt(said: str, known: Iterable[str]) -> str:
+    """The name in the table that is meant: with other capitals, quoted, or called."""
+    bare = re.sub(r"^aten\W+", "", said.strip().strip("`'\"").lower()).removesuffix("()")
+    return next((name for name in known if name.lower() in (bare, f"aten::{bare}")), said)
+
+
+def _of_one_step(operator: str, before: float, calls: float, run: Any) -> Quantity:
+    """Ranks may differ by a call or two."""
     ranks, steps = len(run.profile.ranks), _steps(run)
+    table = run.profile.operators
+    of_ranks = table[table["name"] == operator].groupby("rank")["calls"].sum() / steps
+    more = calls - before
     own = (
+        (more, "That is how many more than in the healthy run. All of them are asked for."),
+        (calls + before, "You added those of the healthy run."),
+        (more * steps, f"That is how many more than in the healthy run, in {steps} steps."),
+        *(
+            (more * ranks * of, "That is how many more than in the healthy run, of all ranks.")
+            for of in (1, steps)
+        ),
+        (before, "That is the number of the healthy run."),
+        (1, "It is called more than once: the table counts."),
         (calls * steps, f"That is the number for all {steps} recorded steps of one rank."),
         (calls * steps * ranks, f"That is for all {steps} recorded steps of all {ranks} ranks."),
         (calls * ranks, f"That is the number for all {ranks} ranks."),
     )
     counts = {"recorded steps": steps, "ranks": ranks}
-    return Quantity(right=calls, share=CLOSE_ENOUGH, own=own, counts=counts)
+    within = (min(of_ranks.min(), calls) - 0.5, max(of_ranks.max(), calls) + 0.5)
+    return Quantity(right=calls, within=within, own=own, counts=counts)
 
 
 def _steps(run: Any) -> int:
@@ -141,6 +164,7 @@ def ex05_waiting(answer: object, ill: Any) -> None:
         )
         whole_us = profile.overlap.groupby("rank")["total_us"].sum()
         last = waits_us.idxmin()
+        most = 100 * float((waits_us / whole_us).max())
         others = 100 * float(waits_us.drop(last).sum() / whole_us.drop(last).sum())
         spent = 100 * float(spent_us.sum() / whole_us.sum())
         right = 100 * float(waits_us.sum() / whole_us.sum())
@@ -150,7 +174,15 @@ def ex05_waiting(answer: object, ill: Any) -> None:
                 right=right,
                 unit="%",
                 share=CLOSE_ENOUGH,
-                own=_other_shares(right, others, spent, len(waits_us), _steps(ill)),
+                own=(
+                    *_other_shares(right, others, spent, len(waits_us), _steps(ill)),
+                    (most, "That is the share of the rank that waits most, not that of all."),
+                ),
+                known={
+                    "the milliseconds of all ranks": float(waits_us.sum()) / 1e3 / _steps(ill),
+                    "the milliseconds of all steps": float(waits_us.sum()) / 1e3,
+                    "the microseconds of all ranks": float(waits_us.sum()) / _steps(ill),
+                },
             ),
             "it is the share of all device time that went into waiting",
             hint="Add up what waiting_ms(ill) says of all ranks for one step, and divide by how "
@@ -167,6 +199,14 @@ def _other_shares(
         (others, "You left the straggler out. Its device is paid for as well."),
         (spent, "That is the share of all communication. Part of it is the transfer."),
         (spent - right, "That is the transfer. How much of the rest is waiting?"),
+        (100 - right, "That is all the rest. Which part is waiting?"),
+        (100 - spent, "That is what is no communication. How much of the rest is waiting?"),
+        (
+            100 * right / (100 - right),
+            "That is waiting relative to the work. The whole has the waiting in it.",
+        ),
+        (100 * right / spent, "That is the share of the communication, not of the device time."),
+        (100 - 100 * right / spent, "That is the transfer's share of the communication."),
         (right * ranks, f"You divided by the time of one device; {ranks} are paid for."),
         (right / ranks, "You took the waiting of a mean rank, and the device time of all."),
         (

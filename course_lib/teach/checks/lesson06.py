@@ -149,6 +149,11 @@ def ex06_published(answer: object) -> None:
         (1, f"One sample's attention weights are {weights_mib:g} MiB in each layer."),
         (right * 32, "You left out the 32 heads: each has its own weights."),
         (weights_mib, "That is how many MiB one sample takes. How many samples make 512?"),
+        (1024, "That is the number of tokens of a sample, or how many KiB a MiB has."),
+        (512, "That is the size in MiB. How many samples make it?"),
+        (weights_mib * MIB, "That is how many bytes one sample takes. How many make 512 MiB?"),
+        (512 * MIB / (32 * 1024 * 4), "You counted the tokens once: weights are tokens × tokens."),
+        (weights_mib / 1024, "That is how many GiB one sample takes. How many samples make 512?"),
     )
     with Checklist("06.2") as check:
         given = check.number(answer, "published_micro_batch")

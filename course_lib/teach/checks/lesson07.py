@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.teach.checklist import Checklist
+from course_lib.teach.orders.calling import called
 from course_lib.teach.slips import Quantity
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
@@ -53,7 +54,7 @@ def _part(
     x, w1, w3, w2 = (matrix.copy() for matrix in given)
     asked = f"{NAME}(x, w1, w3, w2, {rank}, {ranks})"
     try:
-        found = function(x, w1, w3, w2, rank, ranks)
+        found = called(function, x=x, w1=w1, w3=w3, w2=w2, rank=rank, ranks=ranks)
     except Exception as error:
         check.refuse(
             f"{asked} works",
@@ -66,7 +67,7 @@ def _part(
         hint=f"It gave {'nothing' if found is None else 'the ...'}. Return the partial sum.",
     )
     try:
-        result = np.asarray(found, dtype=float)
+        result = np.asarray(getattr(found, "tolist", lambda: found)(), dtype=float)
     except (TypeError, ValueError):
         result = np.zeros(())
     check.unless(
@@ -78,23 +79,47 @@ def _part(
     return result
 
 
+def _close(one: Matrix, other: Matrix) -> bool:
+    """Float32 is as good as float64."""
+    return np.allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
 def _adds_up(check: Checklist, parts: list[Matrix], wanted: Matrix, ranks: int) -> None:
     found = np.sum(parts, axis=0)
     hint = "Which columns of w3 does the gate need, where this rank has some columns of w1? And "
     hint += "which rows of w2 belong to them?"
     if ranks == 1:
-        hint = "With one rank nothing is cut, and the whole must come out: (silu(x w1) · (x w3)) w2"
-    elif np.allclose(found, ranks * wanted):
+        hint = _another_whole(found)
+    elif _close(found, ranks * wanted):
         hint = "Every rank computed the whole: nothing is shared, and the sum is too large."
-    elif np.allclose(found * ranks, wanted):
+    elif _close(found * ranks, wanted):
         hint = "It is too small by the number of ranks: partial sums are added, not averaged."
-    elif all(np.allclose(part, parts[0]) for part in parts):
+    elif all(_close(part, parts[0]) for part in parts):
         hint = "All ranks returned the same: where does `rank` enter?"
     check.unless(
-        not np.allclose(found, wanted),
+        not _close(found, wanted),
         f"the results of {ranks} ranks add up to the whole",
         hint=hint,
     )
+
+
+def _another_whole(found: Matrix) -> str:
+    """What was computed instead, where nothing is cut yet."""
+    x, w1, w3, w2 = matrices()
+    z, gate = x @ w1, x @ w3
+    sigmoid = 1 / (1 + np.exp(-z))
+    instead = {
+        "silu goes to x w1, and you gave it x w3.": gate / (1 + np.exp(-gate)) * z,
+        "The gate x w3 is missing.": z * sigmoid,
+        "silu is missing.": z * gate,
+        "silu goes to x w1 alone, before the gate.": z * gate / (1 + np.exp(-z * gate)),
+        "silu(z) is z / (1 + exp(−z)); you took the sigmoid, without z.": sigmoid * gate,
+        "silu(z) is z / (1 + exp(−z)); you took relu.": np.maximum(z, 0) * gate,
+        "The gate is multiplied; you added it.": z * sigmoid + gate,
+    }
+    why = next((said for said, inner in instead.items() if _close(found, inner @ w2)), "")
+    whole_is = "With one rank nothing is cut, and the whole must come out: "
+    return f"{why}\n{whole_is}(silu(x w1) · (x w3)) w2".strip()
 
 
 def _each_column_once(check: Checklist, function: Callable[..., Any], given: Gated) -> None:
@@ -107,7 +132,7 @@ def _each_column_once(check: Checklist, function: Callable[..., Any], given: Gat
         w1[:, column] += 1
         after = [_part(check, function, (x, w1, w3, w2), rank, ranks) for rank in range(ranks)]
         users.append(
-            sum(not np.allclose(a, b) for a, b in zip(before, after, strict=True)),
+            sum(not _close(a, b) for a, b in zip(before, after, strict=True)),
         )
     check.that(
         max(users) <= 1,
@@ -138,6 +163,13 @@ def ex07_sent(answer: object) -> None:
                 "That is one sum in a layer, sent once. How many sums has a layer, forward and "
                 "backward, and what does the ring make of each?",
             ),
+            (
+                right * 96 / LAYERS,
+                f"That is for 96 layers, as GPT-3 has them. This model has {LAYERS}.",
+            ),
+            (right / ROWS, f"That is one token. A sample has {ROWS}."),
+            (right / CHANNELS, f"You left out the width: a token has {CHANNELS} numbers."),
+            (right * 4, "Between layers go h numbers for a token; 4 h stay inside the MLP."),
             (
                 right / TENSOR,
                 "You divided by the devices. A sum has its full size on every one of them: the "

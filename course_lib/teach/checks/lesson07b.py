@@ -174,6 +174,19 @@ def _bubble_slips(waiting: int, least: int) -> Quantity:
         (STAGES / MOST_BUBBLE, all_stages),
         (STAGES * (1 - MOST_BUBBLE) / MOST_BUBBLE, all_stages),
         (math.ceil(least / 2), "That is for two chunks on each stage. This pipeline has one."),
+        (least / 2, "That is for two chunks on each stage. This pipeline has one."),
+        (least + 1, "You are off by one, or took p for p − 1. Fewer are enough."),
+        (least - 1, "You are off by one: that is just too much waiting. Round up."),
+        (
+            round(waiting * (1 - 0.05) / 0.05),
+            "That is for 5 %. The bubble may be a tenth of the time.",
+        ),
+        (2 * least, "That is twice as many: backward fills the same gaps as forward."),
+        (STAGES, "As many micro-batches as stages leave nearly half of the time as bubble."),
+        (2 * STAGES, "Twice the stages is far from enough for a tenth."),
+        (waiting, "That is how many units a stage waits. What share of the whole is that?"),
+        (STAGES * waiting, "That is how long all stages wait together. One stage waits 7 units."),
+        (of_the_work + waiting, "That is the length of a step with 70 micro-batches, not fewer."),
     )
     return Quantity(right=least, own=own)
 

@@ -111,5 +111,9 @@ def _scale_at_the_start() -> Quantity:
         (PRINTED_SCALE * SKIPPED, "Each halving undone doubles the scale; it does not add to it."),
         (PRINTED_SCALE * halvings, "Each halving undone doubles the scale; it does not add to it."),
         (PRINTED_SCALE * 2, "That undoes one halving. There were more."),
+        *(
+            (PRINTED_SCALE * 2**count, f"That undoes {count} halvings. Count them again.")
+            for count in (*range(2, 8), *range(11, 22))
+        ),
     )
     return Quantity(right=PRINTED_SCALE * 2**halvings, share=EXACT, own=own)

@@ -106,18 +106,18 @@ def ex09_inputs(answer: object, run: Any) -> None:
             hint=f"This is the run {run.name}, which keeps more than inputs. The question is about "
             "`forget`.",
         )
-        numbers = layout.micro_batch * model.sequence * model.hidden
         inputs = -(-model.layers // layout.recompute_layers)
         check.amount(
             given,
-            _weight(inputs, numbers * FLOAT32_BYTES, layout.micro_batch),
+            _weight(inputs, layout.micro_batch, model.sequence, model.hidden),
             "it is what the inputs weigh",
             hint=f"One input holds {model.hidden} numbers (the hidden size) for every token that "
             "the device has in hand.",
         )
 
 
-def _weight(inputs: int, each_bytes: int, micro_batch: int) -> Quantity:
+def _weight(inputs: int, micro_batch: int, tokens: int, width: int) -> Quantity:
+    each_bytes = micro_batch * tokens * width * FLOAT32_BYTES
     right = inputs * each_bytes / MIB
     own = [
         (
@@ -131,6 +131,15 @@ def _weight(inputs: int, each_bytes: int, micro_batch: int) -> Quantity:
             f"{RANDOM_STATE_BYTES:,} bytes are kept, to repeat the random numbers of dropout.",
         ),
     ]
+    own += [
+        (right * 4, "Four times the width is the inside of the MLP. The input of a layer is h."),
+        (right * 5, "Four times the width is the inside of the MLP. The input of a layer is h."),
+        (
+            right * 3,
+            "Three times the width is q, k and v. The input of a layer is h.",
+        ),
+        (right * 34 / 4, "34 bytes for each number of a token is what a layer keeps in bf16."),
+    ]
     if inputs > 1:
         own.append((right / inputs, f"This is one input. The run keeps {inputs} of them."))
     if micro_batch > 1:
@@ -140,6 +149,6 @@ def _weight(inputs: int, each_bytes: int, micro_batch: int) -> Quantity:
         right=right,
         unit="MiB",
         own=tuple(own),
-        counts={"inputs": inputs, "samples": micro_batch},
+        counts={"inputs": inputs, "samples": micro_batch, "tokens": tokens, "widths": width},
         bytes_each=FLOAT32_BYTES,
     )

@@ -99,12 +99,25 @@ def _needless(gradients_mb: float) -> Quantity:
             times * RING_OF_FOUR * gradients_mb,
             "1.5 is the factor of a ring of four. What is 2 (d - 1) / d for d = 16?",
         ),
+        *(
+            (
+                many * once,
+                f"That is {many} exchanges. A step has {ACCUMULATED} micro-batches on each device, "
+                "and needs one exchange.",
+            )
+            for many in (5, 6, 9, DEVICES - 1, DEVICES)
+        ),
+        (gradients_mb * RING_OF_FOUR, "1.5 is the factor of a ring of four, and that is once."),
         (once, "That is one exchange. How many does the loop make, and how many does it need?"),
     )
     return Quantity(
         right=times * once,
         unit="MB",
         own=own,
+        known={
+            "how many million parameters there are": gradients_mb / BYTES_PER_GRADIENT,
+            "the size of all gradients": gradients_mb,
+        },
         counts={"needless exchanges": times},
         bytes_each=BYTES_PER_GRADIENT,
         ring=DEVICES,

@@ -103,6 +103,13 @@ def ex11_tokens(answer: object) -> None:
         (right / 3, "6 FLOPs are forward and backward together; the gather goes beside forward."),
         (right * 8, "50 GB/s are bytes, not bits."),
         (right / 8, "50 GB/s are bytes, not bits."),
+        (
+            right * 6,
+            "6 FLOPs are forward and backward, and they stand in the denominator.",
+        ),
+        (right / 6, "6 FLOPs are forward and backward, and a gradient is no part of the gather."),
+        (right / 4, "4 bytes and 4 FLOPs, or one of them: count again, 2 bytes and 2 FLOPs."),
+        (right * 1.5, "1.5 is the factor of a ring of four: take the bandwidth as it is."),
         (1 / right, "That is the other way round: tokens, not its inverse."),
     )
     with Checklist("11.3") as check:

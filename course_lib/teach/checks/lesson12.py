@@ -68,8 +68,20 @@ def _critical() -> Quantity:
         (sqrt(noise / true),
          "Take no root: noise and gradient are both squared lengths, and their ratio is a number "
          "of samples."),
+        (LARGE_BATCH, "That is the batch of all ranks, which was given."),
+        (SMALL_BATCH, "That is the batch of one rank, which was given."),
+        (LARGE_BATCH + SMALL_BATCH, "You added the batches. Solve the two equations."),
+        (LARGE_BATCH - SMALL_BATCH, "You subtracted the batches. Solve the two equations."),
+        (SMALL_SQUARED / LARGE_SQUARED, "That is how many times longer one square is."),
+        (apart, "That is by how much the squared lengths differ."),
+        (apart * SMALL_BATCH, "1/32 − 1/256 is not 1/32."),
+        (apart * LARGE_BATCH, "1/32 − 1/256 is not 1/256: that is much smaller."),
+        (LARGE_SQUARED * LARGE_BATCH, "0.75 is |G|² + tr(Σ) / 256, not tr(Σ) / 256."),
+        (SMALL_SQUARED * SMALL_BATCH, "2.50 is |G|² + tr(Σ) / 32, not tr(Σ) / 32."),
+        (noise / true * SMALL_SQUARED / LARGE_SQUARED, "The ratio of the squares has no place."),
     )  # fmt: skip
-    return Quantity(right=noise / true, unit="samples", own=own)
+    counts = {"ranks": LARGE_BATCH / SMALL_BATCH}
+    return Quantity(right=noise / true, unit="samples", own=own, counts=counts)
 
 
 def ex12_cost(steps: object, tokens: object) -> None:
@@ -112,6 +124,12 @@ def _steps() -> Quantity:
          "at the critical batch there are already twice as many steps as S_min."),
         (STEPS_BEFORE, "These are the steps with the small batch. The large one needs fewer."),
         (STEPS_BEFORE - least * (1 + CRITICAL / AFTER), "These are the steps that are saved."),
+        (STEPS_BEFORE * larger, "With a larger batch there are fewer steps, not more."),
+        (least * (1 + CRITICAL / CRITICAL), "That is with the critical batch. It is 4 million."),
+        (least * (1 + CRITICAL / AFTER) ** -1, "1 + B_c / B multiplies S_min: it takes more."),
+        (STEPS_BEFORE / (1 + CRITICAL / AFTER), "First divide by the 1 + B_c / B of the run."),
+        (STEPS_BEFORE / 2, "Half would be so if eight times the batch were twice of it."),
+        (least * 1.2, "1 + B_c / B is 1.5 for 4 million: 2 / 4, not 0.2."),
     )  # fmt: skip
     return Quantity(right=least * (1 + CRITICAL / AFTER), unit="steps", own=own)
 
@@ -132,6 +150,11 @@ def _tokens() -> Quantity:
         (1 / right, "You divided the small batch's tokens by those of the large one."),
         (_steps().right * AFTER, "These are the tokens. How many times those of the other run?"),
         (100 * right, "In percent it would be so; how many times is asked for."),
+        (100 * (right - 1), "That is by how many percent it is more; how many times is asked for."),
+        (1 - fewer, "That is the share of the steps that is saved."),
+        (1 / fewer, "That is how many times fewer steps there are."),
+        (larger - 1, "That is by how many times the batch is larger, and no tokens."),
+        (1 + BEFORE / CRITICAL, "That compares the small batch with the fewest tokens."),
     )  # fmt: skip
     return Quantity(right=right, own=own)
 

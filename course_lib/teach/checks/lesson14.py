@@ -45,6 +45,11 @@ def _parameters(check: Checklist, given: float) -> None:
     positions = model.hidden * model.sequence / 1e6
     own = (
         (
+            right - layers / 2,
+            "You counted an MLP as h × h. Its two matrices are h × 4 h: 8 h² of 12 in a layer.",
+        ),
+        (right + layers, "You counted 24 h² for a layer. It has 12: 4 in attention, 8 in the MLP."),
+        (
             layers,
             f"{layers:.0f} million are in the layers. In a model as small as this the words and "
             "positions are a third of the whole: see the last term of the formula.",
@@ -57,7 +62,21 @@ def _parameters(check: Checklist, given: float) -> None:
     )
     check.amount(
         given,
-        Quantity(right=right, unit="millions", share=COUNTED, own=own),
+        Quantity(
+            right=right,
+            unit="millions",
+            share=COUNTED,
+            own=own,
+            parts={
+                "the table of words": words,
+                "the table of positions": positions,
+                "both tables": words + positions,
+                "one layer": layers / model.layers,
+                "the layers": layers,
+                "what is in the MLPs": layers * 2 / 3,
+                "what is in attention": layers / 3,
+            },
+        ),
         "it has so many parameters",
         hint="Put l = 12, h = 768, V = 50257 and s = 1024 into the formula for P.",
     )
@@ -80,6 +99,17 @@ def _rate(check: Checklist, given: float) -> None:
             WITHOUT * per_parameter,
             "6 per parameter and token leaves out the products of queries and keys, which matter "
             "in a small model. Use the formula for F.",
+        ),
+        (
+            100 * right / V100_PEAK_TFLOPS,
+            "That is in percent of the peak. How many TFLOP/s are it?",
+        ),
+        (right / V100_PEAK_TFLOPS, "That is the share of the peak. How many TFLOP/s are it?"),
+        (125, "125 TFLOP/s are a V100's tensor cores at their peak, not what it achieved."),
+        (flops.model / 1e12, "These are the FLOPs of one iteration. How long does it take?"),
+        (
+            flops.model / 1e12 / LAB_DEVICES,
+            "These are the FLOPs of one iteration on one device. How long does it take?",
         ),
         (V100_PEAK_TFLOPS, "That is the peak on the data sheet of a V100, not what it achieved."),
     )
@@ -179,6 +209,21 @@ def _peak(measured_mib: float, before_mib: float, state_mib: float, gone_mib: fl
         ),
         (before_mib - state_mib / 2, "You took away half of the optimizer state. Who shares it?"),
         (before_mib - state_mib, "You took away all of it. A device still keeps its own part."),
+        (state_mib, "That is the optimizer state of `target`. The whole peak is asked for."),
+        (
+            state_mib - gone_mib,
+            "That is the device's part of the optimizer state. The whole peak is asked for.",
+        ),
+        (before_mib / 4, "Only the optimizer state is shared, not all that a device holds."),
+        (
+            before_mib - 1.5 * gone_mib,
+            "You cut the gradients, too: that would be zero=2. Here they stay whole.",
+        ),
+        (
+            before_mib - 2 * gone_mib,
+            "You cut parameters and gradients, too: that would be zero=3. Here they stay whole.",
+        ),
         (gone_mib, "That is what is saved. The peak that is left is asked for."),
     )
-    return Quantity(right=measured_mib, unit="MiB", share=FORESEEN, own=own)
+    counts = {"devices": round(state_mib / (state_mib - gone_mib))} if state_mib > gone_mib else {}
+    return Quantity(right=measured_mib, unit="MiB", share=FORESEEN, own=own, counts=counts)

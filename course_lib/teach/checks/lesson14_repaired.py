@@ -21,10 +21,17 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
         own = (
             (10 * TOKENS, "300 * 10e9 are 3000 billion: 10e9 is ten times 1e9."),
             (TOKENS / 1e9, "These are billions of tokens. A billion is 1e9."),
+            (TOKENS / 1e12, "These are trillions of tokens."),
+            (300 * 2**30, "A billion is 1e9 here, not 2³⁰."),
+            (20 * PARAMETERS, "20 tokens for a parameter is a rule. The estimate is for others."),
+            (TOKENS / 1024, "These are sequences. How many tokens?"),
+            (TOKENS / 1024 / SAMPLES, "These are iterations. How many tokens?"),
         )
         check.amount(
             check.number(tokens, "right_tokens"),
-            Quantity(right=TOKENS, share=EXACT, own=own),
+            Quantity(
+                right=TOKENS, share=EXACT, own=own, known={"the number of parameters": PARAMETERS}
+            ),
             "the tokens are those of the estimate",
             hint="The estimate is for 300 billion. A billion is 1e9.",
         )
@@ -33,7 +40,17 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
         twice = "2 forward and 4 backward for each parameter and token, and nothing twice."
         check.amount(
             check.number(factor, "factor_without_recomputation"),
-            Quantity(right=WITHOUT, share=EXACT, own=((WITH_RECOMPUTATION, twice),)),
+            Quantity(
+                right=WITHOUT,
+                share=EXACT,
+                own=(
+                    (WITH_RECOMPUTATION, twice),
+                    (2, "2 is the forward pass. Backward takes 4 more."),
+                    (4, "4 is the backward pass. Forward takes 2 more."),
+                    (3, "3 counts passes. Each takes 2 FLOPs: a product and a sum."),
+                    (0.75, "That is the ratio of the two. The factor itself is asked for."),
+                ),
+            ),
             "without recomputation the factor is another one",
             hint=twice,
         )
@@ -60,6 +77,12 @@ def _achieved(check: Checklist, given: float) -> None:
             "These are model FLOPs. The estimate uses the factor 8, so it needs what the devices "
             "did: everything was recomputed.",
         ),
+        (right / A100_PEAK, "That is the share of the peak. How many FLOP/s are it?"),
+        (100 * right / A100_PEAK, "That is in percent of the peak. How many FLOP/s are it?"),
+        (312, "312 TFLOP/s is the peak on the data sheet, which no training reaches."),
+        (19.5e12, "19.5 TFLOP/s is the float32 peak of the data sheet, not what was achieved."),
+        (right * SECONDS, "These are FLOPs of an iteration. It takes 32.09 s."),
+        (right / SAMPLES, "That is one sample. An iteration has 512."),
         (mistyped, "Look at their_flops digit by digit: how long is a sequence of this model?"),
     )
     check.amount(
@@ -87,6 +110,10 @@ def _days(check: Checklist, given: float) -> None:
             by_formula(_rate(), WITHOUT),
             "You took the factor 6 with a rate of hardware FLOPs. Which factor counts what the "
             "devices did?",
+        ),
+        (
+            right * WITH_RECOMPUTATION / WITHOUT,
+            "The 8 has the recomputation in it already: 6 is without it.",
         ),
         (by_formula(_rate(1048)), "That still has the mistyped sequence in its rate."),
         (by_formula(A100_PEAK), "That is at the peak of the data sheet, which nobody reaches."),

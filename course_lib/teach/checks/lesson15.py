@@ -95,7 +95,17 @@ def _time_to_report() -> Quantity:
         (right / ITERATION_S, f"These are iterations. Each of them takes {ITERATION_S} s."),
         (ITERATION_S, "That is one iteration. How many are 20 million tokens?"),
         (right * 2**20 / 1e6, "20 million are 20 × 10⁶, not 20 × 2²⁰."),
+        (right / 2, f"A sequence of this model has {sequence} tokens."),
         (right * 2, f"A sequence of this model has {sequence} tokens."),
+        (right * NODES, f"You multiplied by {NODES} nodes. The 5.2 s are those of all together."),
+        (right / NODES, f"You divided by {NODES} nodes. The 5.2 s are those of all together."),
+        (right * ranks, twice),
+        (right * steps, twice),
+        (right * 512, "You multiplied by the devices. The 5.2 s are those of all together."),
+        (right / 512, "You divided by the devices. The 5.2 s are those of all together."),
+        (20e6, "These are the tokens. How long do they take?"),
+        (round(right / ITERATION_S) * 5, "5.2 s was rounded to 5."),
+        (right / ITERATION_S * 6, "5.2 s was rounded to 6."),
         (right * layout.global_batch, "That is with one sample per iteration."),
     )
     return Quantity(right=right, unit="s", share=CLOSE_ENOUGH, own=own)

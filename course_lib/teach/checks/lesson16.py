@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.lab.mysteries import opened
 from course_lib.lab.workspace import find
 from course_lib.teach.checklist import Checklist, NotYet
-from course_lib.teach.diagnoses.judging import judge, keep, score
+from course_lib.teach.diagnoses.judging import case_in, judge, keep, score
 from course_lib.teach.slips import Quantity
 
 NODES, DEVICES, MINUTES = 96, 4, 10
-CLOSE_ENOUGH = 0.01
 
 
 def ex16_hang(device_hours: object) -> None:
@@ -23,7 +21,23 @@ def ex16_hang(device_hours: object) -> None:
             Quantity(
                 right=NODES * DEVICES * MINUTES / 60,
                 unit="device-hours",
-                share=CLOSE_ENOUGH,
+                fine=0.001,
+                own=(
+                    (
+                        (NODES * DEVICES - 1) * MINUTES / 60,
+                        "You left out the rank that hangs. Its device is paid for as well.",
+                    ),
+                    (
+                        (NODES - 1) * DEVICES * MINUTES / 60,
+                        "You left out the node that hangs. It is paid for as well.",
+                    ),
+                ),
+                known={
+                    "the number of devices": NODES * DEVICES,
+                    "the number of nodes": NODES,
+                    "the minutes": MINUTES,
+                    "the hours of one device": MINUTES / 60,
+                },
                 counts={"nodes": NODES, "devices of a node": DEVICES},
             ),
             "that is what the hang costs",
@@ -41,7 +55,7 @@ def ex16_warm_up(run: Any, cause: Any, rank: Any, node: Any, cure: Any) -> None:
 def ex16_mystery(run: Any, cause: Any, rank: Any, node: Any, cure: Any) -> None:
     """A blind case of the learner's choice; each counts for the score."""
     folder = find().folder
-    case = opened(run.recipe) if hasattr(run, "recipe") else None
+    case = case_in(run)
     try:
         with Checklist("16.3") as check:
             judge(check, run, cause, rank, node, cure)

@@ -10,18 +10,14 @@ from course_lib.plan.estimate import Estimate
 from course_lib.plan.mixtures import MixtureBounds
 from course_lib.teach.challenge.score import Score
 from course_lib.teach.checklist import Checklist
+from course_lib.teach.checks import lesson17_numbers as by_hand
 from course_lib.teach.checks.common import global_batch, whole_flag
-from course_lib.teach.slips import Quantity, Slip
+from course_lib.teach.checks.lesson17_numbers import MOST_DAYS, MOST_DEVICES, TOKENS
 
 FORESEEN = 1.5
 """Factor by which a time may be foreseen wrongly."""
 LARGE_BATCH, LOW_RATE, HIGH_RATE = 48, 1e-3, 1.2e-2
-TOKENS, MOST_DAYS, MOST_DEVICES = 2e12, 90, 1024
-"""The plan on paper."""
 LEAST_BATCH_TOKENS, MOST_BATCH_TOKENS = 0.5e6, 20e6
-H100_TFLOPS = 989
-COUNTED = 0.005
-WIDE_KEYS = "48 heads share 8 keys and 8 values, so these matrices are 6144 × (8 × 128)."
 
 
 def ex17_mine(run: Any, score: Any, other: Any) -> None:
@@ -95,7 +91,7 @@ def ex17_dense(least_days: object, estimate: Any) -> None:
         given = check.number(least_days, "least_days")
         check.amount(
             given,
-            _least_days(),
+            by_hand.least_days(),
             "no plan on 1024 H100 can be faster than that",
             hint="6 FLOPs for each parameter and token, divided by the peak of all devices and by "
             "86,400 s.",
@@ -119,20 +115,6 @@ def ex17_dense(least_days: object, estimate: Any) -> None:
             hint=f"They take {estimate.days(TOKENS):.0f}, at {estimate.mfu:.0%} of the peak. "
             "plan.search(…) ranks the layouts of a machine; is this machine large enough?",
         )
-
-
-def _least_days() -> Quantity:
-    parameters = plan.parameters(plan.preset("llama-70b")).total
-    right = 6 * parameters * TOKENS / (MOST_DEVICES * H100_TFLOPS * 1e12) / 86400
-    own: tuple[Slip, ...] = (
-        (right * 8 / 6, "The factor 8 counts a recomputation, which is no part of a bound."),
-        (right * 2 / 6, "The factor 2 counts the forward pass alone."),
-        (right * MOST_DEVICES, "That is for one device."),
-        (right / 2, "1,979 TFLOP/s are for matrices half of which is zero. Dense are 989."),
-        (right * H100_TFLOPS / 312, "312 TFLOP/s are an A100's. These are H100."),
-        (right / 0.4, "That is at 40 % of the peak. Not a bound: some plan might do better."),
-    )
-    return Quantity(right=right, unit="days", share=0.03, own=own, counts={"devices": MOST_DEVICES})
 
 
 def _is_a_plan(check: Checklist, given: Any, kind: type, how: str) -> None:
@@ -183,14 +165,14 @@ def ex17_mixture(total: object, active: object, bounds: Any) -> None:
         )
         check.amount(
             given,
-            _total(),
+            by_hand.total(),
             "so many parameters have to be held",
             hint="Attention and tables once; in each of 56 layers 8 experts of three matrices "
             "6144 × 16384, and a router of 6144 × 8.",
         )
         check.amount(
             passed,
-            _active(),
+            by_hand.active(),
             "so many of them work for a token",
             hint="The same with 2 experts in each layer instead of 8.",
         )
@@ -215,41 +197,3 @@ def ex17_mixture(total: object, active: object, bounds: Any) -> None:
             hint=f"In the slowest case they take {slow_days:.0f}. How long is the exchange "
             f"({bounds.exchange_s:.2f} s of an iteration), and does it leave the node?",
         )
-
-
-def _wide_keys() -> float:
-    """Billions by which keys and values as wide as the model are too many."""
-    of = plan.mixture("mixtral-8x22b").one
-    return 2 * of.layers * of.hidden * (of.heads - (of.kv_groups or of.heads)) * 128 / 1e9
-
-
-def _total() -> Quantity:
-    mixture = plan.mixture("mixtral-8x22b")
-    one, layers = mixture.of_one_expert / 1e9, mixture.one.layers
-    right = mixture.total / 1e9
-    own: tuple[Slip, ...] = (
-        (8 * 22, "8 × 22 would be eight whole models. They share attention, tables and norms."),
-        (right - layers * 8 * one / 3, "An expert with SwiGLU has three matrices, not two."),
-        (layers * 8 * one, "These are the experts alone; attention and tables are missing."),
-        (mixture.active / 1e9, "These are the parameters that a token passes. Memory holds all."),
-        (right - (8 - 1) * layers * one, "That has one expert in each layer. There are eight."),
-        (right + _wide_keys(), WIDE_KEYS),
-    )  # fmt: skip
-    return Quantity(right=right, unit="billions", share=COUNTED, own=own)
-
-
-def _active() -> Quantity:
-    mixture = plan.mixture("mixtral-8x22b")
-    one, layers = mixture.of_one_expert / 1e9, mixture.one.layers
-    right = mixture.active / 1e9
-    own: tuple[Slip, ...] = (
-        (mixture.total / 1e9, "These are all of them. A token passes two experts of eight."),
-        (mixture.total / 4e9, "A quarter of all would be attention cut in four as well; every "
-         "token passes all of that."),
-        (right - layers * one, "That is with one expert for a token. The router takes two."),
-        (right - 2 * layers * one / 3, "An expert with SwiGLU has three matrices, not two."),
-        (2 * layers * one, "These are the experts alone; attention and tables are missing."),
-        (right + _wide_keys(), WIDE_KEYS),
-        (2 * 22, "2 × 22 counts attention and tables twice."),
-    )  # fmt: skip
-    return Quantity(right=right, unit="billions", share=COUNTED, own=own)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from course_lib.teach.diagnoses.wording import spellings
+
 NEVER = r"(?!)"
 
 
@@ -27,7 +29,10 @@ class Kind:
         """How many of its words are in there; none where one is that only another kind has."""
         if re.search(self.unlike, text, re.I):
             return 0
-        return len({found.group().lower() for found in re.finditer(self.words, text, re.I)})
+        return max(
+            len({found.group().lower() for found in re.finditer(self.words, spelt, re.I)})
+            for spelt in spellings(text)
+        )
 
     def is_cured_by(self, text: str) -> bool:
-        return re.search(self.cure, text, re.I) is not None
+        return any(re.search(self.cure, spelt, re.I) for spelt in spellings(text))

@@ -3,137 +3,42 @@
 from __future__ import annotations
 
 from course_lib.teach.diagnoses.kind import Kind
+from course_lib.teach.diagnoses.stopping import DIARY, LOG, MEETING, NUMBERS, STOPPING
 
-RISES = (
-    r"leak\w*|gr[eo]w\w*|\bris\w*|climb\w*|creep\w*|increas\w*|accumulat\w*|fills?\b|goes up|"
-    r"never free\w*|"
-    r"(?:each|every|per) (?:step|iteration)|retain\w*"
-)
-LOG = "Read the log from its first line that is no setting on: run.failure says which."
-DIARY = "Nothing printed an error. Lay the diaries side by side: run.diary.findings."
-STACKS = (
-    "The run stood still before it ended. Who of the ranks was not in a collective, and where was "
-    "it? lab.stacks(run) asks while it hangs; the note near the end of the log says it afterwards."
-)
-MEETING = (
-    "No iteration was made. Which ranks came to the meeting point, which did not, and to which "
-    "name and port did those connect?"
-)
-NUMBERS = (
-    "A number is no number any more. Whose loss was it first, and what was it the step before? "
-    'run.diary.beside("loss") says.'
-)
-KINDS: dict[str, Kind] = {
-    "stuck": Kind(
-        "a rank hangs while it waits for data",
-        r"stuck|dead.?lock|\bhang|\bhung|freez\w*|froze\b|\bstall\w*|block\w*|data ?load\w*|"
-        r"data pipeline|input|reader|queue|worker|next_batch|wait_for_batch|never gets|(?:n.t|"
-        r"not) get|for ?ever|"
-        r"starv\w*|not leave|"
-        r"wait\w* (?:for|on) (?:a |its |the )?(?:batch|data|input)",
-        r"reader|loader|worker|time.?out|data|queue|restart|thread",
-        "all ranks but one wait in a collective, and the one waits for something else",
-        STACKS,
-    ),
-    "skipped": Kind(
-        "a rank leaves a step out",
-        r"skip\w*|left out|leaves? out|miss\w* (?:an?|one|the)\b|jump\w*|ahead|\bearly|"
-        r"(?:an?|one) (?:step|batch|collective|iteration) (?:fewer|less|short|missing)|continue|"
-        r"(?:uneven|unequal|fewer|different) (?:number of )?(?:steps|batches|iterations)|"
-        r"(?:fewer|less) (?:\w+ )?(?:step|batch|iteration)|out of step|(?:step|iteration) missing|"
-        r"de.?synchroni\w*|finished (?:first|before)|rather than \d+|not take part|"
-        r"missing (?:call|collective)",
-        r"same number|equal|every rank|all ranks|even|join|pad|drop|continue|skip|zero",
-        "a rank is through before the others, which wait for it in their last step",
-        STACKS,
-    ),
-    "shape": Kind(
-        "a rank calls a collective with another shape",
-        r"shape|mismatch\w*|sizes?\b|lengths?\b|numel|dimension|fewer (?:gradients|elements)|"
-        r"smaller|frozen|"
-        r"half|different (?:tensor|number of (?:elements|gradients|parameters))",
-        r"same (?:shape|model|gradients|size|parameters|layers)|all ranks|DETAIL|freez|froz|equal|"
-        r"unused",
-        "gloo says that sizes do not match, and TORCH_DISTRIBUTED_DEBUG=DETAIL names both",
-        "A process ended inside a collective. What does the library say of the sizes? Run the same "
-        'recipe with environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}.',
-        unlike=r"\bports?\b|step size|versions?\b",
-    ),
-    "hoard": Kind(
-        "a rank runs out of memory at once",
-        r"out ?of ?memory|\boom\b|memory|hoard|keeps? (?:all|the) (?:logits|guesses|outputs)|"
-        r"logits|alloc\w*|too many tensors",
-        r"keep|free|smaller|micro|less|limit|delete|detach|shard|memory|batch",
-        "one rank's allocation is refused, and its memory was level until then",
-        "A rank was refused memory. Was its memory level before, or did it rise? "
-        'run.diary.beside("memory_mib") says.',
-        unlike=RISES + r"|kernel|oom.?kill|something",
-    ),
-    "leak": Kind(
-        "the memory of a rank grows with each step",
-        RISES + r"|slope|keeps? (?:its |the |a copy of )?(?:grad\w*|weights|graph)",
-        r"detach|free|keep|list|item|clear|delete|clone|leak|store|hold",
-        "one rank's memory rises by the same amount each step, until it is refused",
-        "A rank was refused memory. Was its memory level before, or did it rise? "
-        'run.diary.beside("memory_mib") says.',
-    ),
-    "killed": Kind(
-        "a process was killed",
-        r"kill\w*|signal 9|-9|\bshot\b|(?:process|rank|task)(?: \d+)?(?: is| has| was)? (?:gone|"
-        r"died|vanished|dead|disappeared|crashed|terminated|lost)|oom.?kill",
-        r"checkpoint|resum|restart|requeue|memory|load|sacct|again|kernel",
-        "srun tells of one task that was killed, the others of a peer that is gone",
-        LOG + " How many tasks were killed, and on which nodes?",
-        unlike=r"(?:all|both) (?:\w+ ){0,2}(?:ranks|tasks|processes)|whole node",
-    ),
-    "node-dies": Kind(
-        "a whole node is gone",
-        r"(?:node|host|machine)\w* (?:\S+ ){0,2}(?:die|dead|gone|down|lost|fail|fault|crash|vanish|"
-        r"kill|disappear|reboot|outage)\w*|(?:dead|lost|whole|broken|failed|killed) (?:node|host|"
-        r"machine)|"
-        r"(?:both|all) (?:its |the )?(?:ranks|tasks|processes)\b.{0,20}(?:node|gone|kill|dead|"
-        r"lost)|both its ranks",
-        r"exclude|checkpoint|resum|restart|requeue|other node|replace|drain|again|load",
-        "srun tells of all tasks of one node that were killed",
-        LOG + " How many tasks were killed, and on which nodes?",
-        "node",
-    ),
-    "slow-rank": Kind(
-        "a rank is slower than the others",
-        r"slow\w*|straggl\w*|\w*clock\w*|throttl\w*|\bhot\b|\w*heat\w*|frequency|lags?\b|behind|"
-        r"degrad\w*|bottleneck|own time|"
-        r"(?:takes?|computes?|times) (?:\S+ ){0,3}longer|thermal",
-        r"exclude|replace|node|clock|cool|other device|without|drain|report|power",
-        "steps are longer, and one rank computes longer than the others",
-        DIARY,
-        unlike=r"memory|host ?name",
-    ),
+KINDS: dict[str, Kind] = STOPPING | {
     "wrong-port": Kind(
         "a rank was given another port",
-        r"wrong port|other port|another port|different port|port\b(?! (?:is |was )?(?:taken|in use|"
+        r"wrong port|other port|another port|different port|ports?\b(?! (?:is |was )?(?:taken|"
+        r"in use|"
         r"busy|occupied))|MASTER_PORT",
-        r"same port|port|MASTER_PORT|export|all ranks",
+        r"ports?\b|MASTER_PORT|export",
         "one rank connects to another port than the one at which the others meet",
         MEETING,
         unlike=r"in use|taken|occupied|busy|conflict|collision|clash|not free|EADDRINUSE|"
-        r"uses the same|"
-        r"(?:some(?:one|body)|another (?:job|program|process))",
+        r"uses the same|\bbind\w*|holds|sits on|blocked|too (?:large|big)|address is wrong|"
+        r"(?:some(?:one|body|thing else)|another (?:job|program|process))",
     ),
     "wrong-master": Kind(
         "the ranks of a node take another machine for the master",
-        r"MASTER_ADDR|wrong (?:master|address|host|machine)|other (?:master|address)|127\.0\.0\.1|"
+        r"MASTER.ADDR|(?:the|is) first node|rendezvous (?:address|host)|(?:two|both) masters|"
+        r"themselves|own node|node 0\b|"
+        r"meet\w* (?:\S+ )?(?:at|on) node ?\d|address(?:es)? (?:differ|is different)|"
+        r"wrong (?:rendezvous |master )?(?:address|host|machine|master)|other (?:master|"
+        r"address)|127\.0\.0\.1|"
         r"localhost|own (?:node|address)|master address|itself|"
         r"(?:is|be|for|as) (?:the )?master|(?:different|another) master",
         r"MASTER_ADDR|first node|scontrol|hostnames|same (?:master|address)|address",
         "all ranks of a node connect to another address, such as their own",
         MEETING,
         "node",
-        r"resol\w*|\bdns\b|unknown|not (?:a )?known|\bname\b|typo|exist|misspel\w*",
+        r"resol\w*|\bdns\b|unknown|not (?:a )?known|\bname\b|typo|exist|mis.?spel\w*|mistyped",
     ),
     "bad-name": Kind(
         "a name does not resolve",
         r"resol\w*|\bdns\b|(?:host ?)?\bnames?\b|hostname|unknown|not (?:a )?known|getaddrinfo|"
-        r"\.invalid|misspel\w*|"
+        r"\.invalid|mis.?spel\w*|mistyped|look(?:ed)?.?up|gethostby\w*|(?:find|no such|"
+        r"non.?existent|"
+        r"non.?existing|invalid|unknown) (?:the |a )?host|"
         r"typo|does ?n[o']t exist",
         r"name|address|dns|hosts|MASTER_ADDR|spell|ip\b|scontrol",
         "a rank connects to a name that its node does not know",
@@ -144,7 +49,8 @@ KINDS: dict[str, Kind] = {
         "the port is taken by somebody else",
         r"in use|taken|occupied|busy|EADDRINUSE|another (?:job|program|process)|two jobs|conflict|"
         r"some(?:one|body)|clash|collision|not free|port(?: is| was)? (?:in use|taken|busy|used)|"
-        r"already",
+        r"already|\bbind\w*|hold\w* (?:the|its|that|our|this) port|(?:some|every)thing else|old "
+        r"process|blocked by|sits? on|held by",
         r"port|job id|other|another|end|free|kill",
         "rank 0 cannot open its port: the address is in use",
         LOG,
@@ -154,8 +60,9 @@ KINDS: dict[str, Kind] = {
         "one sample makes the loss NaN",
         r"(?:bad|broken|empty|corrupt\w*|odd|one|padded|masked\S*) (?:\w+ )?(?:sample|data|record|"
         r"batch|sequence|example|document)|0 ?/ ?0|zero (?:tokens|length)|no tokens?|of nothing|"
-        r"divi\w+ by zero|sample|\bdata\b",
-        r"sample|data|filter|skip|mask|clamp|leave|remove|check|divisor|token",
+        r"divi\w+ by zero|sample|\bdata\b|nan in (?:\w+ )?(?:input|target|label|record|example)\w*|"
+        r"(?:damaged|garbage|defective) \w+|no labels",
+        r"samples?\b|\bdata|filter|skip|mask|clamp|remove|check(?!point)|divisor|token|clean",
         "the first loss that is no number is one rank's, and comes again with the same sample",
         NUMBERS,
         unlike=r"same|identical|equal|sampler|shard|duplicat\w*|split|order|\w*shuffl\w*|load\w*|"
@@ -163,9 +70,12 @@ KINDS: dict[str, Kind] = {
     ),
     "exploding": Kind(
         "the training explodes: its learning rate is too high",
-        r"explod\w*|explosion|diverg\w*|learning rate|\blr\b|too (?:high|large)|overflow\w*|"
-        r"blow\w*|unstable|step size",
-        r"learning rate|\blr\b|warm|clip|lower|smaller|bf16|checkpoint",
+        r"explod\w*|explosion|diverg\w*|learning.?rate|\blr\b|too (?:high|large)|overflow\w*|"
+        r"bl[eo]w\w*|unstable|step size|shoots? up|(?:to|loss is) infinit\w*|warm.?up|"
+        r"too (?:large|big) steps|steps? (?:is|are) (?:\w+ )?too (?:large|big)",
+        r"learning.?rate|\blr\b|warm|clip|(?:lower|smaller|reduc\w*|decreas\w*) (?:the |"
+        r"a )?(?:rate|"
+        r"step)|\brate\b|smaller steps|bf16",
         "the loss of all ranks jumps within a step or two before it is no number",
         NUMBERS,
         "none",
@@ -173,31 +83,42 @@ KINDS: dict[str, Kind] = {
     ),
     "same-data": Kind(
         "all ranks read the same samples",
-        r"(?:same|equal|identical) (?:data|samples?|batch\w*)|duplicat\w*|sampler|whole data|"
-        r"not (?:shard|split|divid)\w*",
-        r"sampler|rank|split|shard|different|distributed|divide",
+        r"(?:same|equal|identical) (?:mini.?|\w+ )?(?:data|samples?|batch\w*|shard|part)|"
+        r"duplicat\w*|"
+        r"sampler|whole data|(?:batch\w*|data)\b (?:\w+ ){0,4}identical|(?:not|n.t) (?:shard|"
+        r"split|divid|distribut|know its rank)\w*",
+        r"sampler|split|shard|distribut|divid|(?:different|other|own) (?:data|samples?|batch\w*|"
+        r"part|"
+        r"shard|slice)|(?:by|with|tell|give|know)\w*\b.{0,25}rank|rank::",
         "in each step all ranks read samples with the same checksums",
         DIARY,
         "none",
-        r"order|epoch|shuffl\w*|again|steps",
+        r"order|epoch|shuffl\w*|again|steps|random|seed|dropout",
     ),
     "unequal-weights": Kind(
         "a rank began with other weights",
         r"(?:other|different|unequal|unsynchroni\w*|inconsistent|own) (?:\w+ )?(?:weights|"
-        r"parameters|init\w*|seed)|(?:weights|parameters|replicas?|copies|model)(?: \w+)? (?:"
-        r"differ\w*|are|is|diverge\w*)|out of sync|replica|seed|initiali\w*|not broadcast|"
+        r"parameters|init\w*|seed|checkpoint)|(?:weights|parameters|replicas?|copies|models?)"
+        r"(?: \w+){0,3} (?:differ\w*|are|is|aren.t|isn.t|diverged?)\b|broadcast|(?:began|started) "
+        r"(?:elsewhere|differently)|another checkpoint|out of sync|replica|seed|initiali\w*|"
+        r"not broadcast|"
         r"unsync\w*|"
         r"own init|weights\b|(?:models?|copies)\b.{0,20}(?:not|un)",
-        r"broadcast|seed|same|synchroni|load|checkpoint|copy",
+        r"broadcast|(?:same|equal|one|common) (?:\w+ )?(?:seed|weights|init\w*|start\w*)|synchroni|"
+        r"load .{0,20}(?:checkpoint|weights)|copy|seed\b(?! ?\+)|\bddp\b|DistributedDataParallel|"
+        r"state_dict|checkpoint for all",
         "the checksum of one rank's weights differs from that of the others",
         DIARY,
         unlike=r"dropout|masks?\b|\brng\b|generator|keep\w*|memory|random (?:numbers|state)",
     ),
     "same-dropout": Kind(
         "all ranks draw the same dropout masks",
-        r"dropout|same (?:mask|random|seed)\w*|random (?:numbers|state|generator)|\brng\b|masks?\b|"
+        r"dropout|same (?:mask|random|seed|noise|neurons)\w*|random (?:numbers|state|generator)|"
+        r"\brng\b|masks?\b|"
         r"generator",
-        r"seed|rank|generator|different|own|rng|offset",
+        r"seed\b.{0,25}(?:rank|differ|own|each)|(?:rank|differ\w*|own|each|per)\b.{0,25}(?:seed|"
+        r"random|"
+        r"mask|noise)|seed ?\+|generator|rng|offset",
         "the generators of all ranks are in the same state after each step",
         DIARY,
         "none",
@@ -208,14 +129,16 @@ KINDS: dict[str, Kind] = {
         r"same order|set_epoch|epoch\w*|order|\w*shuffl\w*|repeat\w*|period\w*|(?:samples?|"
         r"data) come "
         r"again",
-        r"set_epoch|shuffl|epoch|seed",
+        r"set_epoch|shuffl|epoch|permut",
         "after some steps the same samples come again in the same order",
         DIARY,
         "none",
     ),
     "disk-full": Kind(
         "the disk is full",
-        r"disk|no (?:space|room)|space left|quota|ENOSPC|storage|file ?system|full",
+        r"disk|out of space|no (?:space|room)|space left|quota|ENOSPC|storage|file ?system|"
+        r"(?:/\w+|scratch|volume|"
+        r"partition|folder) (?:is |ran )?full",
         r"space|disk|quota|delete|free|clean|other (?:disk|folder)|scratch|room",
         "checkpoints fail with the operating system's word for a full disk",
         LOG,
@@ -224,7 +147,8 @@ KINDS: dict[str, Kind] = {
     ),
     "no-internet": Kind(
         "something is to be fetched from the internet",
-        r"internet|download\w*|fetch\w*|url\w*|https?|outside\b|web\b|o[nf]f?line|models\.",
+        r"internet|download\w*|fetch\w*|url\w*|https?|outside\b|web\b|o[nf]f?line|models\.|"
+        r"outbound",
         r"before|beforehand|login|download|fetch|cache|local|offline|copy",
         "a request to the internet fails before the ranks meet",
         LOG,
@@ -235,8 +159,9 @@ KINDS: dict[str, Kind] = {
         "a node lacks a module",
         r"(?:missing|no|not installed|without|lacks?).{0,20}(?:module|package|library|"
         r"dependenc\w*)|ModuleNotFound\w*|not installed|absent|module|package|library|"
-        r"dependenc\w*|environment|import|fused_norms",
-        r"install|environment|module load|activate|same|conda|venv|pip",
+        r"dependenc\w*|environment|import|fused_norms|pip install",
+        r"install|environment|module load|activate|conda|venv|\bpip\b|container|image|PYTHONPATH|"
+        r"same (?:\w+ )?(?:modules?|packages?)|copy .{0,20}(?:module|package)",
         "Python says on one node that a module does not exist",
         LOG,
         "node",
@@ -246,11 +171,13 @@ KINDS: dict[str, Kind] = {
         "a node has an old version of a module",
         r"\bold(?:er)?\b|version\w*|stale|outdated|cannot import name|ImportError|environment|"
         r"function|module",
-        r"version|update|install|environment|same|module load|activate|pin|upgrade",
+        r"version|updat\w*|install|environment|module load|activate|\bpin\b|upgrade(?! the gpu)|"
+        r"container|image|newer|same (?:\w+ )?(?:modules?|packages?)",
         "Python finds the module on one node, but not the function in it",
         LOG,
         "node",
-        r"\bport|not ?found|n.t installed|not installed|no module|absent|missing (?:module|"
+        r"\bport|slow|checkpoint|not ?found|n.t installed|not installed|no module|absent|"
+        r"missing (?:module|"
         r"package)",
     ),
 }  # fmt: skip

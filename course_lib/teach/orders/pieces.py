@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from course_lib.plan.numbers import real
 from course_lib.teach.answers import in_short
 from course_lib.teach.checklist import Checklist
+from course_lib.teach.orders.calling import called
 
 NAME = "pieces"
 CASES = [(size, 2 * size * each) for size in (4, 1, 2, 3, 8) for each in (8, 1, 5)]
@@ -39,8 +43,8 @@ def _called(
 ) -> list[int]:
     asked = f"{NAME}({length}, {rank}, {size})"
     try:
-        answer = function(length, rank, size)
-        given = None if answer is None or answer is ... else [real(one) for one in answer]
+        answer = called(function, length=length, rank=rank, size=size)
+        given = None if answer is None or answer is ... else _numbers(answer, length)
     except Exception as error:
         check.refuse(f"{asked} gives positions", f"{type(error).__name__}: {str(error)[:200]}")
     if given is None:
@@ -50,6 +54,14 @@ def _called(
             f"{asked} gives positions", f"It gives {in_short(answer)}; a list of whole numbers."
         )
     return [int(one) for one in given if one is not None]
+
+
+def _numbers(answer: Any, length: int) -> list[float | None]:
+    """Two pieces may come as a list of two."""
+    found = list(islice(answer, length + 1))
+    if found and all(isinstance(one, Sequence | np.ndarray) for one in found):
+        found = [number for one in found for number in one]
+    return [real(one) for one in found]
 
 
 def _once_each(check: Checklist, dealt: list[list[int]], length: int, where: str) -> None:

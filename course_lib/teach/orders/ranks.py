@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import permutations
+from itertools import islice, permutations
 from math import prod
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from course_lib.plan.numbers import real
 from course_lib.teach.answers import in_short
 from course_lib.teach.checklist import Checklist
+from course_lib.teach.orders.calling import called
 
 NAME = "rank_groups"
 APART = (
@@ -65,10 +66,12 @@ def _called(
 ) -> Groups:
     asked = f'{NAME}("{order}", {sizes}, "{axis}")'
     try:
-        answer = function(order, sizes, axis)
+        answer = called(function, order=order, sizes=sizes, axis=axis)
         if answer is None or answer is ...:
             raise TypeError("it gave nothing yet: fill in the gap and return the groups")
-        found = [[real(rank) for rank in group] for group in answer]
+        most = prod(sizes.values()) + 1
+        groups = answer.values() if isinstance(answer, Mapping) else answer
+        found = [[real(rank) for rank in islice(group, most)] for group in islice(groups, most)]
     except Exception as error:
         check.refuse(f"{asked} gives lists of ranks", f"{type(error).__name__}: {str(error)[:200]}")
     if any(rank is None or rank != int(rank) for group in found for rank in group):

@@ -12,6 +12,7 @@ from course_lib.plan.schedules.steps import Orders, Step, orders
 from course_lib.plan.schedules.timing import timed
 from course_lib.teach.answers import in_short
 from course_lib.teach.checklist import Checklist
+from course_lib.teach.orders.calling import called
 
 NAME = "one_f_one_b"
 MOST_STAGES, MOST_MICRO_BATCHES = 8, 16
@@ -56,7 +57,7 @@ def _steps(
     asked = f"{NAME}({stages}, {stage}, {micro_batches})"
     most = 2 * (micro_batches + stages)
     try:
-        given = function(stages, stage, micro_batches)
+        given = called(function, stages=stages, stage=stage, micro_batches=micro_batches)
         found = None if given is None or given is ... else list(islice(given, most + 1))
     except Exception as error:
         check.refuse(f"{asked} gives steps", f"{type(error).__name__}: {str(error)[:200]}")

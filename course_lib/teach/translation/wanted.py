@@ -17,7 +17,8 @@ WORDS = re.compile(r"[^\W\d_]{2}")
 LIBRARY = "course"
 """Name of the catalog of what belongs to no lesson."""
 OF_THE_LIBRARY = (
-    "teach/*.py", "teach/trials/*.py", "teach/orders/*.py", "teach/challenge/*.py",
+    "teach/*.py", "teach/quantities/*.py", "teach/trials/*.py", "teach/orders/*.py",
+    "teach/challenge/*.py",
     "teach/classroom/folder.py", "teach/classroom/sharing.py", "teach/classroom/pulse.py",
     "teach/checks/common.py", "teach/diagnoses/*.py",
     "mistakes/*.py", "lab/**/*.py", "show/**/*.py", "plan/**/*.py", "read/first_causes/**/*.py",

@@ -216,12 +216,14 @@ def epochs(seen: Seen) -> str | None:
 
 
 LOADS = 12
+SHORTER = r"out of (?:bounds|range).*size 96"
+"""A sampler of the 384 samples on a loader of the 96."""
 EDITS: dict[int, Edit] = {
     1: Edit("the processes meet in a group", group, NO_GROUP),
     2: Edit("each takes the device of its local rank", device, ORDINAL),
     3: Edit("DistributedDataParallel averages the gradients", wrapped, "attribute 'module'"),
     4: Edit("each rank trains on its own samples", sampled("train")),
-    5: Edit("each validates on its own", sampled("validation")),
+    5: Edit("each validates on its own", sampled("validation"), SHORTER),
     6: Edit("each tests on its own", sampled("test")),
     7: Edit("the batch is divided over the ranks", loaders, EXCLUSIVE),
     8: Edit("each epoch has another order", epochs),

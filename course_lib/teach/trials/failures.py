@@ -36,7 +36,8 @@ TOLD_BY_TORCH = (
     (
         r"'NoneType' object has no attribute|Invalid type NoneType|got NoneType|NoneType",
         "Something is None. A frozen parameter (requires_grad=False) never gets a gradient: its "
-        ".grad stays None, and has to be left out.",
+        ".grad stays None, and has to be left out. Nor has one that waits in a bucket since the "
+        "step before: what is left is sent in finish().",
     ),
     (
         r"[Ii]nvalid (destination|source) rank|rank .* (out of|not in)",

@@ -1,0 +1,150 @@
+"""Kinds of faults by which a run stops or slows down, and where the evidence of each lies."""
+
+from __future__ import annotations
+
+from course_lib.teach.diagnoses.kind import Kind
+
+RISES = (
+    r"leak\w*|gr[eo]w\w*|\bris\w*|climb\w*|creep\w*|increas\w*|accumulat\w*|fills?\b|goes up|"
+    r"never (?:free|releas|clear)\w*|(?:not|n.t) (?:freed|released)|more and more|pile\w* up|"
+    r"longer and longer|step by step|append\w*|in a list|(?:every|each|all|old) (?:\w+ )?"
+    r"(?:gradient|tensor)s?\b|(?:each|every|per) (?:step|iteration)|retain\w*|let go"
+)
+LOG = "Read the log from its first line that is no setting on: run.failure says which."
+DIARY = "Nothing printed an error. Lay the diaries side by side: run.diary.findings."
+STACKS = (
+    "The run stood still before it ended. Who of the ranks was not in a collective, and where was "
+    "it? lab.stacks(run) asks while it hangs; the note near the end of the log says it afterwards."
+)
+MEETING = (
+    "No iteration was made. Which ranks came to the meeting point, which did not, and to which "
+    "name and port did those connect?"
+)
+NUMBERS = (
+    "A number is no number any more. Whose loss was it first, and what was it the step before? "
+    'run.diary.beside("loss") says.'
+)
+STOPPING: dict[str, Kind] = {
+    "stuck": Kind(
+        "a rank hangs while it waits for data",
+        r"stuck|dead.?lock|\bhang|\bhung|freez\w*|froze\b|\bstall\w*|block\w*|data ?load\w*|"
+        r"data pipeline|input|reader|queue|worker|next_batch|wait_for_batch|never gets|(?:n.t|"
+        r"not) get|for ?ever|"
+        r"batch\w* stop\w*|stop\w* coming|starv\w*|not leave|never (?:comes|leaves|return\w*|"
+        r"reach\w*)|not reach the (?:all|coll|barrier|meet)|"
+        r"(?:prefetch|fetch|read|load)\w* thread|thread (?:\w+ )?(?:died|dead|end\w*|gone)|"
+        r"sleeps?\b|"
+        r"wait\w* (?:for|on) (?:an? |its |the )?(?:next )?(?:batch|data|input|sample|something)",
+        r"reader|loader|worker|time.?out|queue|restart|(?<!num_)thread|prefetch|(?:read|load|"
+        r"fetch|wait)"
+        r"\w* (?:for )?(?:the |its )?(?:data|batch|input)|watch",
+        "all ranks but one wait in a collective, and the one waits for something else",
+        STACKS,
+        unlike=r"know\w* (?:its|the|their|about) ranks?",
+    ),
+    "skipped": Kind(
+        "a rank leaves a step out",
+        r"skip\w*|left out|leaves? out|miss\w* (?:an?|one|the)\b|jump\w*|ahead|\bearly|"
+        r"(?:an?|one) (?:step|batch|collective|iteration) (?:fewer|less|short|missing)|continue|"
+        r"(?:uneven|unequal|fewer|different) (?:number of )?(?:steps|batches|iterations)|"
+        r"(?:fewer|less) (?:\w+ )?(?:step|batch|iteration)|out of step|(?:step|iteration) missing|"
+        r"de.?synchroni\w*|finished (?:first|before)|rather than \d+|(?:not|n.t) take part|"
+        r"too soon|"
+        r"missing (?:call|collective)|collective (?:is )?missing|not (?:call|join|"
+        r"make)\w* (?:an? |the |its |one )?(?:all.?reduce|"
+        r"collective|step|barrier)|forg[eo]t\w* (?:an?|one|its|the) "
+        r"(?:\w+ )?(?:step|batch|call|collective|all.?reduce)|omi(?:t|ss)\w*|pass\w* over|"
+        r"left.?out|"
+        r"drops? (?:an?|one) (?:\w+ )?(?:batch|step)|number of (?:steps|iterations|batches)|"
+        r"rank \d "
+        r"(?:made|makes|did) (?:only )?\d+ (?:steps|iterations)|(?:step|batch|iteration|"
+        r"collective|all.?reduce) "
+        r"(?:less|fewer|too few|short)",
+        r"(?:same|equal) (?:number|count|amount)|as many|equal|every rank|"
+        r"all ranks (?:\w+ ){0,3}(?:call|"
+        r"make|do|take|step|join|skip|stop)|even|join|pad|drop|continue|skip|zero",
+        "a rank is through before the others, which wait for it in their last step",
+        STACKS,
+    ),
+    "shape": Kind(
+        "a rank calls a collective with another shape",
+        r"shape|mismatch\w*|size[sd]?\b|lengths?\b|numel|dimension|(?:fewer|less) (?:gradients|"
+        r"elements|numbers|values)|too short|number of elements|shorter|(?:n.t|"
+        r"not) require.?s? grad\w*|reduces? less|"
+        r"smaller|frozen|"
+        r"half|different (?:tensor|number of (?:elements|gradients|parameters))",
+        r"same (?:shape|model|gradients|size|parameters|layers)|all ranks|DETAIL|freez|froz|equal|"
+        r"unused",
+        "gloo says that sizes do not match, and TORCH_DISTRIBUTED_DEBUG=DETAIL names both",
+        "A process ended inside a collective. What does the library say of the sizes? Run the same "
+        'recipe with environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}.',
+        unlike=r"\bports?\b|step size|versions?\b",
+    ),
+    "hoard": Kind(
+        "a rank runs out of memory at once",
+        r"out ?of ?memory|\boom\b|memory|hoard|keeps? (?:all|the) (?:logits|guesses|outputs)|"
+        r"logits|alloc\w*|too many tensors",
+        r"keep|free|smaller|micro|less|limit|delete|detach|shard|memory|batch",
+        "one rank's allocation is refused, and its memory was level until then",
+        "A rank was refused memory. Was its memory level before, or did it rise? "
+        'run.diary.beside("memory_mib") says.',
+        unlike=RISES + r"|kernel|oom.?kill|something|memory\b.{0,15}(?:slow|broke\w*|defect\w*)",
+    ),
+    "leak": Kind(
+        "the memory of a rank grows with each step",
+        RISES + r"|slope|keeps? (?:its |the |a copy of )?(?:grad\w*|weights|graph)",
+        r"detach|free|keep|list|item|clear|delete|clone|leak|store|hold",
+        "one rank's memory rises by the same amount each step, until it is refused",
+        "A rank was refused memory. Was its memory level before, or did it rise? "
+        'run.diary.beside("memory_mib") says.',
+        unlike=r"\bdisk|learning rate|\blr\b|quota|file ?system",
+    ),
+    "killed": Kind(
+        "a process was killed",
+        r"kill\w*|signal 9|-9|\b137\b|\bshot\b|(?:process|rank|task)(?:'s process)?(?: \d+)?"
+        r"(?: is| has| was)?(?: simply| just| suddenly| silently)? (?:gone|"
+        r"died|vanished|dead|disappeared|crashed|terminated|lost)|oom.?kill",
+        r"checkpoint|resum|restart|requeue|memory|load .{0,15}(?:state|weights)|sacct|kernel|"
+        r"(?:start|submit|run|go)\w* (?:\w+ )?(?:again|on)\b",
+        "srun tells of one task that was killed, the others of a peer that is gone",
+        LOG + " How many tasks were killed, and on which nodes?",
+        unlike=r"(?:all|both) (?:\w+ ){0,2}(?:ranks|tasks|processes)|(?:whole|entire|complete) "
+        r"(?:node|machine)|time.?limit",
+    ),
+    "node-dies": Kind(
+        "a whole node is gone",
+        r"\b(?:node|host|machine)\w* (?:\S+ ){0,3}(?:die|dead|gone|down|lost|fail|fault|crash|"
+        r"vanish|kill|disappear|reboot|outage|away|respond|any ?more)\w*|NODE_FAIL|"
+        r"node ?\d (?:\S+ )"
+        r"{0,2}(?:broke\w*|offline|unreachable|switched|powered)|failure (?:of|on|in) (?:the |"
+        r"a )?(?:node|host|machine)|"
+        r"lost (?:the )?(?:node|host|machine)|(?:dead|lost|whole|broken|failed|killed) (?:node|"
+        r"host|"
+        r"machine)|"
+        r"(?:both|all) (?:its |the )?(?:ranks|tasks|processes)\b.{0,20}(?:node|gone|kill|dead|"
+        r"lost)|both its ranks",
+        r"exclude|checkpoint|resum|restart|requeue|(?:other|another|spare) node|replace|drain|"
+        r"(?:start|submit|run|go)\w* (?:\w+ )?(?:again|on)\b|load .{0,15}(?:state|weights)",
+        "srun tells of all tasks of one node that were killed",
+        LOG + " How many tasks were killed, and on which nodes?",
+        "node",
+    ),
+    "slow-rank": Kind(
+        "a rank is slower than the others",
+        r"slow\w*|straggl\w*|\w*clock\w*|throttl\w*|\bhot\b|\w*heat\w*|frequency|lags?\b|behind|"
+        r"degrad\w*|bottleneck|own time|"
+        r"(?:takes?|computes?|times|needs?) (?:\S+ ){0,4}long\w*|thermal|drag\w*|more time|"
+        r"power.?cap|"
+        r"(?:twice|double) the time|comput\w* (?:time )?(?:\S+ ){0,4}(?:larger|long\w*|higher)|"
+        r"lagg\w*|"
+        r"hold\w* (?:\S+ )?(?:back|up)",
+        r"exclud|replac|(?:other|another|different|avoid|leave out|without) (?:the |this |that |"
+        r"a )?"
+        r"(?:node|device|gpu|machine|host)|clock|cool|drain|report|power|throttl|repair|\bfan",
+        "steps are longer, and one rank computes longer than the others",
+        DIARY,
+        unlike=r"memory|host ?name|(?:network|disk|link|file ?system|all ranks|every rank|"
+        r"everything)"
+        r"\S* (?:is|are) (?:too )?slow|slow (?:network|disk|link)",
+    ),
+}  # fmt: skip

@@ -1,0 +1,60 @@
+"""What is left of a diagnosis when all that it denies is taken out: "not a hang: it was killed"."""
+
+from __future__ import annotations
+
+import re
+
+REST = r"[^,;:.()—–]*?(?=[,;:.()—–]|\sbut\s|\ssince\s|\sbecause\s|$)"
+FAULTS = (
+    r"(?:hang\w*|hung|dead.?lock\w*|leak\w*|oom|out.of.memory|stragglers?|crash\w*|nan|diverg\w*|"
+    r"memory (?:problem|issue)s?|skip\w*|(?:shape|size) mismatch\w*|port (?:conflict|clash)\w*|"
+    r"stuck|slow|killed|full|dead|frozen|missing|taken|in use|waiting|overheat\w*|left out|leave "
+    r"out|wait\w*|explod\w*|explosion)"
+)
+FINE = (
+    r"(?:(?:is|are|was|were|looks?|seems?) (?:all |just |perfectly )?(?:fine|ok|okay|right|correct|"
+    r"healthy|good|normal|innocent|level)\b|(?<!t )(?:works?|match(?:es)?)\b|"
+    r"(?:weights|parameters) are (?:equal|identical|the same)\b)"
+)
+MEANT = (
+    r"same|right|correct|known|valid|first|only|number|shuffl|synchron|broadcast|enough|install|"
+    r"shard|split|divid|distribut|set\b|freed|released|called|found|resolv|there\b|reach|exist"
+)
+"""What people rightly say with a "not" in front."""
+DENIALS = re.compile(
+    rf"(?:^|(?<=[,;:.] ))not (?!(?:the |a |an |all )?(?:{MEANT})){REST}(?=[,;:.—–]| but )"
+    rf"|\b(?:it )?(?:is |was |are |were )?(?:not|isn't|wasn't|no) (?:a|an|the|due to|because of|"
+    rf"caused by)\b(?! (?:{MEANT})){REST}"
+    rf"|\b(?:rather than|instead of)\b(?! \d){REST}"
+    rf"|\b(?:no|without|neither|nor|nothing) (?:(?:sign|trace) of )?(?:a |an )?{FAULTS}\b"
+    rf"|\b(?:nobody|no one|no rank|no process|none|nothing)(?: was| is| has)? "
+    rf"(?:skip|kill|left|hang|leak|hung|slow|use)\w*{REST}"
+    rf"|\b\w+ (?:ok|okay|fine)(?=$|[,;:.])|\bno growth\b|\bplenty of {REST}"
+    rf"|\b(?:doesn't|does not|don't|didn't|isn't|aren't) (?:grow|rise|increas|climb|skip|hang|leak)"
+    rf"\w*"
+    rf"|\b(?:is|was|are|were|did|does|has|do)(?:n't| not) (?:\w+ )?{FAULTS}\b"
+    rf"|(?:^|(?<=[,;:.] )|(?<= and )|(?<= but ))[^,;:.]*?\b{FINE}{REST}"
+    r"|[^,.]{1,30}(?:이|가)? ?아니(?:라|고)",
+    re.IGNORECASE,
+)
+HYPHENS = re.compile(r"(?<=\w)-(?=[^\W\d])")
+SEVERAL = re.compile(r"\b(?:or|maybe|either|perhaps)\b| / |또는|혹은|(?:이|거)나 ", re.IGNORECASE)
+
+
+def claimed(text: str) -> str:
+    text = re.sub(r"\s+", " ", text.replace("’", "'")).strip()
+    return DENIALS.sub(" ", text)
+
+
+def clauses(text: str) -> list[str]:
+    return re.split(r"[,;:.()—–] ?| but ", text)
+
+
+def spellings(text: str) -> set[str]:
+    """With each way to write what has a hyphen: data-loader, data loader, dataloader."""
+    return {text, *(HYPHENS.sub(other, text) for other in (" ", "", "_"))}
+
+
+def names_several(text: str) -> bool:
+    """Whoever says "a hang or a leak" has not said which."""
+    return SEVERAL.search(text) is not None

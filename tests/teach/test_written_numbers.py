@@ -1,0 +1,94 @@
+"""Numbers that are written as texts, and units that are not the one that is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.teach.answers import number_written
+from course_lib.teach.quantities.units import factor
+from course_lib.teach.quantities.written import written_in
+from course_lib.teach.slips import EXACT, Quantity
+
+WRITTEN = {
+    "63": 63, " ~63 ": 63, "about 2.5 GB": 2.5, "1,858,304 parameters": 1858304, "2,5": 2.5,
+    "1.5·10^9": 1.5e9, "2**32": 2**32, "2^32": 2**32, "3e11 tokens": 3e11, "12_500": 12500,
+    "−4 ms": -4, "= 7": 7, "1.5×": 1.5, ".5": 0.5, "31.2 %": 31.2, b"5": 5,
+}  # fmt: skip
+NO_NUMBER = [
+    "",
+    "many",
+    "1 or 2",
+    "63, not 64",
+    "not 63",
+    "10**9999",
+    "2**3**4",
+    "1/0",
+    "nan",
+    "3 4",
+]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_a_number_is_read_with_its_unit(text):
+    assert written_in(text) == WRITTEN[text]
+
+
+@pytest.mark.parametrize("text", NO_NUMBER)
+def test_what_is_no_single_number_is_none(text):
+    assert written_in(text) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted", "times"),
+    [
+        ("MB", "MB", 1), ("megabytes", "MB", 1), ("GiB", "MB", 2**30 / 1e6), ("s", "ms", 1e3),
+        ("hours", "days", 1 / 24), ("micro-batches", "", 1), ("samples/s", "samples per second", 1),
+        ("%", "", 0.01), ("billion tokens", "", 1e9), ("s", "", None), ("GB", "ms", None),
+        ("%", "MB", None), ("GPU-hours", "device-hours", 1), ("tflops", "FLOP/s", 1e12),
+    ],
+)  # fmt: skip
+def test_units_lead_to_each_other_or_not(written, wanted, times):
+    assert factor(written, wanted) == times
+
+
+def test_a_written_unit_is_converted():
+    wanted = Quantity(right=2000.0, unit="MB")
+    assert wanted.in_its_unit(number_written("2 GB")) == 2000
+    assert wanted.in_its_unit(number_written(["2e9 bytes"])) == 2000
+    assert wanted.in_its_unit(number_written("2 s")) is None
+    assert wanted.in_its_unit(5.0) == 5
+
+
+def test_beyond_a_small_share_only_a_rounded_number_is_right():
+    wanted = Quantity(right=37.58)
+    assert all(map(wanted.is_met_by, (37.58, 37.6, 38, 37.4)))
+    assert not any(map(wanted.is_met_by, (37.11, 37.0001, 36, 38.2)))
+    assert not Quantity(right=2.0**32, share=EXACT).is_met_by(2**32 - 1)
+
+
+def test_two_slips_at_once_are_told_both():
+    sent = Quantity(right=1000.0, unit="MB", ring=4, counts={"iterations": 100})
+    said = sent.explain(1000 / 1.5 / 100)
+    assert said.startswith("Two things at once: ")
+    assert "travels more than once" in said
+    assert "100 iterations" in said
+
+
+def test_what_is_given_and_what_is_a_part_is_told_so():
+    wanted = Quantity(right=124.4, known={"the width": 768}, parts={"the words": 38.6})
+    assert "That is the width" in wanted.explain(768)
+    assert "You left something out: the words" in wanted.explain(85.8)
+    assert "You counted something twice: the words" in wanted.explain(163)
+    assert "one part alone: the words" in wanted.explain(38.6)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [(0, "0 and less"), (5, "Which count"), (-3, "0 and less"), (30, "off by 12"),
+     (9e5, "times too much"), (1e-6, "times too little"), (2, "rounded too far"),
+     (2.4, "near enough"), (6, "")],
+)  # fmt: skip
+def test_a_size_that_no_slip_explains_is_told_what_it_looks_like(given, words):
+    said = Quantity(right=2.5, unit="" if given == 5 else "GB").at_last(given)
+    assert words in said
+    assert bool(said) == bool(words)
