@@ -55,24 +55,34 @@ class Samples:
 
 
 class Blend:
-    """Several texts, each with its share of the samples: a pattern of 1000 choices repeats."""
+    """Several texts, each with its share of the samples: a pattern of 1000 choices repeats, or of
+    more, where a text has so little of the whole that it would not come up twice among them."""
 
-    PATTERN = 1000
+    SHORTEST, LONGEST = 1000, 256_000
 
     def __init__(self, texts: list[Samples], weights: list[float]) -> None:
         self.texts = texts
         shares = np.array(weights) / sum(weights)
         self.taken = np.zeros(len(texts), np.int64)  # samples of each text in one pattern
         self.choices: list[tuple[int, int]] = []  # (which text, how many of it came before)
-        for number in range(1, self.PATTERN + 1):
+        length = self.SHORTEST
+        while len(self.choices) < length:
             # The text that is furthest behind its share. Nothing is drawn: any rank can say of any
             # sample whose turn it is.
-            text = int(np.argmax(shares * number - self.taken))
+            text = int(np.argmax(shares * (len(self.choices) + 1) - self.taken))
             self.choices.append((text, int(self.taken[text])))
             self.taken[text] += 1
+            rare = len(self.choices) == length and (self.taken[shares > 0] < 2).any()
+            length *= 2 if rare and length < self.LONGEST else 1
+        never = [number for number, share in enumerate(shares) if share and not self.taken[number]]
+        if never:
+            raise DataError(
+                f"text {never[0] + 1} of --data-path would never be read: less than one sample in "
+                f"{length} is its share; give it a larger weight, or leave it out"
+            )
 
     def sample(self, number: int) -> np.ndarray:
-        repeats, at = divmod(number, self.PATTERN)
+        repeats, at = divmod(number, len(self.choices))
         text, before = self.choices[at]
         return self.texts[text].sample(repeats * int(self.taken[text]) + before)
 

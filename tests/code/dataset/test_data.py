@@ -133,6 +133,17 @@ def test_weighted_texts_give_their_shares_and_none_of_their_samples_twice():
     assert int(blend.sample(1234)[0]) == firsts[1234]
 
 
+def test_a_text_with_a_tiny_share_is_read_all_the_same():
+    """Two files without weights: one has 4 samples in 10 000."""
+    large, small = (Samples(np.full(n * 8 + 1, n), 8, 1, "train") for n in (9996, 4))
+    blend = Blend([large, small], [9996, 4])
+    seen = [int(blend.sample(number)[0]) for number in range(20_000)]
+    assert seen.count(4) == pytest.approx(8, abs=2)
+    with pytest.raises(DataError, match="text 2 of --data-path would never be read"):
+        Blend([large, small], [1e9, 1])
+    Blend([large, small], [1, 0])
+
+
 def test_a_data_path_is_files_or_weights_and_files_by_turns():
     assert weighted(["a"]) == ([], ["a"])
     assert weighted(["a", "b"]) == ([], ["a", "b"])
