@@ -89,4 +89,7 @@ def _first_cause() -> Iterator[None]:
         yield
     except dcp.CheckpointException as error:
         rank, (cause, _) = sorted(error.failures.items())[0]
-        raise RuntimeError(f"rank {rank}: {str(cause) or type(cause).__name__}") from error
+        said = str(cause) or type(cause).__name__
+        if "unexpected pos" in said:  # PyTorch's archive counts its bytes, and does not say why
+            said = f"a file could not be written whole, as on a full disk ({said})"
+        raise RuntimeError(f"rank {rank}: {said}") from error
