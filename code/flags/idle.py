@@ -79,7 +79,7 @@ NOTED: list[Rule] = [
     (("--accumulate-allreduce-grads-in-fp32",), lambda args: not args.use_torch_fsdp2,
      "another layout than FSDP2, which always sums in float32"),
     (("--vocab-file", "--tokenizer-model"), lambda args: args.vocab_size is None,
-     "no --vocab-size, which is taken as it is"),
+     "a run without --vocab-size, which is taken as it is"),
 ]  # fmt: skip
 
 
