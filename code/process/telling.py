@@ -29,6 +29,8 @@ def told(error: BaseException, rank: int, world_size: int) -> list[str]:
 def _problems(error: BaseException) -> list[str]:
     if isinstance(error, AskedError):
         return error.problems
+    if isinstance(error, BrokenPipeError):  # as in `... | head`; the libraries say it otherwise
+        return ["nobody reads what is printed any more, so training ends; print to a file"]
     if isinstance(error, OSError) and error.filename is not None:
         # What the system says of a file is no bug of ours: which file, and why, is all there is to
         # know. The place tells what it was wanted for.
