@@ -46,7 +46,7 @@ def _place(error: BaseException) -> str:
     if not ours:
         return ""
     last = ours[-1]
-    return f" (at {os.path.relpath(last.filename, home)}:{last.lineno} in {last.name})"
+    return f" (at {os.path.relpath(last.filename, home)}:{last.lineno})"
 
 
 def printable(text: str) -> str:
