@@ -28,7 +28,8 @@ from flags.ranges import COUNT, OneOf, Real, Whole
 from links.collectives import ALGORITHMS, GROUPS, NODE_OF
 from links.links_report import print_sweep
 from links.measurements import Row, exactly, sweep
-from process.device import environment_of_rank, start
+from process.device import start
+from process.environment import environment_of_rank
 from process.errors import ArgumentsError
 from process.failing import run_and_exit
 from process.pace import PACE

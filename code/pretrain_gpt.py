@@ -26,24 +26,25 @@ from checkpoints.checkpoint import Checkpoints, Progress
 from checkpoints.files import CheckpointError, outcome
 from checkpoints.saved_model import find
 from checkpoints.saving_lock import SavingLock
-from dataset.indexed_data import check_present
-from dataset.samples import DEFAULT_DATA, Loader, make_loaders, weighted
-from dataset.tokenizer_files import padded, vocabulary_size
+from dataset.samples import Loaders, make_loaders, prepare
 from faults.plant import plant
 from flags.arguments import parse_arguments
+from flags.same import check_same
+from observing.folders import check_folders
 from observing.memory_trace import MemoryRecorder
 from observing.profiling import Profiler
 from observing.reporting import Report
 from parallel.data_parallel import Replicated
 from parallel.dropout import Dropout
 from parallel.fully_sharded import FullySharded
-from parallel.layout import Grid, Layout, make_layout
+from parallel.layout import Layout, make_layout
 from parallel.layout_checks import chunks_per_rank, describe, grid_from, micro_batches
 from parallel.pipeline import Pipeline
 from parallel.products import WeightWork
 from parallel.schedules import steps_of
 from parallel.tensor_parallel import slice_of, whole_shape
-from process.device import environment_of_rank, limit_memory, start
+from process.device import limit_memory, start
+from process.environment import environment_of_rank
 from process.failing import run_and_exit
 from process.profile_ranges import named
 from training import planted
@@ -65,24 +66,16 @@ class Training:
     holder: Replicated | FullySharded
     optimizer: Optimizer
     pipeline: Pipeline
-    loaders: dict[str, Loader]
+    loaders: Loaders
     micro_batches: int
     checkpoints: Checkpoints
 
 
-def prepare(args: argparse.Namespace, grid: Grid) -> None:
-    """What follows from the data: the vocabulary, padded so that tensor ranks share it evenly."""
-    if not args.mock_data:
-        args.data_path = args.data_path or [DEFAULT_DATA]
-        for prefix in weighted(args.data_path)[1]:
-            check_present(prefix)
-    args.vocab_size = vocabulary_size(args)
-    tensor = grid.sizes["tp"]
-    args.padded_vocab_size = padded(args.vocab_size, args.make_vocab_size_divisible_by, tensor)
-
-
-def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Training:
+def build(
+    args: argparse.Namespace, layout: Layout, device: torch.device, loaders: Loaders | None = None
+) -> Training:
     """The model's pieces of this rank, and everything that acts on them."""
+    loaders = loaders or make_loaders(args, layout, device)
     count, chunks = micro_batches(args, layout.grid), chunks_per_rank(args)
     stages = build_model(args, layout, device)
     # Asked before FSDP2 puts slices of its own in the place of these parameters.
@@ -103,7 +96,6 @@ def build(args: argparse.Namespace, layout: Layout, device: torch.device) -> Tra
     like = torch.empty(rows, args.hidden_size, dtype=dtype_of(args), device=device)
     dropout = Dropout(args, layout)
     pipeline = Pipeline(layout, stages, steps, like, holder.last_backward, dropout)
-    loaders = make_loaders(args, layout, device)
     optimizer = Optimizer(holder, args)
     checkpoints = Checkpoints(optimizer, places, args)
     return Training(
@@ -175,6 +167,9 @@ def train(training: Training, report: Report, progress: Progress) -> None:
     ends = Ending(args, layout, training.device)
     profiler = Profiler(args, layout.rank, MemoryRecorder(training))
     finite = FiniteCheck(args, training.device)
+    if missed := profiler.missed(progress.iteration):
+        report.first(missed)
+    saved = progress.iteration
     report.restart()
     while progress.iteration < args.train_iters:
         profiler.before_step(progress.iteration)
@@ -191,11 +186,15 @@ def train(training: Training, report: Report, progress: Progress) -> None:
             finite.look(progress.iteration)
             with report.paused():
                 save(training, report, progress)
+            saved = progress.iteration
         if why:
             report.first(f"exiting program at iteration {progress.iteration}: {why}")
             break
     training.checkpoints.finish()
     finite.end(progress.iteration)
+    if args.save and progress.iteration > saved:  # as Megatron-LM: the last steps are not lost
+        save(training, report, progress)
+        training.checkpoints.finish()
     profiler.stop()
 
 
@@ -225,26 +224,29 @@ def main(argv: list[str] | None = None) -> int:
     args = parse_arguments(sys.argv[1:] if argv is None else argv, world_size)
     grid = grid_from(args, args.world_size or world_size)
     if args.dry_run:
-        print(describe(args, grid))
+        if rank == 0:
+            print(describe(args, grid))
         return 0
     plant(sys.modules[__name__], args)
     prepare(args, grid)
     device = start(args)
+    check_same(args)
     layout = make_layout(grid, rank)
     # Before anything large is built: who is refused should not have waited for it.
+    check_folders(args, layout)
+    loaders = make_loaders(args, layout, device)
     locks = SavingLock.of_first_rank(Path(args.save)) if args.save else []
     source, warnings = find(args, grid.sizes["tp"])
     limit_memory(device)
     report = Report(args, layout, device)
     report.world()
-    training = build(args, layout, device)
+    training = build(args, layout, device, loaders)
     report.built(training.micro_batches, training.stages)
     progress = load(training, report, source, warnings)
     train(training, report, progress)
     for name in ("validation", "test") if args.eval_iters else ():
-        loss = evaluate(training, name)
         title = f"iteration {progress.iteration} on {name} set"
-        report.evaluation(title, loss, progress.iteration)
+        report.evaluation(title, evaluate(training, name), progress.iteration)
     report.close()
     for lock in locks:
         lock.release()

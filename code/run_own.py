@@ -18,7 +18,8 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
-from process.device import environment_of_rank, keep_memory
+from process.device import keep_memory
+from process.environment import environment_of_rank
 from process.failing import fail, run_and_exit
 from process.own_program import MOST_BYTES, inside, limited_output, run_file
 from process.pace import keep_pace

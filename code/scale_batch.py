@@ -31,7 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves i
 from accumulate_ddp import tell, tell_world
 from flags.parser import FlagParser
 from flags.ranges import COUNT, NUMBER, ON, SIZE, OneOf, Real, Text, Whole
-from process.device import environment_of_rank, start
+from process.device import start
+from process.environment import environment_of_rank
 from process.errors import ArgumentsError, DivergedError
 from process.failing import run_and_exit
 from train_letters import BEFORE, model_of, samples, text_of

@@ -30,7 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves i
 
 from observing.profiling import Profiler
 from parallel.layout import Layout, make_layout
-from process.device import environment_of_rank, limit_memory, start
+from process.device import limit_memory, start
+from process.environment import environment_of_rank
 from process.errors import ArgumentsError, DivergedError
 from process.failing import run_and_exit
 from process.pace import communicating, computing, keep_pace

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves i
 
 from flags.parser import FlagParser
 from flags.ranges import OneOf
-from process.device import environment_of_rank
+from process.environment import environment_of_rank
 from process.failing import run_and_exit
 from process.meeting import open_store
 from process.own_program import limited_output, run_file

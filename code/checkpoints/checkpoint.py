@@ -24,7 +24,7 @@ from torch import Tensor
 
 from checkpoints.agreement import Group, from_first
 from checkpoints.behind import Behind
-from checkpoints.files import fresh, publish, seal, write_json
+from checkpoints.files import CheckpointError, fresh, iteration_of, publish, seal, write_json
 from checkpoints.saved_model import description
 from training.optimizer import Optimizer
 
@@ -139,10 +139,22 @@ class Checkpoints:
                 if name in values:  # what the checkpoint does not fill is padding
                     values[name] = torch.zeros_like(values[name])
         state = {**self._parts(kinds), **extra}
-        read(state, source)
+        try:
+            read(state, source)
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise CheckpointError(
+                f"{source} cannot be read, though its checksums are right ({error}): it was put "
+                "together of several, or written by another program; move it away to take the one "
+                "before"
+            ) from error
+        progress = Progress(**state["progress"])
+        if progress.iteration != iteration_of(source):
+            raise CheckpointError(
+                f"{source} holds iteration {progress.iteration}: it was renamed; give it its name "
+                "back, or move it away"
+            )
         if not weights_only:
             self.optimizer.steps_taken = state["adam_steps"]
-            for name, value in state["loss_scale"].items():
-                setattr(scale, name, value)
+            scale.go_on_from(state["loss_scale"])
         self.optimizer.set_by_name(kinds)  # its tensors have been read into
-        return Progress(**state["progress"])
+        return progress

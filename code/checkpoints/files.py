@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -27,6 +28,7 @@ from process.errors import AskedError
 TRACKER = "latest_checkpointed_iteration.txt"
 CHECKSUMS = "checksums.json"
 BLOCK_BYTES = 2**22
+MOST_LISTED_BYTES = 2**28
 
 
 class CheckpointError(AskedError):
@@ -51,7 +53,9 @@ def candidates(folder: Path) -> list[Path]:
     Newer ones are left of an earlier run in the same folder, or of one that was killed just before
     it wrote the tracker.
     """
-    found = {iteration_of(p): p for p in folder.glob("iter_*") if re.fullmatch(r"iter_\d+", p.name)}
+    # The longest last, since it is ours: somebody's copy may be called iter_20.
+    named_so = sorted(folder.glob("iter_*"), key=lambda path: len(path.name))
+    found = {iteration_of(p): p for p in named_so if re.fullmatch(r"iter_\d+", p.name)}
     for path in folder.glob("iter_*.replaced"):  # a save was killed between its two renames
         if re.fullmatch(r"iter_\d+\.replaced", path.name):
             found.setdefault(iteration_of(path), path)
@@ -64,10 +68,36 @@ def candidates(folder: Path) -> list[Path]:
 def _named(folder: Path) -> int | None:
     """The iteration in the tracker; None where it is missing or names none."""
     try:
-        text = (folder / TRACKER).read_bytes().strip()
+        text = _small_file(folder / TRACKER, 64).strip()
     except OSError:
         return None
     return int(text) if re.fullmatch(rb"\d{1,18}", text) else None
+
+
+def _small_file(path: Path, most_bytes: int) -> bytes:
+    """Not of a pipe, which would wait for who writes, nor all of what has become huge."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a file")
+    with path.open("rb") as file:
+        return file.read(most_bytes)
+
+
+def check_folder(folder: Path) -> None:
+    """Of --load: what cannot be looked into is not the same as nothing."""
+    try:
+        names = {path.name for path in folder.iterdir()}
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise CheckpointError(
+            f"nothing can be loaded from {folder}: {error.strerror}; give --load the folder that "
+            "--save wrote to"
+        ) from error
+    if ".metadata" in names or CHECKSUMS in names:
+        raise CheckpointError(
+            f"{folder} is one checkpoint; give --load the folder that it lies in, {folder.parent} "
+            f"({TRACKER} there says which one is taken)"
+        )
 
 
 def last_good(folder: Path) -> tuple[Path | None, list[str]]:
@@ -76,6 +106,7 @@ def last_good(folder: Path) -> tuple[Path | None, list[str]]:
     None where nothing has been saved. Where something has been saved and nothing of it is whole,
     that is an error: random weights would look like a run that goes on. All ranks call this.
     """
+    from_first(lambda: check_folder(folder))
     paths, tracked = from_first(lambda: (candidates(folder), (folder / TRACKER).exists()))
     if not paths and not tracked:
         return None, []
@@ -133,7 +164,7 @@ def checksums(folder: Path, names: Iterable[str]) -> dict[str, list[int]]:
 def _listed(path: Path) -> dict[str, list[int]] | str:
     """What should be there; or the first thing that is missing, cut or cannot be read."""
     try:
-        listed = json.loads((path / CHECKSUMS).read_bytes())
+        listed = json.loads(_small_file(path / CHECKSUMS, MOST_LISTED_BYTES))
         sizes = {name: (int(size), int(crc)) for name, (size, crc) in listed.items()}
         if ".metadata" not in sizes:
             raise ValueError("it does not list .metadata")

@@ -10,12 +10,22 @@ from typing import Any
 from checkpoints.agreement import from_first
 from checkpoints.files import CheckpointError, last_good
 from dataset.tokenizer_files import padded
-from flags.tables import MODEL
+from flags.tables import MODEL, OPTIMIZER
 
 FREE = {"init_method_std", "make_vocab_size_divisible_by", "hidden_dropout", "attention_dropout"}
 """Flags of the model that may change: they say how it began, how it is cut, how it is trained."""
 FREE_TO_FINETUNE = {"seq_length"}
 """A run that goes on reads the data where it stopped, counted in samples of this length."""
+
+TRAINED_WITH = [
+    *(name.removeprefix("--").replace("-", "_") for name, *_ in OPTIMIZER),
+    "seed",
+    "split",
+    "mock_data",
+    "global_batch_size",
+]
+"""What may change, but says how the rest is trained and on which samples. --lr-decay-iters follows
+from --train-iters where it is not given: a run that is made longer has another learning rate."""
 
 
 def find(args: argparse.Namespace, tensor: int) -> tuple[Path | None, list[str]]:
@@ -31,7 +41,9 @@ def find(args: argparse.Namespace, tensor: int) -> tuple[Path | None, list[str]]
     source, warnings = last_good(Path(args.load))
     if source is None:
         return None, [f"no complete checkpoint in {args.load}: starting from random weights"]
-    rows = from_first(lambda: _same_model(args, source))
+    rows, changed = from_first(lambda: _same_model(args, source))
+    if changed and not args.finetune:
+        warnings = [*warnings, f"{source.name} was trained with {changed}"]
     args.padded_vocab_size = padded(rows, args.make_vocab_size_divisible_by, tensor)
     args.softmax_rows = rows if rows < args.padded_vocab_size else None
     return source, warnings
@@ -41,14 +53,18 @@ def description(args: argparse.Namespace) -> dict[str, Any]:
     """The model's flags, and how many rows of the output matrix the softmax is taken over."""
     flags = [name.removeprefix("--").replace("-", "_") for name, *_ in MODEL]
     shape = {name: getattr(args, name) for name in [*flags, "vocab_size"] if name not in FREE}
-    return {**shape, "softmax_rows": args.softmax_rows or args.padded_vocab_size}
+    trained = {name: getattr(args, name) for name in TRAINED_WITH}
+    rows = args.softmax_rows or args.padded_vocab_size
+    return {**shape, "softmax_rows": rows, "trained_with": trained}
 
 
-def _same_model(args: argparse.Namespace, source: Path) -> int:
-    """Refuses the checkpoint of another model; returns its softmax_rows."""
-    saved: dict[str, Any] = json.loads((source / "model.json").read_text(encoding="utf-8"))
+def _same_model(args: argparse.Namespace, source: Path) -> tuple[int, str]:
+    """Refuses the checkpoint of another model; returns its softmax_rows, and what of the training
+    has changed since."""
+    saved, mine = _described(source), description(args)
     rows = int(saved.pop("softmax_rows"))
-    mine = description(args)
+    was, now = saved.pop("trained_with", {}), mine.pop("trained_with")
+    changed = [name for name in was if name in now and was[name] != now[name]]
     free = {"softmax_rows", *(FREE_TO_FINETUNE if args.finetune else ())}
     names = [n for n in {**saved, **mine} if n not in free and saved.get(n) != mine.get(n)]
     if names:
@@ -56,7 +72,20 @@ def _same_model(args: argparse.Namespace, source: Path) -> int:
             f"{source} is the checkpoint of another model, with {_flags(saved, names)}, and this "
             f"run has {_flags(mine, names)}; give the flags it was trained with, or another --load"
         )
-    return rows
+    if not changed:
+        return rows, ""
+    return rows, f"{_flags(was, changed)}; it goes on with {_flags(now, changed)}"
+
+
+def _described(source: Path) -> dict[str, Any]:
+    try:
+        saved = json.loads((source / "model.json").read_text(encoding="utf-8"))
+        return {**saved, "softmax_rows": int(saved["softmax_rows"])}
+    except (ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(
+            f"{source / 'model.json'} does not say of which model it is, though its checksum is "
+            "right: another program wrote it; give another --load"
+        ) from error
 
 
 def _flags(values: dict[str, Any], names: list[str]) -> str:

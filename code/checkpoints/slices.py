@@ -6,6 +6,8 @@ it. So only who saves or loads imports this module.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,14 +66,30 @@ class SavedSlice(Tensor):
 
 def write(state: dict[str, Any], folder: Path, group: Group = None) -> None:
     """All ranks call this, and all raise where one could not write."""
-    try:
+    with _first_cause():
         writer = dcp.FileSystemWriter(folder, thread_count=1)
         dcp.save(state, storage_writer=writer, process_group=group)
-    except dcp.CheckpointException as error:  # a collection of errors by rank
-        rank, (cause, _) = sorted(error.failures.items())[0]
-        raise RuntimeError(f"rank {rank}: {cause}") from error
 
 
 def read(state: dict[str, Any], folder: Path) -> None:
     """Into the tensors of `state`; other values are replaced."""
-    dcp.load(state, storage_reader=dcp.FileSystemReader(folder))
+    reader = dcp.FileSystemReader(folder)
+    try:
+        reader.read_metadata()
+    except Exception as error:  # else PyTorch would print it, and look for files of each rank
+        raise RuntimeError(f".metadata: {str(error) or type(error).__name__}") from error
+    with _first_cause():
+        dcp.load(state, storage_reader=reader)
+
+
+@contextmanager
+def _first_cause() -> Iterator[None]:
+    """PyTorch raises a collection of errors by rank, which is no `Exception`: nobody expects it."""
+    try:
+        yield
+    except dcp.CheckpointException as error:
+        rank, (cause, _) = sorted(error.failures.items())[0]
+        said = str(cause) or type(cause).__name__
+        if "unexpected pos" in said:  # PyTorch's archive counts its bytes, and does not say why
+            said = f"a file could not be written whole, as on a full disk ({said})"
+        raise RuntimeError(f"rank {rank}: {said}") from error

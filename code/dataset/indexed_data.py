@@ -79,6 +79,14 @@ def check_present(prefix: str) -> None:
         )
 
 
+def _in_order(lengths: np.ndarray, documents: np.ndarray) -> bool:
+    """No length below 0; documents begin at ascending sequences, the last ends with the last."""
+    if not len(lengths) or len(documents) < 2 or lengths.min() < 0:
+        return False
+    ascending = bool((np.diff(documents) >= 0).all())
+    return ascending and documents[0] == 0 and documents[-1] == len(lengths)
+
+
 @dataclass(frozen=True)
 class IndexedText:
     tokens: np.ndarray
@@ -97,6 +105,20 @@ class IndexedText:
             raise DataError(f"{index} is cut short or damaged; make it anew")
         lengths = np.frombuffer(raw, np.int32, sequences, 34)
         ends = np.frombuffer(raw, np.int64, documents, 34 + 12 * sequences)
+        if not _in_order(lengths, ends):
+            raise DataError(
+                f"{index} is damaged: its documents do not follow each other; make it anew"
+            )
+        # A copy that was broken off trains as if nothing were wrong, on less text.
+        wanted, there = int(lengths.sum(dtype=np.int64)), data.stat().st_size
+        if there != wanted * np.dtype(TYPES[code]).itemsize:
+            raise DataError(
+                f"{data} has {there} bytes, and its index tells of {wanted} tokens of "
+                f"{np.dtype(TYPES[code]).itemsize} bytes: one of the two is cut short or of other "
+                "data; copy both once more, or make them anew"
+            )
+        if not wanted:
+            raise DataError(f"{data} has no tokens; make it anew of a text that is not empty")
         # Mapped, not read: a page is loaded when a sample needs it, and the kernel keeps it once
         # for all ranks of the node.
         return cls(np.memmap(data, TYPES[code], "r"), lengths, ends)

@@ -9,12 +9,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dataset.indexed_data import IndexedText, split_shares
+from dataset.indexed_data import IndexedText, check_present, split_shares
+from dataset.tokenizer_files import padded, vocabulary_size
 from parallel.context_parallel import my_positions
-from parallel.layout import Layout
+from parallel.layout import Grid, Layout
 from process.errors import DataError
 
 DEFAULT_DATA = "data/sample_text_document"
+
+
+def prepare(args: argparse.Namespace, grid: Grid) -> None:
+    """What follows from the data: the vocabulary, padded so that tensor ranks share it evenly."""
+    if not args.mock_data:
+        args.data_path = args.data_path or [DEFAULT_DATA]
+        for prefix in weighted(args.data_path)[1]:
+            check_present(prefix)
+    args.vocab_size = vocabulary_size(args)
+    tensor = grid.sizes["tp"]
+    args.padded_vocab_size = padded(args.vocab_size, args.make_vocab_size_divisible_by, tensor)
 
 
 class Samples:
@@ -43,24 +55,34 @@ class Samples:
 
 
 class Blend:
-    """Several texts, each with its share of the samples: a pattern of 1000 choices repeats."""
+    """Several texts, each with its share of the samples: a pattern of 1000 choices repeats, or of
+    more, where a text has so little of the whole that it would not come up twice among them."""
 
-    PATTERN = 1000
+    SHORTEST, LONGEST = 1000, 256_000
 
     def __init__(self, texts: list[Samples], weights: list[float]) -> None:
         self.texts = texts
         shares = np.array(weights) / sum(weights)
         self.taken = np.zeros(len(texts), np.int64)  # samples of each text in one pattern
         self.choices: list[tuple[int, int]] = []  # (which text, how many of it came before)
-        for number in range(1, self.PATTERN + 1):
+        length = self.SHORTEST
+        while len(self.choices) < length:
             # The text that is furthest behind its share. Nothing is drawn: any rank can say of any
             # sample whose turn it is.
-            text = int(np.argmax(shares * number - self.taken))
+            text = int(np.argmax(shares * (len(self.choices) + 1) - self.taken))
             self.choices.append((text, int(self.taken[text])))
             self.taken[text] += 1
+            rare = len(self.choices) == length and (self.taken[shares > 0] < 2).any()
+            length *= 2 if rare and length < self.LONGEST else 1
+        never = [number for number, share in enumerate(shares) if share and not self.taken[number]]
+        if never:
+            raise DataError(
+                f"text {never[0] + 1} of --data-path would never be read: less than one sample in "
+                f"{length} is its share; give it a larger weight, or leave it out"
+            )
 
     def sample(self, number: int) -> np.ndarray:
-        repeats, at = divmod(number, self.PATTERN)
+        repeats, at = divmod(number, len(self.choices))
         text, before = self.choices[at]
         return self.texts[text].sample(repeats * int(self.taken[text]) + before)
 
@@ -91,6 +113,7 @@ class Loader:
         device: torch.device,
     ) -> None:
         self.samples, self.micro, self.device = samples, args.micro_batch_size, device
+        self.vocabulary: int = args.vocab_size
         self.data = layout.data
         self.positions = my_positions(args.seq_length, layout.context)
 
@@ -100,6 +123,14 @@ class Loader:
         start = first_sample + (number * self.data.size + self.data.index) * self.micro
         # [length + 1, samples], of which this rank takes the rows of its positions.
         rows = np.stack([self.samples.sample(start + n) for n in range(self.micro)], 1)
+        if rows.max() >= self.vocabulary or rows.min() < 0:
+            # No tensor rank has a row for it: they would look up zeros, and train on.
+            wrong = int(rows.max()) if rows.max() >= self.vocabulary else int(rows.min())
+            raise DataError(
+                f"the data has token {wrong} (in samples {start} to {start + self.micro - 1}), the "
+                f"vocabulary 0 to {self.vocabulary - 1}; give the --vocab-file, --tokenizer-model "
+                "or --vocab-size with which the data was made"
+            )
         text = torch.from_numpy(rows.astype(np.int64))
         tokens, labels = text[self.positions], text[self.positions + 1]
         return self._moved(tokens.flatten()), self._moved(labels.flatten())
@@ -114,9 +145,10 @@ class Loader:
         return [self.micro_batch(first_sample, number) for number in range(micro_batches)]
 
 
-def make_loaders(
-    args: argparse.Namespace, layout: Layout, device: torch.device
-) -> dict[str, Loader]:
+Loaders = dict[str, Loader]
+
+
+def make_loaders(args: argparse.Namespace, layout: Layout, device: torch.device) -> Loaders:
     """Training, validation and test; the last two only where they are asked for."""
     names = ["train", "validation", "test"] if args.eval_iters else ["train"]
     if args.mock_data:

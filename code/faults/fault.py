@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from process.device import environment_of_rank
+from process.environment import environment_of_rank
 
 
 @dataclass

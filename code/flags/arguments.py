@@ -9,7 +9,7 @@ import argparse
 import os
 from pathlib import Path
 
-from flags import older_flags
+from flags import idle, older_flags
 from flags.contradictions import problems_of
 from flags.parser import FlagParser
 from flags.tables import GROUPS
@@ -27,12 +27,13 @@ def parse_arguments(argv: list[str], world_size: int = 0) -> argparse.Namespace:
     argv, notes = older_flags.translate(argv)
     parser = make_parser()
     args, unknown = parser.parse_known_args(argv)
-    args.notes = notes
     wrong = parser.take_out_wrong(args)
     _fill_in(args)
+    given = idle.given_in(argv)
+    args.notes = [*notes, *idle.overridden(argv), *idle.notes(args, given)]
     # What is said of a flag whose value is wrong anyway would be about its default.
     found = [*wrong.values(), *parser.unknown(unknown)]
-    others = problems_of(args)
+    others = [*problems_of(args), *idle.refused(args, given)]
     if (found or others) and world_size and "--world-size" not in wrong:
         others += _layout_problems(args, args.world_size or world_size)
     found += [p for p in others if not any(flag in p for flag in wrong)]
@@ -56,9 +57,9 @@ def _fill_in(args: argparse.Namespace) -> None:
     args.lr_decay_iters = args.lr_decay_iters or args.train_iters
     args.save_interval = args.save_interval or args.train_iters
     if args.rank_order is None:
-        args.rank_order = "tp-cp-ep-pp-dp" if args.use_tp_pp_dp_mapping else "tp-cp-ep-dp-pp"
+        args.rank_order = idle.MAPPING if args.use_tp_pp_dp_mapping else "tp-cp-ep-dp-pp"
     if args.recompute_activations:
-        args.recompute_granularity = "selective"
+        args.recompute_granularity = args.recompute_granularity or "selective"
     if args.recompute_granularity == "full":
         args.recompute_method = args.recompute_method or "uniform"
         args.recompute_num_layers = args.recompute_num_layers or 1

@@ -18,7 +18,9 @@ def problems_of(args: argparse.Namespace) -> list[str]:
     """One sentence for each."""
     return [
         *_contradictions(args),
+        *_uncompilable(args),
         *_unfit_numbers(args),
+        *_unfit_recording(args),
         *_unfit_attention(args),
         *_unfit_schedule(args),
     ]
@@ -28,23 +30,15 @@ def _contradictions(args: argparse.Namespace) -> list[str]:
     found = []
     if sum((args.fp16, args.bf16, args.fp64)) > 1:
         found.append("choose one of --fp16, --bf16 and --fp64")
-    if args.torch_compile and (args.hidden_dropout or args.attention_dropout):
-        found.append(
-            "--torch-compile makes one graph, and dropout sets a seed for every mask; choose one"
-        )
-    if args.cuda_graphs and not args.torch_compile:
-        found.append("--cuda-graphs needs --torch-compile, which records them")
-    if args.cuda_graphs and args.pipeline_model_parallel_size > 1:
-        found.append(
-            "--cuda-graphs keeps the activations of one micro-batch, a pipeline several; choose one"
-        )
-    if args.overlap_grad_reduce and args.torch_compile:
-        found.append(
-            "--overlap-grad-reduce sums a layer's gradients when it is done, which compiled layers "
-            "do not tell; choose one of it and --torch-compile"
-        )
+    if args.data_path and args.mock_data:
+        found.append("--mock-data trains on random tokens, --data-path on a text; choose one")
     if args.ddp_bucket_size is not None and not args.overlap_grad_reduce:
         found.append("--ddp-bucket-size needs --overlap-grad-reduce")
+    if args.recompute_activations and args.recompute_granularity == "full":
+        found.append(
+            "--recompute-activations is short for --recompute-granularity selective; choose one of "
+            "it and --recompute-granularity full"
+        )
     if args.recompute_granularity != "full" and args.recompute_method:
         found.append("--recompute-method needs --recompute-granularity full")
     if args.recompute_granularity != "full" and args.recompute_num_layers is not None:
@@ -60,6 +54,31 @@ def _contradictions(args: argparse.Namespace) -> list[str]:
     if args.tokenizer_type == "HuggingFaceTokenizer" and not args.tokenizer_model:
         found.append(
             "--tokenizer-type HuggingFaceTokenizer needs --tokenizer-model, its tokenizer.json"
+        )
+    return found
+
+
+def _uncompilable(args: argparse.Namespace) -> list[str]:
+    found = []
+    if args.torch_compile and (args.hidden_dropout or args.attention_dropout):
+        found.append(
+            "--torch-compile makes one graph, and dropout sets a seed for every mask; choose one"
+        )
+    if args.cuda_graphs and not args.torch_compile:
+        found.append("--cuda-graphs needs --torch-compile, which records them")
+    if args.cuda_graphs and args.pipeline_model_parallel_size > 1:
+        found.append(
+            "--cuda-graphs keeps the activations of one micro-batch, a pipeline several; choose one"
+        )
+    if args.overlap_grad_reduce and args.torch_compile:
+        found.append(
+            "--overlap-grad-reduce sums a layer's gradients when it is done, which compiled layers "
+            "do not tell; choose one of it and --torch-compile"
+        )
+    if args.torch_compile and args.pipeline_schedule == "zero-bubble":
+        found.append(
+            "--pipeline-schedule zero-bubble puts off the gradients of weights, which compiled "
+            "layers compute at once; choose one of it and --torch-compile"
         )
     return found
 
@@ -90,16 +109,28 @@ def _unfit_numbers(args: argparse.Namespace) -> list[str]:
             f"--max-position-embeddings {args.max_position_embeddings} is less than --seq-length "
             f"{args.seq_length}"
         )
-    if (args.profile or args.record_memory_history) and (
-        args.profile_step_start >= args.profile_step_end
-    ):
-        found.append("--profile-step-start must lie before --profile-step-end, from step 1")
     if args.fp16 and args.min_loss_scale > args.initial_loss_scale:
         found.append(
             f"--min-loss-scale {args.min_loss_scale:g} is more than --initial-loss-scale "
             f"{args.initial_loss_scale:g}, where scaling starts"
         )
     return found
+
+
+def _unfit_recording(args: argparse.Namespace) -> list[str]:
+    if not (args.profile or args.record_memory_history):
+        return []
+    first, last = args.profile_step_start, args.train_iters - 1
+    if first >= args.profile_step_end:
+        return ["--profile-step-start must lie before --profile-step-end, from step 1"]
+    if first <= last:
+        return []
+    # The step before the first that is recorded warms the profiler up.
+    cure = f"give {last} or less" if last else "one step cannot be recorded, give 2 or more"
+    return [
+        f"--profile-step-start {first} is behind the last of --train-iters {args.train_iters} that "
+        f"could be recorded, so nothing would be; {cure}"
+    ]
 
 
 def _unfit_attention(args: argparse.Namespace) -> list[str]:

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from flags.ranges import OneOf, Several, Switch, Takes, Wrong
+from flags.ranges import OneOf, Several, Switch, Takes, Wrong, shortened
 from process.errors import ArgumentsError
 
 Row = tuple[str, Takes, Any, str]
@@ -40,10 +40,10 @@ class FlagParser(argparse.ArgumentParser):
         known = [option for action in self._actions for option in action.option_strings]
         found = []
         for word in words:
-            name = word.split("=")[0]
+            name = shortened(word.split("=")[0])
             near = difflib.get_close_matches(name, known, n=3) if name.startswith("--") else []
             cure = f"nearest to {name}: {', '.join(near)}" if near else "`--help` lists all flags"
-            found.append(f"unrecognized argument {word!r}; {cure}")
+            found.append(f"unrecognized argument {shortened(word)!r}; {cure}")
         return found
 
     def parse_all(self, argv: list[str] | None) -> argparse.Namespace:

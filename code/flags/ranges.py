@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+LONGEST_SHOWN = 100
+
 
 @dataclass(frozen=True)
 class Wrong:
@@ -18,7 +20,13 @@ class Wrong:
     rule: str
 
     def told(self, flag: str) -> str:
-        return f"{flag} {self.word if self.word.strip() else repr(self.word)}: give {self.rule}"
+        word = self.word if self.word.strip() else repr(self.word)
+        return f"{flag} {shortened(word)}: give {self.rule}"
+
+
+def shortened(word: str) -> str:
+    """The rest of the screen belongs to what is wrong with it."""
+    return word if len(word) <= LONGEST_SHOWN else f"{word[:LONGEST_SHOWN]}… ({len(word)} letters)"
 
 
 class Takes:

@@ -20,6 +20,10 @@ def path_of(args: argparse.Namespace, rank: int) -> Path:
     return given.with_name(f"{given.stem}.rank{rank}{given.suffix}")
 
 
+def possible() -> bool:
+    return torch.cuda.is_available()
+
+
 def note(args: argparse.Namespace, device: torch.device) -> str:
     """What --record-memory-history writes on this device."""
     traces = f"memory traces of every rank to {args.memory_dir}/rank<R>.jsonl.gz"
@@ -35,7 +39,7 @@ class Snapshot:
 
     def __init__(self, args: argparse.Namespace, rank: int) -> None:
         self.path = path_of(args, rank)
-        self.possible = args.record_memory_history and torch.cuda.is_available()
+        self.possible = args.record_memory_history and possible()
 
     def begin(self) -> None:
         if self.possible:

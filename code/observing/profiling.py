@@ -28,6 +28,16 @@ class Profiler:
         self.wanted = self.traces or args.record_memory_history
         self.recording: Any = None
 
+    def missed(self, iteration: int) -> str | None:
+        """What to say where a run goes on behind the steps that it was to record."""
+        first = self.args.profile_step_start
+        if not self.wanted or iteration < first:
+            return None
+        return (
+            f"WARNING: no step is recorded: --profile-step-start {first} lies before iteration "
+            f"{iteration}, from which this run goes on"
+        )
+
     def before_step(self, iteration: int) -> None:
         """The step before the first is a warm-up, so that starting costs none of the recorded."""
         if self.wanted and iteration == self.args.profile_step_start - 1:

@@ -15,23 +15,13 @@ import torch
 import torch.distributed as dist
 
 from process.device_sharing import agree, follow, seat_of
+from process.environment import environment_of_rank, environment_or_alone, whole_number
 from process.meeting import Meeting, open_store
 
 MIB = 2**20
+MOST_THREADS = 4096
 MEETINGS: list[Meeting] = []
 """The one of this process, once it has met the other ranks."""
-
-
-def environment_of_rank() -> tuple[int, int, int]:
-    """Rank, world size and local rank, as torchrun or srun says; alone otherwise."""
-    for names in (
-        ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
-        ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"),
-    ):
-        if all(name in os.environ for name in names):
-            rank, world_size, local_rank = (int(os.environ[name]) for name in names)
-            return rank, world_size, local_rank
-    return 0, 1, 0
 
 
 def choose_device(local_rank: int) -> torch.device:
@@ -53,7 +43,7 @@ def index_of(local_rank: int, visible: int) -> int:
 def start(args: argparse.Namespace) -> torch.device:
     """Joins the process group. One thread per rank: ranks share the cores of a node."""
     rank, world_size, local_rank = environment_of_rank()
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or 1))
+    torch.set_num_threads(threads())
     device = choose_device(local_rank)
     backend = args.distributed_backend
     if device.type == "cpu":
@@ -80,6 +70,14 @@ def start(args: argparse.Namespace) -> torch.device:
     return device
 
 
+def threads() -> int:
+    """OMP_NUM_THREADS, which may be a list, a number for each level of nesting; else one."""
+    first, comma, _ = os.environ.get("OMP_NUM_THREADS", "").partition(",")
+    if comma and first.strip().isdecimal():
+        return max(1, int(first))
+    return whole_number("OMP_NUM_THREADS", 1, MOST_THREADS) or 1
+
+
 def keep_memory() -> None:
     """Lets the C library keep what is freed, as a GPU's allocator does, for the next step.
 
@@ -103,8 +101,7 @@ def status_bytes(*names: str) -> list[int]:
 
 
 def memory_limit_bytes() -> int | None:
-    given = os.environ.get("COURSE_DEVICE_MEMORY_BYTES")
-    return int(given) if given else None
+    return whole_number("COURSE_DEVICE_MEMORY_BYTES", 1)
 
 
 def limit_memory(device: torch.device) -> None:
@@ -173,7 +170,7 @@ def out_of_memory_line(error: BaseException) -> str | None:
     full = isinstance(error, MemoryError | torch.OutOfMemoryError) or "bad_alloc" in text
     if not asked and not full and "Cannot allocate memory" not in text:
         return None
-    rank = environment_of_rank()[0]
+    rank = environment_or_alone()[0]
     if isinstance(error, torch.OutOfMemoryError):
         return f"[rank{rank}]: OutOfMemoryError: {text}"
     size = human(int(asked[1])) if asked else "an unknown size"

@@ -34,12 +34,22 @@ class LayoutError(ArgumentsError):
     """A layout that does not fit the devices, the model or the batch."""
 
 
+class SurroundingsError(AskedError):
+    """What a launcher or a job script exported for this rank; others may have been told better."""
+
+    exit_code = 2
+
+
 class DeviceError(AskedError):
     """Devices on which the ranks cannot work together."""
 
 
 class DataError(AskedError):
     """Data that is missing, damaged, or too little."""
+
+
+class FolderError(AskedError):
+    """A folder that what is recorded cannot be written to."""
 
 
 class DivergedError(AskedError):

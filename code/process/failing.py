@@ -6,6 +6,7 @@ Every rank that fails says so, with its rank and node; what several found alike 
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import re
 import sys
@@ -16,7 +17,8 @@ from typing import NoReturn
 import torch.distributed as dist
 
 from process import device
-from process.errors import AskedError
+from process.environment import environment_or_alone
+from process.errors import ArgumentsError, AskedError
 from process.meeting import Meeting, open_store
 from process.places import answer_with_stacks, leave_flight_record
 from process.telling import node_name, say, told
@@ -40,7 +42,9 @@ def run_and_exit(main: Callable[[], int]) -> None:
     The end is not the interpreter's own: a thread of gloo that lets go of a tensor meanwhile can
     end the process with "terminate called without an active exception", after all work was done.
     """
-    answer_with_stacks(device.environment_of_rank()[0], node_name())
+    answer_with_stacks(environment_or_alone()[0], node_name())
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may not know a letter of a path
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = main()
     except Exception as error:
@@ -61,7 +65,7 @@ def fail(error: BaseException) -> NoReturn:
     out_of_memory = device.out_of_memory_line(error)
     if out_of_memory:  # each has its own size to tell; said first, while there is memory to say it
         say([out_of_memory])
-    leave_flight_record(device.environment_of_rank()[0])
+    leave_flight_record(environment_or_alone()[0])
     meeting = None if NOBODY_THERE.search(str(error)) else _meet()
     if meeting is not None and meeting.too_late():
         os._exit(1)
@@ -74,7 +78,7 @@ def fail(error: BaseException) -> NoReturn:
     follows = meeting is not None and peer_gone and meeting.follows()
     speaks = not out_of_memory and not follows and _speaks(error, meeting)
     if speaks:
-        say(told(error, *device.environment_of_rank()[:2]))
+        say(told(error, *environment_or_alone()[:2]))
     if meeting is not None:
         meeting.leave(speaks or bool(out_of_memory))
     if out_of_memory:
@@ -84,7 +88,7 @@ def fail(error: BaseException) -> NoReturn:
 
 def _meet() -> Meeting | None:
     """The ranks of this job; those that fail before they met do so now. None: nobody answers."""
-    rank, world_size, _ = device.environment_of_rank()
+    rank, world_size, _ = environment_or_alone()
     if device.MEETINGS or world_size == 1:
         return device.MEETINGS[-1] if device.MEETINGS else None
     try:
@@ -97,5 +101,5 @@ def _speaks(error: BaseException, meeting: Meeting | None) -> bool:
     """The first that has this error; where ranks cannot meet, rank 0 for what all find alike."""
     if meeting is not None:
         return meeting.is_first_with(f"{type(error).__name__}: {error}")
-    alike = isinstance(error, AskedError) and error.exit_code == 2  # follows from flags alone
-    return device.environment_of_rank()[0] == 0 or not alike
+    alike = isinstance(error, ArgumentsError)  # follows from flags alone
+    return environment_or_alone()[0] == 0 or not alike

@@ -30,6 +30,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from process.environment import check_meeting_point
 from process.errors import LostRankError
 from process.neighbour import DEAD, FAILED, WELL, Neighbour
 from process.places import busy_at, leave_flight_record
@@ -49,6 +50,8 @@ def open_store(rank: int, world_size: int, timeout: timedelta) -> dist.Store:
     """That of torchrun's agent, or one that rank 0 keeps; a private one for a rank alone."""
     if world_size == 1 and "MASTER_ADDR" not in os.environ:
         return dist.HashStore()
+    if world_size > 1:
+        check_meeting_point()
     found = dist.rendezvous("env://", rank=rank, world_size=world_size, timeout=timeout)
     store: dist.Store = next(iter(found))[0]
     return store

@@ -18,12 +18,40 @@ def node_name() -> str:
 def told(error: BaseException, rank: int, world_size: int) -> list[str]:
     """A line for each problem; the traceback of what nobody foresaw."""
     where = f" (rank {rank} on {node_name()})" if world_size > 1 else ""
-    if isinstance(error, AskedError):
+    if problems := _problems(error):
         prefix = f"[rank{rank}]: " if world_size > 1 else ""
         name = Path(sys.argv[0]).name
-        return [f"{prefix}{name}: error: {problem}{where}" for problem in error.problems]
+        return [f"{prefix}{name}: error: {printable(problem)}{where}" for problem in problems]
     lines = "".join(traceback.format_exception(error)).splitlines()
     return [*(f"[rank{rank}]: {line}" for line in lines[:-1]), f"[rank{rank}]: {lines[-1]}{where}"]
+
+
+def _problems(error: BaseException) -> list[str]:
+    if isinstance(error, AskedError):
+        return error.problems
+    if isinstance(error, BrokenPipeError):  # as in `... | head`; the libraries say it otherwise
+        return ["nobody reads what is printed any more, so training ends; print to a file"]
+    if isinstance(error, OSError) and error.filename is not None:
+        # What the system says of a file is no bug of ours: which file, and why, is all there is to
+        # know. The place tells what it was wanted for.
+        return [f"{type(error).__name__}: {error}{_place(error)}"]
+    return []
+
+
+def _place(error: BaseException) -> str:
+    """Where in these programs it happened."""
+    home = str(Path(__file__).resolve().parents[1])
+    calls = traceback.extract_tb(error.__traceback__)
+    ours = [call for call in calls if call.filename.startswith(home)]
+    if not ours:
+        return ""
+    last = ours[-1]
+    return f" (at {os.path.relpath(last.filename, home)}:{last.lineno})"
+
+
+def printable(text: str) -> str:
+    """One line, whatever was typed: what a terminal would obey, or not know, is spelt out."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def say(lines: list[str]) -> None:

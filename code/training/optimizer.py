@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -34,6 +35,14 @@ class LossScale:
     hysteresis: int = 2
     good_steps: int = 0
 
+    def go_on_from(self, saved: dict[str, Any]) -> None:
+        """Where a run stopped. A fixed scale is the flag's, and other precisions have none: a
+        float16 run that took over the 1 of a bfloat16 one would lose its small gradients."""
+        if self.dynamic and saved["dynamic"]:
+            self.scale = max(saved["scale"], self.least)
+            self.hysteresis = min(saved["hysteresis"], self.patience)
+            self.good_steps = saved["good_steps"]
+
     def update(self, overflow: bool) -> None:
         if not self.dynamic:
             return
@@ -44,7 +53,7 @@ class LossScale:
                 self.scale = max(self.scale / 2, self.least)
             return
         self.good_steps += 1
-        if self.good_steps == self.window:
+        if self.good_steps >= self.window:  # more, where a run goes on with a shorter window
             self.good_steps, self.hysteresis = 0, self.patience
             self.scale *= 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ SURVIVED_AFTER = 3
 BY_SCHEDULER = {"time_limit", "cancelled", "preempted", "node_failure"}
 _ENDED_BADLY = {"process_failed", "task_failure", "killed", "crashed", "aborted"}
 _OF_THE_WAITING = {"collective_timeout", "stayed_away"}
+_OF_TORCHRUN = re.compile(r"closing signal SIGTERM|exitcode +: -15|Signal 15 \(SIGTERM\) received")
 _NEVER = (99.0,)
 """A month that is later than all others."""
 
@@ -36,7 +38,7 @@ def causes_first(scanner: Scanner) -> list[FailureLine]:
     if timed and waited is not None:
         timeouts = [event for event in lasting if event.cause == "collective_timeout"]
         waited = min(timeouts, key=lambda event: event.moment or _NEVER)
-    lasting = _without_bare_cancels(lasting)
+    lasting = _without_torchruns_own_signals(_without_bare_cancels(lasting))
     keyed = [
         (_tier(event, waited), (event.moment or _NEVER) if timed else (), number, event)
         for number, event in enumerate(lasting)
@@ -88,6 +90,23 @@ def _without_bare_cancels(events: list[FailureLine]) -> list[FailureLine]:
         and (explained or failed.get(event.source.name, event.line) < event.line)
         else event
         for event in events
+    ]
+
+
+def _without_torchruns_own_signals(events: list[FailureLine]) -> list[FailureLine]:
+    """torchrun tells first that it ends the other ranks, and then of the one that it does so for:
+    in one whose program left with a code of its own, nobody told the job to stop."""
+    left = {"process_failed", "aborted"}
+    failed = any(
+        event.cause in left and "failed (exitcode" in event.text and event.tier >= REPORT
+        for event in events
+    )
+    if not failed:
+        return events
+    return [
+        event
+        for event in events
+        if event.cause != "terminated" or not _OF_TORCHRUN.search(event.text)
     ]
 
 

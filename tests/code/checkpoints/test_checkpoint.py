@@ -109,6 +109,45 @@ def test_no_checkpoint_means_a_fresh_start_and_says_so(worlds, tmp_path):
     assert "WARNING: no complete checkpoint in" in text
 
 
+def test_the_last_steps_are_saved_whatever_the_interval(worlds, tmp_path):
+    """As Megatron-LM does."""
+    argv = [*one_run.MODEL, *DECAY, "--save", str(tmp_path), "--load", str(tmp_path)]
+    for more in (["--save-interval", "1000"], []):
+        answers = worlds(2).run(one_run.program, [*argv, "--train-iters", "3", *more])
+        assert newest(tmp_path).name == "iter_0000003"
+    assert "saving checkpoint" not in "".join(text for _, text in answers), "nothing was left to do"
+
+
+def test_a_run_that_goes_on_under_another_schedule_says_so(worlds, tmp_path):
+    """--lr-decay-iters follows from --train-iters where it is not given."""
+    argv = [*one_run.MODEL, "--save", str(tmp_path), "--load", str(tmp_path)]
+    worlds(1).run(one_run.program, [*argv, "--train-iters", "2"])
+    [(_, text)] = worlds(1).run(one_run.program, [*argv, "--train-iters", "3", "--seed", "7"])
+    [line] = [line for line in text.splitlines() if "WARNING: iter_0000002" in line]
+    assert line.endswith(
+        "was trained with --lr-decay-iters 2, --seed 1234; it goes on with --lr-decay-iters 3, "
+        "--seed 7"
+    )
+
+
+SCALE = re.compile(r"iteration +\d+/.*loss scale: (\S+) ")
+FP16 = "--fp16 --initial-loss-scale 4096"
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "scale"),
+    [
+        (FP16, "--fp16 --initial-loss-scale 8", "4096.0"),
+        (FP16, "--fp16 --loss-scale 16", "16.0"),
+        (FP16, "--bf16", "1.0"),
+        ("--bf16", FP16, "4096.0"),
+    ],
+)
+def test_the_loss_scale_goes_on_where_both_runs_look_for_it(worlds, tmp_path, first, then, scale):
+    run(worlds, 1, tmp_path, first, steps=2)
+    assert SCALE.findall(run(worlds, 1, tmp_path, then, steps=3)) == [scale]
+
+
 def start(repository, folder, steps, *more, **options):
     argv = [*one_run.MODEL, *DECAY, "--log-interval", "1", "--train-iters", str(steps), "--save",
             str(folder), "--load", str(folder), "--save-interval", "1", *more]  # fmt: skip

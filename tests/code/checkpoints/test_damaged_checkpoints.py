@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 
@@ -10,7 +11,7 @@ import one_run
 import pytest
 from worlds import Worlds
 
-from checkpoints.files import CHECKSUMS, TRACKER, candidates, newest
+from checkpoints.files import CHECKSUMS, TRACKER, candidates, checksums, newest
 
 FLAGS = [*one_run.MODEL, "--lr-decay-iters", "12", "--log-interval", "1", "--save-interval", "2"]
 LOSS = re.compile(r"iteration +(\d+)/.*lm loss: (\S+) .*grad norm: (\S+) ")
@@ -135,11 +136,16 @@ def _damage_alone(path):
         (None, "is missing", "continuing from iter_0000004: no step is lost"),
         (b"", "names no iteration", "continuing from iter_0000004: no step is lost"),
         (b"\xff\x00-3", "names no iteration", "continuing from iter_0000004: no step is lost"),
+        ("pipe", "names no iteration", "continuing from iter_0000004: no step is lost"),
         (b"5\n", "names iteration 5, which is not there", "iter_0000004: 1 step is lost"),
     ],
 )
 def test_a_tracker_that_misleads_is_named(worlds, saved, content, said, end):
-    (saved / TRACKER).unlink() if content is None else (saved / TRACKER).write_bytes(content)
+    (saved / TRACKER).unlink()
+    if content == "pipe":  # reading it would wait for somebody who writes
+        os.mkfifo(saved / TRACKER)
+    elif content is not None:
+        (saved / TRACKER).write_bytes(content)
     text = program(worlds, 5, "--load", str(saved))
     (line,) = [line for line in text.splitlines() if "WARNING" in line]
     assert f"{TRACKER} {said}" in line
@@ -195,3 +201,47 @@ def test_another_model_is_refused_and_both_are_named(worlds, saved, flags, was, 
     assert has.startswith(f"{saved}/iter_0000004 is the checkpoint of another model")
     assert was in has
     assert asked in wants
+
+
+def test_a_load_that_is_no_folder_of_checkpoints_does_not_begin_anew(worlds, saved, tmp_path):
+    (tmp_path / "file").touch()
+    assert "Not a directory; give --load the folder" in refusal(
+        worlds, "--load", str(tmp_path / "file")
+    )
+    one = saved / "iter_0000004"
+    assert f"is one checkpoint; give --load the folder that it lies in, {saved}" in refusal(
+        worlds, "--load", str(one)
+    )
+    (tmp_path / "loop").symlink_to("loop")
+    assert "nothing can be loaded from" in refusal(worlds, "--load", str(tmp_path / "loop"))
+
+
+def with_fitting_checksums(folder):
+    listed = json.loads((folder / CHECKSUMS).read_text())
+    (folder / CHECKSUMS).write_text(json.dumps(checksums(folder, listed)))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        (".metadata", b"", "cannot be read, though its checksums are right (.metadata: "),
+        ("__0_0.distcp", b"none", "cannot be read, though its checksums are right (rank 0: "),
+        ("model.json", b"[1]", "model.json does not say of which model it is"),
+        ("model.json", b"{}", "model.json does not say of which model it is"),
+    ],
+)
+def test_what_another_program_wrote_is_told_in_one_line(worlds, saved, name, content, told):
+    (saved / "iter_0000004" / name).write_bytes(content)
+    with_fitting_checksums(saved / "iter_0000004")
+    assert told in refusal(worlds, "--load", str(saved))
+
+
+def test_a_checkpoint_that_was_renamed_is_told(worlds, saved):
+    shutil.rmtree(saved / "iter_0000004")
+    (saved / "iter_0000002").rename(saved / "iter_0000004")
+    assert "iter_0000004 holds iteration 2: it was renamed" in refusal(worlds, "--load", str(saved))
+
+
+def test_a_copy_with_a_shorter_name_does_not_take_the_place_of_ours(saved):
+    shutil.copytree(saved / "iter_0000002", saved / "iter_4")
+    assert newest(saved).name == "iter_0000004"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -50,9 +52,43 @@ def test_a_damaged_file_is_told(tmp_path, damage):
         IndexedText.open(str(tmp_path / "t"))
 
 
-def loader(samples, data, context=None, micro=2, length=8):
+def at(file, place, value, whence=0):
+    with file.open("r+b") as changed:
+        changed.seek(place, whence)
+        changed.write(value.to_bytes(8 if whence else 4, "little", signed=True))
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda t: os.truncate(f"{t}.bin", 10), "has 10 bytes, and its index tells of 6 tokens"),
+        (lambda t: os.truncate(f"{t}.bin", 9), "has 9 bytes"),
+        (lambda t: os.truncate(f"{t}.bin", 0), "has 0 bytes"),
+        (lambda t: at(Path(f"{t}.idx"), 34, -3), "documents do not follow each other"),
+        (lambda t: at(Path(f"{t}.idx"), -8, 10**6, 2), "documents do not follow each other"),
+    ],
+)
+def test_data_that_does_not_fit_its_index_is_told(tmp_path, damage, told):
+    """A copy that was broken off would train on less text, and nobody would know."""
+    write_indexed(tmp_path / "t", [np.array([1, 2, 3])] * 2, np.uint16)
+    damage(tmp_path / "t")
+    with pytest.raises(DataError, match=told):
+        IndexedText.open(str(tmp_path / "t"))
+
+
+@pytest.mark.parametrize("token", [250, -1])
+def test_a_token_that_the_vocabulary_does_not_have_is_told(token):
+    """Tensor ranks would look it up as zeros, and train on."""
+    tokens = np.arange(100, dtype=np.int32)
+    tokens[40] = token
+    one = loader(Samples(tokens, 8, seed=1, name="train"), Group([0], 0), vocabulary=250)
+    with pytest.raises(DataError, match=f"the data has token {token} .*the vocabulary 0 to 249"):
+        one.batch(0, 6)
+
+
+def loader(samples, data, context=None, micro=2, length=8, vocabulary=1000):
     layout = SimpleNamespace(data=data, context=context or Group([0], 0))
-    args = SimpleNamespace(micro_batch_size=micro, seq_length=length)
+    args = SimpleNamespace(micro_batch_size=micro, seq_length=length, vocab_size=vocabulary)
     return Loader(samples, args, layout, torch.device("cpu"))
 
 
@@ -95,6 +131,17 @@ def test_weighted_texts_give_their_shares_and_none_of_their_samples_twice():
     assert sum(first < 10_000 for first in firsts[:8]) == 6
     assert len(set(firsts)) == 2000
     assert int(blend.sample(1234)[0]) == firsts[1234]
+
+
+def test_a_text_with_a_tiny_share_is_read_all_the_same():
+    """Two files without weights: one has 4 samples in 10 000."""
+    large, small = (Samples(np.full(n * 8 + 1, n), 8, 1, "train") for n in (9996, 4))
+    blend = Blend([large, small], [9996, 4])
+    seen = [int(blend.sample(number)[0]) for number in range(20_000)]
+    assert seen.count(4) == pytest.approx(8, abs=2)
+    with pytest.raises(DataError, match="text 2 of --data-path would never be read"):
+        Blend([large, small], [1e9, 1])
+    Blend([large, small], [1, 0])
 
 
 def test_a_data_path_is_files_or_weights_and_files_by_turns():

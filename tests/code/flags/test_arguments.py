@@ -22,7 +22,7 @@ def refusal(words):
 def test_older_spellings_mean_what_they_meant_and_are_noted():
     args = parse(
         "--activations-checkpoint-method block --activations-checkpoint-num-layers 2 "
-        "--data-impl mmap --profile-execution --profile-name mine --seed 7"
+        "--data-impl mmap --profile-execution --profile-name mine --seed 7 --train-iters 20"
     )
     assert (args.recompute_granularity, args.recompute_method) == ("full", "block")
     assert args.recompute_num_layers == 2

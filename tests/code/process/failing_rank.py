@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "code"))
 import torch
 import torch.distributed as dist
 
-from process.device import environment_of_rank, start
+from process.device import start
+from process.environment import environment_of_rank
 from process.errors import ArgumentsError, DataError
 from process.failing import run_and_exit
 

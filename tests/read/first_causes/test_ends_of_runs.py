@@ -164,6 +164,20 @@ def test_a_missing_variable_is_named(write):
     assert "torchrun" in found.remedy
 
 
+@pytest.mark.parametrize(
+    ("code", "cause"), [("5", "process_failed"), ("-6", "aborted"), ("-15", "terminated")]
+)
+def test_torchruns_own_signals_are_no_cause(write, code, cause):
+    """It tells of them before it tells of the process that it ends the others for."""
+    text = (
+        "W1124 03:56:13.541 18652 torch/distributed/elastic/multiprocessing/api.py:1028] Sending "
+        "process 18712 closing signal SIGTERM\n"
+        "E1124 03:56:13.578 18652 torch/distributed/elastic/multiprocessing/api.py:1002] failed "
+        f"(exitcode: {code}) local_rank: 1 (pid: 18713) of binary: /usr/bin/python\n"
+    )
+    assert read.failure(write("a.log", text)).cause == cause
+
+
 def test_memory_of_others_is_counted(write):
     text = (
         "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 "

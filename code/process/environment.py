@@ -1,0 +1,87 @@
+"""What launchers and job scripts export for a rank: who it is, where the ranks meet, its numbers.
+
+A variable that is wrong is as much a part of the command line as a flag, and is refused like one:
+`int("abc")` would end in a traceback, and a rank that is told its number but not how many there are
+would train alone, beside others that do the same.
+"""
+
+from __future__ import annotations
+
+import os
+
+from process.errors import SurroundingsError
+
+TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+SLURM = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
+MEETING_POINT = ("MASTER_ADDR", "MASTER_PORT")
+LAST_PORT = 65535
+
+
+def environment_of_rank() -> tuple[int, int, int]:
+    """Rank, world size and local rank, as torchrun or srun says; alone otherwise."""
+    for names in (TORCHRUN, SLURM):
+        if all(name in os.environ for name in names):
+            return _checked(names)
+    there = [name for name in TORCHRUN if name in os.environ]
+    if there:
+        missing = [name for name in TORCHRUN if name not in there]
+        said = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
+        raise SurroundingsError(
+            f"{said}, and {' and '.join(there)} {'is' if len(there) == 1 else 'are'}; export all "
+            "three in each task (torchrun does it), or none where there is one rank"
+        )
+    return 0, 1, 0
+
+
+def environment_or_alone() -> tuple[int, int, int]:
+    """For who tells of an error, which may be that nobody knows."""
+    try:
+        return environment_of_rank()
+    except SurroundingsError:
+        return 0, 1, 0
+
+
+def whole_number(name: str, least: int, most: int = 2**62) -> int | None:
+    """Of an environment variable; None where it is not set, or empty."""
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return None
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if not least <= value <= most:
+        end = "" if most == 2**62 else f" and at most {most}"
+        raise SurroundingsError(
+            f"{name}={text[:40]}: export a whole number of at least {least}{end}"
+        )
+    return value
+
+
+def check_meeting_point() -> None:
+    """Several ranks find each other at one address, which each of them must have been told."""
+    missing = [name for name in MEETING_POINT if not os.environ.get(name)]
+    if missing:
+        raise SurroundingsError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set, where "
+            f"{environment_or_alone()[1]} ranks are to meet; export MASTER_ADDR, the first node, "
+            "and MASTER_PORT, a free port, in each task (torchrun does it)"
+        )
+    whole_number("MASTER_PORT", 0, LAST_PORT)
+
+
+def _checked(names: tuple[str, str, str]) -> tuple[int, int, int]:
+    rank_name, size_name, _ = names
+    numbers = []
+    for name, least in zip(names, (0, 1, 0), strict=True):
+        number = whole_number(name, least)
+        if number is None:
+            raise SurroundingsError(f"{name} is empty; export a whole number, or unset it")
+        numbers.append(number)
+    rank, world_size, local_rank = numbers
+    if rank >= world_size:
+        raise SurroundingsError(
+            f"{rank_name}={rank} of {size_name}={world_size}: ranks count from 0, so the last of "
+            f"{world_size} is {world_size - 1}"
+        )
+    return rank, world_size, local_rank
