@@ -70,7 +70,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "same-order": {},
     "disk-full": {"save": True, "save_interval": 3},
     "killed-saving": {"save": True, "save_interval": 3},
-    "damaged": {"save": True, "save_interval": 3},
+    "damaged": {"save": True, "save_interval": 3, "iterations": 9},
     "no-internet": {},
     "missing-module": {},
     "old-module": {},
