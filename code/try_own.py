@@ -25,7 +25,7 @@ from flags.parser import FlagParser
 from flags.ranges import OneOf
 from process.environment import environment_of_rank
 from process.failing import run_and_exit
-from process.meeting import open_store
+from process.meeting_point import open_store
 from process.own_program import limited_output, run_file
 from process.pace import keep_pace
 from process.telling import node_name
@@ -60,7 +60,8 @@ class Trial:
         self.calls = Calls(self.notes)
         self.notes.write("begin", rank=self.rank, world=self.world)
         self.calls.install()
-        self.store = open_store(self.rank, self.world, MEET)
+        # All begin before the first one tries what may end it, and the store with it.
+        self.store = open_store(self.rank, self.world, MEET, waits=True)
         self.watch = Watch(self.notes, file, self.store)
 
     def find(self, name: str) -> Any:

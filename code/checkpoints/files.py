@@ -170,7 +170,8 @@ def _listed(path: Path) -> dict[str, list[int]] | str:
             raise ValueError("it does not list .metadata")
         others = {file.name for file in path.glob("__*")} - sizes.keys()
     except OSError as error:
-        return f"{CHECKSUMS}: {error.strerror}"
+        ours = not path.is_dir() or any((path / name).exists() for name in (CHECKSUMS, ".metadata"))
+        return f"{CHECKSUMS}: {error.strerror}{'' if ours else ' (did another program write it?)'}"
     except (ValueError, TypeError, AttributeError):  # no JSON, or not of this form
         return f"{CHECKSUMS} is not readable"
     if others:  # one of the names in it was changed into another's

@@ -10,6 +10,7 @@ from typing import Any
 from checkpoints.agreement import from_first
 from checkpoints.files import CheckpointError, last_good
 from dataset.tokenizer_files import padded
+from flags.ranges import shortened
 from flags.tables import MODEL, OPTIMIZER
 
 FREE = {"init_method_std", "make_vocab_size_divisible_by", "hidden_dropout", "attention_dropout"}
@@ -40,6 +41,7 @@ def find(args: argparse.Namespace, tensor: int) -> tuple[Path | None, list[str]]
         return None, []
     source, warnings = last_good(Path(args.load))
     if source is None:
+        from_first(lambda: _refuse_nothing(args))
         return None, [f"no complete checkpoint in {args.load}: starting from random weights"]
     rows, changed = from_first(lambda: _same_model(args, source))
     if changed and not args.finetune:
@@ -47,6 +49,27 @@ def find(args: argparse.Namespace, tensor: int) -> tuple[Path | None, list[str]]
     args.padded_vocab_size = padded(rows, args.make_vocab_size_divisible_by, tensor)
     args.softmax_rows = rows if rows < args.padded_vocab_size else None
     return source, warnings
+
+
+def _refuse_nothing(args: argparse.Namespace) -> None:
+    """A run that saves where it loads begins there once. Else somebody waits for weights that are
+    not there, and random ones would train as if nothing were wrong."""
+    folder = Path(args.load)
+    cure = "give --load the folder that --save of that run wrote to"
+    if args.finetune or args.no_load_optim:
+        flag = "--finetune" if args.finetune else "--no-load-optim"
+        raise CheckpointError(
+            f"{flag} trains saved weights on, and there is no checkpoint in {folder}; {cure}"
+        )
+    own = Path(args.save).resolve() if args.save else None
+    within = (own, *own.parents) if own else ()  # of --load, where it saves is no other
+    inside = folder.iterdir() if folder.is_dir() and folder.resolve() != own else ()
+    others = sorted(path.name for path in inside if path.resolve() not in within)
+    if others:
+        raise CheckpointError(
+            f"{folder} has no checkpoint of this program, but {shortened(', '.join(others))}; "
+            f"{cure}, or leave out --load to start from random weights"
+        )
 
 
 def description(args: argparse.Namespace) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from flags.ranges import shortened
 from process.errors import DataError
 
 MAGIC = b"MMIDIDX\x00\x00"
@@ -71,12 +72,41 @@ def _write_index(path: Path, sizes: np.ndarray, dtype: type[np.generic]) -> None
 
 
 def check_present(prefix: str) -> None:
-    if not all(Path(f"{prefix}{end}").is_file() for end in (".bin", ".idx")):
-        raise DataError(
-            f"no data at {prefix}.bin and {prefix}.idx. Prepare the sample text with "
-            "`python code/sample_text.py`, your own with `python code/preprocess_data.py`, or "
-            "train on random tokens with --mock-data"
-        )
+    missing = [f"{prefix}{end}" for end in (".bin", ".idx") if not _is_file(f"{prefix}{end}")]
+    if missing:
+        name = shortened(prefix)
+        raise DataError(f"no data at {name}.bin and {name}.idx. {_meant(prefix, missing)}")
+
+
+def _meant(prefix: str, missing: list[str]) -> str:
+    """What whoever gave this name may have had in mind."""
+    bare = prefix.removesuffix(".bin").removesuffix(".idx")
+    if len(missing) == 1:
+        return f"One of the two is there; {shortened(missing[0])} is missing"
+    if bare != prefix and _is_file(f"{bare}.bin"):
+        return f"The name is given without its end: --data-path {bare}"
+    if _is_file(prefix):
+        return "That is a file of another kind; `python code/preprocess_data.py` makes tokens of it"
+    if inside := _indices_in(prefix):
+        return f"That is a folder; of what lies in it, give --data-path {inside[0].with_suffix('')}"
+    return (
+        "Prepare the sample text with `python code/sample_text.py`, your own with "
+        "`python code/preprocess_data.py`, or train on random tokens with --mock-data"
+    )
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except OSError:  # no file can have a name that is so long
+        return False
+
+
+def _indices_in(folder: str) -> list[Path]:
+    try:
+        return sorted(path for path in Path(folder).iterdir() if path.suffix == ".idx")
+    except OSError:
+        return []
 
 
 def _in_order(lengths: np.ndarray, documents: np.ndarray) -> bool:
@@ -85,6 +115,12 @@ def _in_order(lengths: np.ndarray, documents: np.ndarray) -> bool:
         return False
     ascending = bool((np.diff(documents) >= 0).all())
     return ascending and documents[0] == 0 and documents[-1] == len(lengths)
+
+
+def _follow(starts: np.ndarray, lengths: np.ndarray, token_bytes: int) -> bool:
+    """Each sequence begins, in bytes, where the one before it ends."""
+    ends = np.cumsum(lengths, dtype=np.int64) * token_bytes
+    return bool(starts[0] == 0 and (starts[1:] == ends[:-1]).all())
 
 
 @dataclass(frozen=True)
@@ -100,12 +136,17 @@ class IndexedText:
         raw = index.read_bytes()
         if raw[:9] != MAGIC or len(raw) < 34:
             raise DataError(f"{index} is not an index of Megatron's format (MMIDIDX); make it anew")
-        _, code, sequences, documents = struct.unpack_from("<QBQQ", raw, 9)
+        version, code, sequences, documents = struct.unpack_from("<QBQQ", raw, 9)
+        if version != 1:
+            raise DataError(f"{index} is of version {version} of that format, not 1; make it anew")
         if len(raw) < 34 + 12 * sequences + 8 * documents or code not in TYPES:
             raise DataError(f"{index} is cut short or damaged; make it anew")
         lengths = np.frombuffer(raw, np.int32, sequences, 34)
         ends = np.frombuffer(raw, np.int64, documents, 34 + 12 * sequences)
-        if not _in_order(lengths, ends):
+        starts = np.frombuffer(raw, np.int64, sequences, 34 + 4 * sequences)
+        if not (
+            _in_order(lengths, ends) and _follow(starts, lengths, np.dtype(TYPES[code]).itemsize)
+        ):
             raise DataError(
                 f"{index} is damaged: its documents do not follow each other; make it anew"
             )

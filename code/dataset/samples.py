@@ -39,7 +39,8 @@ class Samples:
         if self.count < 1:
             raise DataError(
                 f"the {name} share of the data has {len(tokens)} tokens, fewer than one sample of "
-                f"{length} + 1; give it a larger part of --split"
+                f"{length} + 1; give it a larger part of --split, samples a shorter --seq-length, "
+                "or --data-path more text"
             )
         self.epoch = -1
         self.order: np.ndarray = np.empty(0)

@@ -19,7 +19,7 @@ def vocabulary_size(args: argparse.Namespace) -> int:
     beside = Path(args.data_path[-1]).parent / "vocab.json" if args.data_path else None
     file = Path(args.vocab_file) if args.vocab_file else beside
     if file is not None and (args.vocab_file or file.is_file()):
-        return len(read_vocabulary(file))
+        return max(read_vocabulary(file).values()) + 1
     if args.mock_data:
         return 8192
     raise DataError(
@@ -46,8 +46,12 @@ def _is_token(value: object) -> bool:
 def _size_of_tokenizer(path: Path) -> int:
     found = _json(path)
     try:
-        return len(found["model"]["vocab"])
-    except (KeyError, TypeError, IndexError) as error:
+        vocabulary = found["model"]["vocab"]
+        # Numbers, or by their place; and tokens that were added later, such as an end of text.
+        numbers = vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary))
+        added = [token["id"] for token in found.get("added_tokens") or []]
+        return int(max([*numbers, *added])) + 1
+    except (KeyError, TypeError, IndexError, ValueError) as error:
         raise DataError(
             f"{path} is no tokenizer.json: it has no entry model.vocab. A vocab.json belongs to "
             "--vocab-file"
@@ -56,16 +60,12 @@ def _size_of_tokenizer(path: Path) -> int:
 
 def _json(path: Path) -> Any:
     """None, which is no vocabulary, where the file is not JSON."""
-    try:
-        return json.loads(_text(path))
-    except (ValueError, RecursionError):  # also what is not UTF-8
-        return None
-
-
-def _text(path: Path) -> str:
     if not path.is_file():
         raise DataError(f"no vocabulary at {path}; `python code/sample_text.py` makes one in data/")
-    return path.read_text(encoding="utf-8")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):  # also what is not UTF-8
+        return None
 
 
 def padded(size: int, divisible_by: int, tensor: int) -> int:

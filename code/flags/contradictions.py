@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 from dataset.samples import weighted
+from parallel.layout_checks import near
 from parallel.rotary import turned_width
 from process.errors import DataError
 from training.learning_rate import warmup_steps
@@ -102,12 +103,13 @@ def _unfit_numbers(args: argparse.Namespace) -> list[str]:
     if args.hidden_size % args.num_attention_heads:
         found.append(
             f"--hidden-size {args.hidden_size} cannot be split into --num-attention-heads "
-            f"{args.num_attention_heads} equal heads"
+            f"{args.num_attention_heads} equal heads; use "
+            f"{near(args.hidden_size, args.num_attention_heads)}, or another number of heads"
         )
     if args.max_position_embeddings < args.seq_length:
         found.append(
             f"--max-position-embeddings {args.max_position_embeddings} is less than --seq-length "
-            f"{args.seq_length}"
+            f"{args.seq_length}; give {args.seq_length} or more, or leave it out"
         )
     if args.fp16 and args.min_loss_scale > args.initial_loss_scale:
         found.append(
@@ -151,7 +153,12 @@ def _unfit_attention(args: argparse.Namespace) -> list[str]:
     # Components turn in pairs, and at least one pair has to: see rotary.py.
     width = args.hidden_size // heads
     turned = turned_width(width, args.rotary_percent)
-    if turned < 2 or turned % 2:
+    if width < 2:
+        found.append(
+            f"--num-attention-heads {heads} leave 1 component of --hidden-size {args.hidden_size} "
+            "to each; rotary positions turn pairs, so give fewer heads"
+        )
+    elif turned < 2 or turned % 2:
         found.append(
             f"--rotary-percent {args.rotary_percent:g} of a head's {width} components is {turned}; "
             f"rotary positions turn pairs, so it must be an even number from 2 to {width}"
@@ -162,11 +169,12 @@ def _unfit_attention(args: argparse.Namespace) -> list[str]:
 def _unfit_schedule(args: argparse.Namespace) -> list[str]:
     """What the learning rate's scheduler could not follow."""
     found = []
-    if not 0 <= args.min_lr <= args.lr or args.lr_warmup_init > args.lr:
-        found.append(
-            f"--min-lr {args.min_lr:g} and --lr-warmup-init {args.lr_warmup_init:g} cannot be "
-            f"above --lr {args.lr:g}, nor --min-lr below 0"
-        )
+    for flag, rate in (("--min-lr", args.min_lr), ("--lr-warmup-init", args.lr_warmup_init)):
+        if rate > args.lr:
+            found.append(
+                f"{flag} {rate:g} is above --lr {args.lr:g}, the highest rate; give {args.lr:g} or "
+                "less, or a higher --lr"
+            )
     if args.lr_warmup_fraction is not None and args.lr_warmup_iters:
         found.append("choose one of --lr-warmup-fraction and --lr-warmup-iters")
     # Warm-up, stable stretch (WSD alone) and decay share --lr-decay-iters.

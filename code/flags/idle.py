@@ -58,6 +58,8 @@ REFUSED: list[Rule] = [
     ),
 ]
 NOTED: list[Rule] = [
+    (("--sequence-parallel",), lambda args: args.tensor_model_parallel_size > 1,
+     "--tensor-model-parallel-size 2 or more: nothing is cut"),
     (("--save-interval", "--async-save"), lambda args: args.save, "--save: nothing is saved"),
     (
         ("--rotary-base", "--rotary-percent"),

@@ -6,12 +6,18 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from flags.elsewhere import CURES
 from flags.ranges import OneOf, Several, Switch, Takes, Wrong, shortened
 from process.errors import ArgumentsError
 
+DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
+"""What editors and web pages make of a hyphen."""
+BEHIND = "no flag before it takes it"
+LEAST_ALIKE = 0.7
 Row = tuple[str, Takes, Any, str]
 """Name, what it may be, default, meaning."""
 
@@ -33,18 +39,29 @@ class FlagParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """A missing value, or one too many: argparse cannot go on from there."""
+        if "ignored explicit argument" in message:
+            message += ": it takes no value"
         raise ArgumentsError([f"{message}; `--help` lists all flags"])
 
     def unknown(self, words: list[str]) -> list[str]:
-        """An unknown flag is answered with the nearest known ones."""
-        known = [option for action in self._actions for option in action.option_strings]
-        found = []
+        """An unknown flag is answered with the one that was meant, or the nearest ones."""
+        found: list[str] = []
         for word in words:
-            name = shortened(word.split("=")[0])
-            near = difflib.get_close_matches(name, known, n=3) if name.startswith("--") else []
-            cure = f"nearest to {name}: {', '.join(near)}" if near else "`--help` lists all flags"
+            if found and not _is_flag(word) and not found[-1].endswith(BEHIND):
+                continue  # the value of the flag before it
+            cure = self._cure(shortened(word.split("=")[0])) if _is_flag(word) else BEHIND
             found.append(f"unrecognized argument {shortened(word)!r}; {cure}")
         return found
+
+    def _cure(self, name: str) -> str:
+        known = [option for action in self._actions for option in action.option_strings]
+        meant = "-".join(re.findall(r"\w+", name.lower().replace("_", "-")))
+        if f"--{meant}" in known:
+            return f"write --{meant}"
+        if meant in CURES:
+            return f"here it is {CURES[meant]}" if "-" in CURES[meant][:2] else CURES[meant]
+        near = difflib.get_close_matches(f"--{meant}", known, n=3, cutoff=LEAST_ALIKE)
+        return f"nearest to {name}: {', '.join(near)}" if near else "`--help` lists all flags"
 
     def parse_all(self, argv: list[str] | None) -> argparse.Namespace:
         """For programs whose flags do not depend on each other; raises all that is wrong."""
@@ -63,3 +80,8 @@ class FlagParser(argparse.ArgumentParser):
                     found[flag] = one.told(flag)
                     setattr(args, name, self.get_default(name))
         return found
+
+
+def _is_flag(word: str) -> bool:
+    """Also one that was written as no flag is; a number below 0 is none."""
+    return word != "" and word[0] in DASHES and not re.fullmatch(r".[\d.]*(?:[eE].?\d+)?", word)

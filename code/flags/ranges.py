@@ -128,7 +128,10 @@ class Several(Takes):
     of: Any
 
     def __call__(self, word: str) -> Any:
-        return self.of(word)
+        value = self.of(word)
+        if isinstance(value, Wrong) and not isinstance(self.of, Text):
+            return Wrong(word, f"{value.rule} for each, with spaces between them")
+        return value
 
 
 class Switch(Takes):

@@ -95,8 +95,8 @@ def make_grid(world_size: int, tensor: int, context: int, pipeline: int, order: 
     if world_size % model_ranks:
         fitting = [n for n in (model_ranks, 2 * model_ranks, 4 * model_ranks)]
         told = (
-            f"{world_size} devices cannot be split into copies of tensor {tensor} × context "
-            f"{context} × pipeline {pipeline} = {model_ranks} devices; start "
+            f"{world_size} device{'s' * (world_size > 1)} cannot be split into copies of tensor "
+            f"{tensor} × context {context} × pipeline {pipeline} = {model_ranks} devices; start "
             f"{', '.join(map(str, fitting))} … devices, or choose sizes whose product divides "
             f"{world_size}"
         )

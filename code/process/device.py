@@ -15,8 +15,14 @@ import torch
 import torch.distributed as dist
 
 from process.device_sharing import agree, follow, seat_of
-from process.environment import environment_of_rank, environment_or_alone, whole_number
-from process.meeting import Meeting, open_store
+from process.environment import (
+    check_libraries,
+    environment_of_rank,
+    environment_or_alone,
+    whole_number,
+)
+from process.meeting import Meeting
+from process.meeting_point import open_store
 
 MIB = 2**20
 MOST_THREADS = 4096
@@ -52,6 +58,7 @@ def start(args: argparse.Namespace) -> torch.device:
     if backend == "nccl" and device.type != "cuda":
         backend = dist.get_default_backend_for_device(device)
     if not dist.is_initialized():
+        check_libraries(backend)
         timeout = timedelta(minutes=args.distributed_timeout_minutes)
         store = open_store(rank, world_size, timeout)
         # Before the group is made: that waits for every rank, also for one that has failed.

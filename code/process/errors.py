@@ -40,6 +40,10 @@ class SurroundingsError(AskedError):
     exit_code = 2
 
 
+class MeetingPointError(SurroundingsError):
+    """There is no way to the other ranks: to try it again would take as long again."""
+
+
 class DeviceError(AskedError):
     """Devices on which the ranks cannot work together."""
 

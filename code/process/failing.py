@@ -10,6 +10,7 @@ import io
 import os
 import re
 import sys
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import NoReturn
@@ -18,10 +19,11 @@ import torch.distributed as dist
 
 from process import device
 from process.environment import environment_or_alone
-from process.errors import ArgumentsError, AskedError
-from process.meeting import Meeting, open_store
+from process.errors import ArgumentsError, AskedError, MeetingPointError, SurroundingsError
+from process.meeting import LINGER_S, Meeting
+from process.meeting_point import open_store
 from process.places import answer_with_stacks, leave_flight_record
-from process.telling import node_name, say, told
+from process.telling import SAID, first_on_node, node_name, say, told
 
 EXIT_OUT_OF_MEMORY = 41
 LONGEST_MEETING = timedelta(seconds=10)
@@ -66,7 +68,7 @@ def fail(error: BaseException) -> NoReturn:
     if out_of_memory:  # each has its own size to tell; said first, while there is memory to say it
         say([out_of_memory])
     leave_flight_record(environment_or_alone()[0])
-    meeting = None if NOBODY_THERE.search(str(error)) else _meet()
+    meeting = None if _out_of_reach(error) else _meet()
     if meeting is not None and meeting.too_late():
         os._exit(1)
     foreseen = isinstance(error, AskedError)
@@ -81,6 +83,8 @@ def fail(error: BaseException) -> NoReturn:
         say(told(error, *environment_or_alone()[:2]))
     if meeting is not None:
         meeting.leave(speaks or bool(out_of_memory))
+    elif SAID:
+        time.sleep(LINGER_S)  # as long as this process is there, others of its node need not speak
     if out_of_memory:
         os._exit(EXIT_OUT_OF_MEMORY)
     os._exit(error.exit_code if isinstance(error, AskedError) else 1)
@@ -92,14 +96,21 @@ def _meet() -> Meeting | None:
     if device.MEETINGS or world_size == 1:
         return device.MEETINGS[-1] if device.MEETINGS else None
     try:
-        return Meeting(open_store(rank, world_size, LONGEST_MEETING), rank, world_size)
+        return Meeting(open_store(rank, world_size, LONGEST_MEETING, waits=True), rank, world_size)
     except (RuntimeError, ValueError):  # ValueError: no MASTER_ADDR
         return None
 
 
+def _out_of_reach(error: BaseException) -> bool:
+    return isinstance(error, MeetingPointError) or NOBODY_THERE.search(str(error)) is not None
+
+
 def _speaks(error: BaseException, meeting: Meeting | None) -> bool:
-    """The first that has this error; where ranks cannot meet, rank 0 for what all find alike."""
+    """The first that has this error; where ranks cannot meet, rank 0 for what follows from flags
+    alone, and the first of each node for what a node was told."""
     if meeting is not None:
         return meeting.is_first_with(f"{type(error).__name__}: {error}")
-    alike = isinstance(error, ArgumentsError)  # follows from flags alone
-    return environment_or_alone()[0] == 0 or not alike
+    rank, size, _ = environment_or_alone()
+    if size > 1 and isinstance(error, SurroundingsError):
+        return first_on_node(str(error))
+    return rank == 0 or not isinstance(error, ArgumentsError)

@@ -19,9 +19,7 @@ that is about to tell of an error of its own; and the store may live in the very
 from __future__ import annotations
 
 import atexit
-import hashlib
 import os
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -30,11 +28,10 @@ from typing import Any
 
 import torch.distributed as dist
 
-from process.environment import check_meeting_point
 from process.errors import LostRankError
 from process.neighbour import DEAD, FAILED, WELL, Neighbour
 from process.places import busy_at, leave_flight_record
-from process.telling import node_name, say, told
+from process.telling import cause_of, node_name, say, told
 
 LINGER_S = 3.0
 """For an error of their own that others are about to tell."""
@@ -44,17 +41,6 @@ MARGIN_S = 1.0
 """Who failed leaves first, so that a launcher names it; then who heard of it; the store last."""
 ANSWER = timedelta(seconds=5)
 LONG = timedelta(days=30)
-
-
-def open_store(rank: int, world_size: int, timeout: timedelta) -> dist.Store:
-    """That of torchrun's agent, or one that rank 0 keeps; a private one for a rank alone."""
-    if world_size == 1 and "MASTER_ADDR" not in os.environ:
-        return dist.HashStore()
-    if world_size > 1:
-        check_meeting_point()
-    found = dist.rendezvous("env://", rank=rank, world_size=world_size, timeout=timeout)
-    store: dist.Store = next(iter(found))[0]
-    return store
 
 
 def own_connection(store: Any) -> dist.Store:
@@ -106,7 +92,10 @@ class Meeting:
 
     def _watch_neighbour(self) -> None:
         assert self.neighbour is not None
-        farewell = self.neighbour.farewell()
+        where = f"(rank {self.rank} on {node_name()})"
+        farewell = self.neighbour.farewell(
+            lambda text: say([f"[rank{self.rank}]: note: {text} {where}"])
+        )
         if farewell == WELL:
             return
         if farewell == DEAD and not self.heard.is_set():  # or a launcher ends who is left
@@ -173,9 +162,7 @@ class Meeting:
         return self.heard.wait(LINGER_S)
 
     def is_first_with(self, text: str) -> bool:
-        """Numbers do not count: addresses and ports differ where the cause is one."""
-        digest = hashlib.sha256(re.sub(r"\d+", "#", text).encode()).hexdigest()
-        return self._add(f"said/{digest}", 1) in (1, None)
+        return self._add(f"said/{cause_of(text)}", 1) in (1, None)
 
     def leave(self, spoke: bool) -> None:
         """Tells of the failure, and lets the others come to word before this rank goes."""

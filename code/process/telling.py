@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
+import re
 import socket
 import sys
 import traceback
 from pathlib import Path
 
 from process.errors import AskedError
+
+SAID: list[socket.socket] = []
+"""Held until this process ends."""
 
 
 def node_name() -> str:
@@ -58,3 +64,23 @@ def say(lines: list[str]) -> None:
     """One write, so that lines of several ranks never mix."""
     sys.stderr.write("".join(f"{line}\n" for line in lines))
     sys.stderr.flush()
+
+
+def cause_of(text: str) -> str:
+    """Equal where the cause is one: addresses, ports and ranks differ by their numbers."""
+    return hashlib.sha256(re.sub(r"\d+", "#", text).encode()).hexdigest()
+
+
+def first_on_node(text: str) -> bool:
+    """Whether no other rank of this job on this node has said so: a name that one process can have,
+    and that goes with it. True where there are no such names."""
+    job = [os.environ.get(name) for name in ("MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID")]
+    told_here = f"{os.getuid()} {job} {cause_of(text)}"
+    held = socket.socket(socket.AF_UNIX)
+    try:
+        held.bind(f"\0course-said-{hashlib.sha256(told_here.encode()).hexdigest()}")
+    except OSError as error:
+        held.close()
+        return error.errno != errno.EADDRINUSE
+    SAID.append(held)
+    return True

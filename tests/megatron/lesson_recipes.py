@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, patch
 
 
 @dataclass
@@ -45,7 +45,12 @@ def run(lesson: Path) -> None:
     namespace: dict[str, Any] = {"__name__": "lesson", "get_ipython": MagicMock()}
     for statement in ast.parse(lesson.read_text()).body:
         code = compile(ast.Module([statement], []), str(lesson), "exec")
-        with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
+        # A learner's own script reads the command line, and ends where it knows no such flag.
+        with (
+            contextlib.suppress(Exception, SystemExit),
+            contextlib.redirect_stdout(io.StringIO()),
+            patch.object(sys, "argv", [lesson.name]),
+        ):
             exec(code, namespace)
         if "Lab" in namespace:
             namespace["Lab"] = MagicMock

@@ -109,6 +109,31 @@ def test_no_checkpoint_means_a_fresh_start_and_says_so(worlds, tmp_path):
     assert "WARNING: no complete checkpoint in" in text
 
 
+@pytest.mark.parametrize(
+    ("flags", "inside", "told"),
+    [
+        ("--finetune", [], "--finetune trains saved weights on, and there is no checkpoint in"),
+        ("--no-load-optim", [], "--no-load-optim trains saved weights on"),
+        ("", ["config.json", "model.safetensors"], "but config.json, model.safetensors; give"),
+    ],
+)
+def test_who_waits_for_weights_does_not_get_random_ones(worlds, tmp_path, flags, inside, told):
+    for name in inside:
+        (tmp_path / name).touch()
+    argv = [*one_run.MODEL, *DECAY, *flags.split(), "--train-iters", "1", "--load", str(tmp_path)]
+    with pytest.raises(AssertionError, match=told):
+        worlds(1).run(one_run.program, argv)
+
+
+def test_a_folder_that_a_run_saves_to_may_hold_other_things(worlds, tmp_path):
+    (tmp_path / "notes.txt").touch()
+    both = ["--load", str(tmp_path), "--save", str(tmp_path)]
+    [(_, text)] = worlds(1).run(
+        one_run.program, [*one_run.MODEL, *DECAY, "--train-iters", "1", *both]
+    )
+    assert "WARNING: no complete checkpoint in" in text
+
+
 def test_the_last_steps_are_saved_whatever_the_interval(worlds, tmp_path):
     """As Megatron-LM does."""
     argv = [*one_run.MODEL, *DECAY, "--save", str(tmp_path), "--load", str(tmp_path)]

@@ -15,8 +15,9 @@ import pytest
 import torch
 
 import preprocess_data
-from dataset.indexed_data import IndexedText, split_shares, write_indexed
+from dataset.indexed_data import IndexedText, check_present, split_shares, write_indexed
 from dataset.samples import Blend, Loader, RandomSamples, Samples, weighted
+from dataset.tokenizer_files import vocabulary_size
 from parallel.layout import Group
 from process.errors import DataError
 
@@ -47,9 +48,58 @@ def test_a_damaged_file_is_told(tmp_path, damage):
     else:
         raw = index.read_bytes()
         index.write_bytes(raw[:40] if damage == "cut" else b"something else altogether, longer" * 3)
-    told = {"missing": "sample_text.py", "cut": "cut short", "other": "not an index"}[damage]
+    told = {
+        "missing": r"One of the two is there; .*t\.idx is missing",
+        "cut": "cut short",
+        "other": "not an index",
+    }[damage]
     with pytest.raises(DataError, match=told):
         IndexedText.open(str(tmp_path / "t"))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("t.bin", "given without its end: --data-path .*/t$"),
+        ("t.idx", "given without its end: --data-path .*/t$"),
+        (".", "That is a folder; of what lies in it, give --data-path .*/t$"),
+        ("text.jsonl", "`python code/preprocess_data.py` makes tokens of it"),
+        ("nowhere", "sample_text.py"),
+        ("x" * 5000, r"no data at .*x… \(.* letters\)\.bin .*sample_text.py"),
+    ],
+)
+def test_a_wrong_name_of_data_is_answered_with_the_right_one(tmp_path, name, told):
+    write_indexed(tmp_path / "t", [np.array([1, 2, 3])], np.int32)
+    (tmp_path / "text.jsonl").write_text("{}")
+    with pytest.raises(DataError, match=told) as error:
+        check_present(str(tmp_path / name))
+    assert len(str(error.value)) < 900
+
+
+def test_sizes_of_vocabularies_follow_from_the_largest_number(tmp_path):
+    """Not from how many there are: tokens that were added later have numbers beyond the others."""
+    files = {
+        "vocab.json": {"a": 0, "b": 7},
+        "added.json": {"model": {"vocab": {"a": 0, "b": 1}}, "added_tokens": [{"id": 5}]},
+        "listed.json": {"model": {"vocab": [["a", -1.0], ["b", -2.0]]}, "added_tokens": None},
+        "other.json": {"model": {"vocab": {}}},
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(json.dumps(content))
+
+    def size(**given):
+        empty = {"vocab_size": None, "tokenizer_model": None, "vocab_file": None, "data_path": None}
+        named = {flag: str(tmp_path / name) for flag, name in given.items()}
+        return vocabulary_size(SimpleNamespace(**(empty | named)))
+
+    assert size(vocab_file="vocab.json") == 8
+    assert size(tokenizer_model="added.json") == 6
+    assert size(tokenizer_model="listed.json") == 2
+    with pytest.raises(DataError, match=r"is no tokenizer\.json"):
+        size(tokenizer_model="other.json")
+    for flag in ("vocab_file", "tokenizer_model"):
+        with pytest.raises(DataError, match=r"no vocabulary at .*/none\.json"):
+            size(**{flag: "none.json"})
 
 
 def at(file, place, value, whence=0):

@@ -33,6 +33,7 @@ def test_what_would_never_come_is_refused(flags, told):
     ("flags", "idle"),
     [
         ("--rotary-base 500", "--rotary-base"),
+        ("--sequence-parallel", "--sequence-parallel"),
         ("--save-interval 5", "--save-interval"),
         ("--async-save", "--async-save"),
         ("--lr-wsd-decay-style linear", "--lr-wsd-decay-style"),

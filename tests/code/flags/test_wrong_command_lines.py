@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
 from flags.arguments import parse_arguments
+from flags.elsewhere import CURES
 from flags.ranges import OneOf, Real, Several, Shares, Switch, Takes, Text, Whole
 from flags.tables import GROUPS
 from parallel.layout_checks import grid_from
@@ -119,6 +121,15 @@ def test_zero_is_taken_where_it_means_something(flag):
         ("--use-torch-fsdp2 --use-distributed-optimizer", "already splits"),
         ("--profile-ranks 0 2 7", "--profile-ranks 2 7: give ranks of this run, from 0 to 1"),
         ("--data-path 0.3 a 0.7", "a weight before each file"),
+        ("--hidden-size 30", "equal heads; use 28 or 32"),
+        ("--max-position-embeddings 8 --seq-length 16", "give 16 or more, or leave it out"),
+        ("--lr-warmup-init 2 --lr 1 --lr-warmup-iters 1", "--lr-warmup-init 2 is above --lr 1"),
+        (
+            "--hidden-size 4 --num-attention-heads 4 --position-embedding-type rope",
+            "so give fewer heads",
+        ),
+        ("--profile-ranks 0,1", "for each, with spaces between them"),
+        ("--mock-data=1", "it takes no value"),
         ("--pipeline-schedule interleaved", "go together"),
     ],
 )
@@ -128,12 +139,46 @@ def test_values_that_do_not_go_together_are_refused(flags, told):
     assert told in problems[0]
 
 
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ("--LR 0.1", "write --lr"),
+        ("-lr 0.1", "write --lr"),
+        ("—lr 0.1", "write --lr"),
+        ("‐‐lr=0.1", "write --lr"),
+        ("--micro_batch_size 2", "write --micro-batch-size"),
+        ("--learning-rate 1e-4", "here it is --lr"),
+        ("--per_device_train_batch_size 8", "here it is --micro-batch-size"),
+        ("--nproc_per_node 2", "give it before the program's name"),
+        ("--nnodes=2", "give it before the program's name"),
+        ("--num-experts 8", "this program has no experts"),
+        ("--tp 2", "here it is --tensor-model-parallel-size"),
+        ("--rampup-batch-size 2 2 100", "no batch that grows"),
+        ("--hiden-size 64", "nearest to --hiden-size: --hidden-size"),
+        ("--bf16 true", "'true'; no flag before it takes it"),
+        ("--num-layers 2 4", "'4'; no flag before it takes it"),
+        ("--gpus-per-colour 2", "`--help` lists all flags"),
+    ],
+)
+def test_an_unknown_flag_is_answered_once_with_what_was_meant(flags, told):
+    [problem] = refusal(flags.split())
+    assert told in problem
+
+
+def test_what_is_told_of_other_programs_flags_is_true():
+    """No flag of ours is among them, and what they are answered with exists."""
+    known = {row[0] for row in ROWS}
+    assert not {f"--{name}" for name in CURES} & known
+    named = {word for cure in CURES.values() for word in re.findall(r"--[a-z][\w-]*", cure)}
+    assert named <= known
+
+
 def test_all_problems_are_told_at_once():
     problems = refusal(
         ["--lr", "nan", "--num-layers=0", "--fp16", "--bf16", "--colour", "red", "--split=x"]
     )
     begins = ("--num-layers 0", "--lr nan", "--split x", "unrecognized argument '--colour'",
-              "unrecognized argument 'red'", "choose one of")  # fmt: skip
+              "choose one of")  # fmt: skip
     assert [p for begin in begins for p in problems if p.startswith(begin)] == problems
 
 

@@ -120,16 +120,16 @@ def test_the_libraries_words_for_a_lost_peer_are_known(said):
 
 def test_what_the_system_says_of_a_file_is_told_in_one_line(tmp_path):
     """With the place that wanted it, where that is one of ours; anything else has its traceback."""
-    from dataset.indexed_data import IndexedText
+    from dataset.tokenizer_files import read_vocabulary
     from process.telling import told
 
-    long = str(tmp_path / ("x" * 300))
+    long = tmp_path / ("x" * 300)
     with pytest.raises(OSError, match="too long") as error:
-        IndexedText.open(long)
+        read_vocabulary(long)
     [line] = told(error.value, 1, 2)
     assert line.startswith("[rank1]: ")
     assert "error: OSError: [Errno 36] File name too long: " in line
-    assert re.search(r"\(at dataset/indexed_data\.py:\d+\) \(rank 1 on ", line)
+    assert re.search(r"\(at dataset/tokenizer_files\.py:\d+\) \(rank 1 on ", line)
     [line] = told(BrokenPipeError(32, "Broken pipe"), 0, 1)
     assert "nobody reads what is printed any more" in line
 
