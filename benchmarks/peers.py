@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import statistics
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import code_on_path  # noqa: F401
 import torch
@@ -67,37 +67,43 @@ def ffn_of(shape: Shape) -> int:
 
 def measure(shape: Shape, asked: argparse.Namespace) -> dict[tuple[str, str], list[list[float]]]:
     """Seconds per step by peer and layout: rounds of [program, peer as it is, peer with memory]."""
-    found: dict[tuple[str, str], list[list[float]]] = {}
-    peers = [
-        (name, step, folder, duels)
-        for name, step, folder, duels in (
-            ("nanoGPT", nanogpt_step, asked.nanogpt, NANOGPT),
-            ("picotron", picotron_step, asked.picotron, PICOTRON),
-        )
+    peers = (
+        ("nanoGPT", nanogpt_step, asked.nanogpt, NANOGPT),
+        ("picotron", picotron_step, asked.picotron, PICOTRON),
+    )
+    return {
+        (name, layout): rounds_of(shape, asked, (name, step, folder), layout, duel)
+        for name, step, folder, duels in peers
         if folder
-    ]
+        for layout, duel in duels.items()
+    }
+
+
+def rounds_of(
+    shape: Shape, asked: argparse.Namespace, peer: tuple[str, Any, Path], layout: str, duel: Duel
+) -> list[list[float]]:
+    """In processes of this layout alone: kept trainings of size L would fill 24 GiB and more."""
+    name, step, folder = peer
+    flags = flags_of(shape, MICRO_BATCHES) + duel.flags.split()
+    if name == "picotron":
+        flags += LLAMA.format(ffn=ffn_of(shape)).split()
+    rows = []
     with (
         Worlds(keep_groups=True) as program,
         Worlds(keep_groups=True) as plain,
         Worlds(keep_groups=True) as tuned,
     ):
         for _ in range(asked.rounds):
-            for name, step, folder, duels in peers:
-                for layout, duel in duels.items():
-                    flags = flags_of(shape, MICRO_BATCHES) + duel.flags.split()
-                    if name == "picotron":
-                        flags += LLAMA.format(ffn=ffn_of(shape)).split()
-                    ours = program(duel.ranks).run(
-                        program_step, f"{name} {layout}", flags, asked.steps
-                    )
-                    row = [clock(ours)]
-                    for keep, worlds in ((False, plain), (True, tuned)):
-                        theirs = worlds(duel.ranks).run(
-                            step, str(folder), shape, ffn_of(shape), tuple(duel), asked.steps, keep
-                        )
-                        row.append(clock(theirs))
-                    found.setdefault((name, layout), []).append(row)
-    return found
+            ours = program(duel.ranks).run(program_step, f"{name} {layout}", flags, asked.steps)
+            row = [clock(ours)]
+            for keep, worlds in ((False, plain), (True, tuned)):
+                theirs = worlds(duel.ranks).run(
+                    step, str(folder), shape, ffn_of(shape), tuple(duel), asked.steps, keep
+                )
+                row.append(clock(theirs))
+            rows.append(row)
+            print(name, layout, *(f"{seconds:.3f}" for seconds in row), flush=True)
+    return rows
 
 
 def clock(answers: list[Times]) -> float:
