@@ -35,6 +35,9 @@ def _plain(value: object) -> object:
     """What an array, Series or tensor of one element holds, in Python's own type."""
     try:
         item = getattr(value, "item", None)
+        mask = getattr(value, "mask", None)
+        if mask is not None and not callable(mask) and mask.all():
+            return None  # numpy's missing value, whose item is 0
         return item() if callable(item) else value
     except Exception:  # not one element; torch, tables and a learner's class raise what they like
         return value

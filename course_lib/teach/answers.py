@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any
 
 from course_lib.plan.numbers import real
-from course_lib.teach.quantities.written import written_in
+from course_lib.teach.quantities.written import duration_in, written_in
 
 ROUNDING = 1e-9
 """Share by which arithmetic with floats misses a whole number: 7 * 0.9 / 0.1 is nearly 63."""
@@ -30,13 +30,14 @@ def number_in(answer: object) -> float | None:
 
 
 def number_written(answer: object) -> float | None:
-    """As above, and also where a set, a table or a generator holds it, or a text with its unit."""
-    found = number_in(answer)
-    if found is not None:
-        return found
-    inside = only_one(answer)
-    found = number_in(inside)
-    return written_in(inside) if found is None else found
+    """As above, and also where a set, a table or a generator holds it, or a text with its unit, or
+    a span of time."""
+    for found in (answer, only_one(answer)):
+        span = duration_in(found)
+        number = number_in(found) if span is None else span
+        if number is not None:
+            return number
+    return written_in(found)
 
 
 def text_in(answer: object) -> str | None:

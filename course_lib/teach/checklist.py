@@ -34,6 +34,8 @@ from course_lib.teach.slips import Quantity
 from course_lib.words import told
 
 MET, UNMET = "✓", "✗"
+LONGEST_TEXT = 2000
+"""Characters of an answer; the rules that read it take long over more."""
 UNREAD = (
     "Is that what the cell above made, unchanged? Run that cell once more; if the check says the "
     "same, it is a mistake of the course, and worth a report."
@@ -99,6 +101,11 @@ class Checklist:
         found = text_in(answer)
         if found is None:
             self.refuse(f"{variable} is a text", what_it_is(answer, "one name in quotation marks"))
+        self.unless(
+            len(found) > LONGEST_TEXT,
+            f"{variable} is a text",
+            hint=f"It has {len(found):,} characters. A sentence is enough.",
+        )
         return found
 
     def amount(self, given: float, wanted: Quantity, requirement: str, *, hint: str) -> None:
@@ -187,16 +194,21 @@ class Checklist:
         traceback: TracebackType | None,
     ) -> bool:
         if isinstance(error, Exception) and kind is not _Stop:
-            raise NotYet("\n".join(self._unread(error))) from error
+            raise NotYet(_printable("\n".join(self._unread(error)))) from error
         if kind is not None and kind is not _Stop:
             return False
         passed = not self.unmet
         record(self.workspace, self.exercise, passed=passed, unmet=self.unmet)
-        report = "\n".join([told(f"exercise {self.exercise}"), *self.lines])
+        report = _printable("\n".join([told(f"exercise {self.exercise}"), *self.lines]))
         if not passed:
             raise NotYet(report) from None
         print(report)
         return True
+
+
+def _printable(report: str) -> str:
+    """Half of a character, which a text of Python may hold, is none to a notebook."""
+    return report.encode("utf-8", "replace").decode()
 
 
 def _another_unit(given: object, wanted: str) -> str:

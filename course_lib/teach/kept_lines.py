@@ -19,7 +19,7 @@ def append(path: Path, entry: Mapping[str, Any], what: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(descriptor, line.encode())
+            os.write(descriptor, line.encode("utf-8", "replace"))
         finally:
             os.close(descriptor)
     except OSError as error:

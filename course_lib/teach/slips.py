@@ -44,8 +44,11 @@ SAME = 1e-3
 TOGETHER = 2e-3
 """Share by which an answer may differ from two slips at once: there are many pairs."""
 NEARLY = 0.1
+SHORTENED = 2e-3
 CUT = 0.6
 MANY = 30
+LONG = 1e5
+"""From here on also an exact number may be told with fewer digits: 4.29e9 for 2**32."""
 OF_NUMBERS = ("bytes", "MB", "MiB", "GB", "GiB", "FLOP/s", "TFLOP/s", "millions", "billions")
 FACTORS = {
     2: "both directions, forward and backward, two bytes for one number",
@@ -84,7 +87,11 @@ class Quantity:
         if self.within is not None:
             return self.within[0] <= given <= self.within[1]
         if self.share <= EXACT:
-            return given in (self.right, float(np.float32(self.right)))
+            return given in (self.right, float(np.float32(self.right))) or (
+                abs(self.right) >= LONG
+                and close(given, self.right, SHORTENED)
+                and _is_rounded(given, self.right)
+            )
         if self.share != ROUNDED or close(given, self.right, self.fine):
             return close(given, self.right, self.share)
         return close(given, self.right, self.share) and _is_rounded(given, self.right)

@@ -141,3 +141,16 @@ def test_every_check_counts_in_the_total(repository):
     named = re.compile(r"^def ex(\d\d[a-z]?)_", re.M)
     checks = [name for file in modules for name in named.findall(file.read_text())]
     assert Counter(number.partition(".")[0] for number in exercises()) == Counter(checks)
+
+
+def test_a_very_long_text_is_refused_before_it_is_read(workspace):
+    with pytest.raises(NotYet, match="1,048,576 characters"), Checklist("16.2", workspace) as check:
+        check.text("x" * 2**20, "cause")
+
+
+def test_half_of_a_character_can_be_told_and_kept(workspace):
+    with pytest.raises(NotYet) as caught, Checklist("16.2", workspace) as check:
+        check.that(False, "the cause: \ud800 5", hint="What is it?")
+    assert "the cause: ? 5" in str(caught.value)
+    str(caught.value).encode()
+    assert [each.exercise for each in standings(workspace)] == ["16.2"]

@@ -107,7 +107,7 @@ def test_the_cost_of_the_sleeping_jobs_passes(sleepers, capsys, elapsed_s, answe
     ("answer", "words"),
     [
         (..., "Replace the ..."),
-        ("36 s", "which is a unit of something else"),
+        ("36 MB", "which is a unit of something else"),
         (10, "how long the jobs ran. Each held 4 devices"),
         (20, "one node, or one device on each"),
         (12, "That is one job. There were 3"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
 import h5py
@@ -119,6 +120,7 @@ def test_the_lesson_offers_what_the_check_knows():
     "answer",
     [
         RIGHT, RIGHT[::-1], tuple(RIGHT), set(RIGHT), np.array(RIGHT), pd.Series(RIGHT),
+        [f" {text.upper()}." for text in RIGHT],
         pd.Index(RIGHT), [*RIGHT, RIGHT[0]], dict.fromkeys(RIGHT).keys(), [RIGHT[:2], RIGHT[2:]],
     ],
 )  # fmt: skip
@@ -138,7 +140,7 @@ def test_what_cannot_be_recorded_is_told_so(workspace, text):
 
 
 def test_what_is_no_choice_is_refused_with_a_sentence(workspace):
-    for answer in (*nonsense(5), [...], [RIGHT[0], ...], [0, 4, 5, 6], ["graph"]):
+    for answer in (*nonsense(5), [...], [RIGHT[0], ...], [0, 4, 5, 6], ["graph"], count()):
         said = told(lesson01.ex01_outside, answer)
         assert said
         assert len(said.splitlines()[-1].strip()) > 10

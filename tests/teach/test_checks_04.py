@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from course_lib import plan
@@ -212,3 +213,17 @@ def test_milliseconds_hold_against_all_kinds_of_answers(roads):
             right / 2,
         ],
     )
+
+
+@pytest.mark.parametrize(
+    "form",
+    [{"nodes": "4", "devices_per_node": "8"}, {"inside": " Memory", "between": "InfiniBand"},
+     {"gpu_direct": 0}],
+)  # fmt: skip
+def test_a_description_may_be_spelt_in_other_ways(form):
+    lesson04.ex04_describe(RIGHT | form)
+    lesson04.ex04_describe(pd.Series(RIGHT | form))
+
+
+def test_adapters_that_were_told_stay():
+    assert "every node has two" in hint_of(lesson04.ex04_describe, RIGHT | {"adapters": 8})

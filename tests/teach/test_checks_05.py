@@ -98,7 +98,11 @@ def test_a_failed_run_and_a_gap_are_told_apart(recorded):
     assert "Still to fill in: profile" in hint_of(lesson05.ex05_second, gap)
 
 
-@pytest.mark.parametrize(("name", "calls"), [("aten::item", 42), ("aten::sum", 40)])
+@pytest.mark.parametrize(
+    ("name", "calls"),
+    [("aten::item", 42), ("aten::sum", 40), ("the operator aten::item", 42), ("Tensor.item", 42),
+     ("torch.Tensor.item()", 42)],
+)  # fmt: skip
 def test_the_right_operator_is_solved(recorded, healthy, capsys, name, calls):
     lesson05.ex05_operator(name, calls, recorded(), healthy)
     assert "✗" not in capsys.readouterr().out

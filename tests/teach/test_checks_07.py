@@ -118,3 +118,12 @@ def test_gigabytes_that_a_sample_sends():
         sent / 2**30 * 1e9, sent * 1e3, sent * 2, 80 * layer,
     ]  # fmt: skip
     hold("gigabytes_sent", lesson07.ex07_sent, sent, slips)
+
+
+def test_all_ranks_have_to_compute():
+    def on_one(x, w1, w3, w2, rank, ranks):
+        return right(x, w1, w3, w2, 0, 1) * (rank == 0)
+
+    said = hint_of(lesson07.ex07_gated, on_one)
+    assert "Of 4 ranks, 1 compute" in said
+    assert "2 of 8 columns" in said

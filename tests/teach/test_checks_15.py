@@ -114,6 +114,19 @@ def test_a_measured_run_of_pure_tensor_parallelism_passes(tmp_path, capsys):
     assert capsys.readouterr().out.count("✓ it reports the shorter time") == 2
 
 
+@pytest.mark.parametrize("said", ["other", "Other", " other is faster", ["other"]])
+def test_the_shorter_one_may_be_named(tmp_path, said):
+    mine, other = with_pipeline(tmp_path), measured("box", Finished(tmp_path))
+    check.ex15_other(other, mine, said)
+    check.ex15_other(other, mine, other.run)
+
+
+@pytest.mark.parametrize("said", ["both", "not other", "mine or other", "mine"])
+def test_a_name_of_neither_or_of_the_longer_is_refused(tmp_path, said):
+    with pytest.raises(NotYet):
+        check.ex15_other(measured("box", Finished(tmp_path)), with_pipeline(tmp_path), said)
+
+
 def test_the_slower_of_the_two_is_not_the_shorter_one(tmp_path):
     mine, other = with_pipeline(tmp_path), measured("box", Finished(tmp_path))
     for shorter, hint in ((mine, "and the other"), (..., "Replace the ..."), (5, "This is int")):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from datetime import timedelta
+
+import numpy as np
+import pandas as pd
 import pytest
 
 from course_lib.teach.answers import number_written
@@ -13,12 +18,23 @@ WRITTEN = {
     "63": 63, " ~63 ": 63, "about 2.5 GB": 2.5, "1,858,304 parameters": 1858304, "2,5": 2.5,
     "1.5·10^9": 1.5e9, "2**32": 2**32, "2^32": 2**32, "3e11 tokens": 3e11, "12_500": 12500,
     "−4 ms": -4, "= 7": 7, "1.5×": 1.5, ".5": 0.5, "31.2 %": 31.2, b"5": 5,
+    "63, not 64": 63, "with 4, not 32": 4, "sixty-three": 63, "Two nodes": 2,
+    "one hundred and twenty-eight": 128, "2³²": 2**32, "300 × 10⁹": 3e11, "1½": 1.5, "12/5": 2.4,
+    "8388608 * 2**9": 2**32, "x = 2.5": 2.5, "node 5": 5, "It is 37.6 GB.": 37.6, "37.6 (GB)": 37.6,
+    "2 MiB (2097152 bytes)": 2, "4 (as the text says)": 4, "np.float64(4.0)": 4,
+    "tensor(4., dtype=torch.float64)": 4, "8 min 49.5 s": 529.5,
 }  # fmt: skip
 NO_NUMBER = [
     "",
     "many",
     "1 or 2",
-    "63, not 64",
+    "4 (or 32)",
+    "more than 5",
+    "8 or 6, not 8",
+    "half of 8",
+    "seventeen hundred",
+    "49 s 8 min",
+    "9" * 5000,
     "not 63",
     "10**9999",
     "2**3**4",
@@ -45,6 +61,9 @@ def test_what_is_no_single_number_is_none(text):
         ("hours", "days", 1 / 24), ("micro-batches", "", 1), ("samples/s", "samples per second", 1),
         ("%", "", 0.01), ("billion tokens", "", 1e9), ("s", "", None), ("GB", "ms", None),
         ("%", "MB", None), ("GPU-hours", "device-hours", 1), ("tflops", "FLOP/s", 1e12),
+        ("h", "device-seconds", 3600), ("teraflop/s", "FLOP/s", 1e12), ("tflops/s", "TFLOP/s", 1),
+        ("Mbit", "MB", 1 / 8), ("B", "bytes", 1), ("B", "MB", 1e-6), ("B", "millions", 1e3),
+        ("B tokens", "", 1e9), ("samples/min", "samples per second", 1 / 60),
     ],
 )  # fmt: skip
 def test_units_lead_to_each_other_or_not(written, wanted, times):
@@ -57,6 +76,39 @@ def test_a_written_unit_is_converted():
     assert wanted.in_its_unit(number_written(["2e9 bytes"])) == 2000
     assert wanted.in_its_unit(number_written("2 s")) is None
     assert wanted.in_its_unit(5.0) == 5
+
+
+@pytest.mark.parametrize(
+    "span",
+    [timedelta(seconds=90), np.timedelta64(90, "s"), pd.Timedelta(seconds=90),
+     pd.Series([pd.Timedelta(seconds=90)]), np.array([90], "timedelta64[s]")],
+)  # fmt: skip
+def test_a_span_of_time_has_its_unit(span):
+    assert Quantity(right=1.5, unit="minutes").in_its_unit(number_written(span)) == 1.5
+
+
+@pytest.mark.parametrize(
+    "missing", [np.timedelta64("NaT"), np.ma.masked, np.ma.array([5], mask=[1])]
+)
+def test_a_missing_value_is_no_number(missing):
+    assert number_written(missing) is None
+
+
+def test_a_masked_array_may_hold_a_number():
+    assert number_written(np.ma.array([5], mask=[0])) == 5
+
+
+def test_a_long_exact_number_may_be_told_with_fewer_digits():
+    wanted = Quantity(right=2.0**32, share=EXACT)
+    assert all(map(wanted.is_met_by, (2**32, 4.295e9, 4.29e9, 4.2949673e9)))
+    assert not any(map(wanted.is_met_by, (2**32 + 1, 4.2e9, 4.28e9, 2**31)))
+
+
+@pytest.mark.parametrize("text", ["a " * 999, "9" * 1999, "1*" * 999, "1 s " * 499, "one " * 499])
+def test_long_texts_are_read_soon(text):
+    began_s = time.process_time()
+    written_in(text)
+    assert time.process_time() - began_s < 2
 
 
 def test_beyond_a_small_share_only_a_rounded_number_is_right():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from course_lib.teach.checklist import Checklist
@@ -13,6 +14,7 @@ from course_lib.teach.slips import Quantity, Slip
 NODES = 2
 TASKS_PER_NODE = 3
 SLEEP_S = 3.0
+MOST_RUNS = 100
 CLOCK_S = 1.0
 """Slurm counts whole seconds, and its commands may round them differently."""
 PRINTED = re.compile(r"local(?: (.*))?")
@@ -106,7 +108,7 @@ def ex00_device_seconds(answer: object, runs: Any) -> None:
     """What jobs cost that only held their devices."""
     with Checklist("00.2") as check:
         given = check.number(answer, "device_seconds")
-        jobs = list(runs) if isinstance(runs, Iterable) else []
+        jobs = list(islice(runs, MOST_RUNS)) if isinstance(runs, Iterable) else []
         check.unless(not jobs, "the jobs were handed in", hint="Give the check `sleepers`.")
         for run in jobs:
             check.succeeded(run, f"the run `{getattr(run, 'name', run)}`")

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from course_lib import plan
 from course_lib.teach.answers import in_short, plain
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import BYTES_PER_GRADIENT, same_shape
+from course_lib.teach.quantities.written import written_in
 from course_lib.teach.slips import EXACT, Quantity
 
 NODES, DEVICES = 2, 4
@@ -21,6 +23,7 @@ COLLEAGUE: Mapping[str, object] = {
     "inside": "memory",
     "between": "infiniband",
     "gpu_direct": False,
+    "adapters": 2,
 }
 """The cluster whose lines exercise 04.1 shows, in the order in which they are best found."""
 WHERE_TO_LOOK = {
@@ -33,18 +36,20 @@ WHERE_TO_LOOK = {
     "between": "Three lines are about ranks of two nodes. What stands behind `via NET/`?",
     "gpu_direct": "An adapter that reads the device's memory itself has one more word at the end "
     "of its lines. Do these have it?",
+    "adapters": "The exercise tells it: every node has two.",
 }
 
 
 def ex04_describe(answer: object) -> None:
     """The description of a cluster, from four lines of its log."""
     with Checklist("04.1") as check:
+        answer = answer.to_dict() if isinstance(answer, pd.Series) else answer
         if not isinstance(answer, Mapping):
             hint = f"It is {type(answer).__name__}. Keep the dict(…) and fill its gaps."
             check.refuse("it is a description of a cluster", hint)
         for name in COLLEAGUE:
             check.answered(answer.get(name, ...), name)
-        given: dict[str, Any] = {name: plain(value) for name, value in answer.items()}
+        given = {name: _spelt(name, plain(value)) for name, value in answer.items()}
         try:
             plan.nccl_log(**given)
         except (plan.PlanError, TypeError) as error:
@@ -55,6 +60,16 @@ def ex04_describe(answer: object) -> None:
                 f"{name} is that of the log",
                 hint=f"You wrote {in_short(given[name])}. {WHERE_TO_LOOK[name]}",
             )
+
+
+def _spelt(name: str, given: Any) -> Any:
+    """A number that was written as a text, a road with capitals, 0 for False."""
+    if name == "gpu_direct":
+        return bool(given) if type(given) is int and given in (0, 1) else given
+    if not isinstance(given, str):
+        return given
+    number = written_in(given)
+    return given.strip().lower() if number is None else plain(number)
 
 
 def _is(given: object, right: object) -> bool:

@@ -103,7 +103,8 @@ def _cause(check: Checklist, operator: str, before: float, after: float) -> None
 
 def _spelt(said: str, known: Iterable[str]) -> str:
     """The name in the table that is meant: with other capitals, quoted, or called."""
-    bare = re.sub(r"^aten\W+", "", said.strip().strip("`'\"").lower()).removesuffix("()")
+    bare = said.strip().strip("`'\"").lower().removesuffix("()")
+    bare = re.sub(r"^(?:the )?(?:operator )?(?:(?:aten|torch|tensor)?[.:]+|tensor )*", "", bare)
     return next((name for name in known if name.lower() in (bare, f"aten::{bare}")), said)
 
 

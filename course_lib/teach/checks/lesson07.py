@@ -126,19 +126,27 @@ def _each_column_once(check: Checklist, function: Callable[..., Any], given: Gat
     """Whose result changes when a column of the inner width is another one."""
     ranks = 4
     before = [_part(check, function, given, rank, ranks) for rank in range(ranks)]
-    users = []
+    users_of: list[set[int]] = []
     for column in range(INNER):
         x, w1, w3, w2 = (matrix.copy() for matrix in given)
         w1[:, column] += 1
         after = [_part(check, function, (x, w1, w3, w2), rank, ranks) for rank in range(ranks)]
-        users.append(
-            sum(not _close(a, b) for a, b in zip(before, after, strict=True)),
+        users_of.append(
+            {rank for rank in range(ranks) if not _close(before[rank], after[rank])},
         )
+    users = max(map(len, users_of))
     check.that(
-        max(users) <= 1,
+        users <= 1,
         "each column is used by one rank only",
-        hint=f"One column of w1 changes the results of {max(users)} ranks: they compute the same "
+        hint=f"One column of w1 changes the results of {users} ranks: they compute the same "
         "products, and no time is saved. Cut before you multiply.",
+    )
+    busy = set().union(*users_of)
+    check.unless(
+        len(busy) < ranks,
+        "each rank has some columns",
+        hint=f"Of {ranks} ranks, {len(busy)} compute and the others add nothing. Each is to have "
+        f"{INNER // ranks} of {INNER} columns.",
     )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from course_lib.lab import bench
+from course_lib.teach.answers import only_one, text_in
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import global_batch
 from course_lib.teach.slips import Quantity
 
 NODES, BATCH = 64, 96
 ITERATION_S = 5.2
+DENIED = re.compile(r"\b(?:not|no|longer|slower|than)\b", re.IGNORECASE)
 CLOSE_ENOUGH = 0.005
 """Share by which a number worked out by hand may be off."""
 
@@ -132,6 +135,7 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
             "accumulation.",
         )
         check.answered(shorter, "shorter")
+        shorter = _meant(shorter, {"mine": mine, "other": result})
         for each in (mine, shorter):
             _measured(check, each)
         fastest_s = min(mine.time_to_report_s, result.time_to_report_s)
@@ -140,6 +144,17 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
             "it reports the shorter time",
             hint=f"It reports {shorter.time_to_report_s:.1f} s, and the other {fastest_s:.1f} s.",
         )
+
+
+def _meant(answer: Any, results: dict[str, Any]) -> Any:
+    """The result that somebody hands in, or names, or whose run it is."""
+    said = text_in(answer)
+    if said is not None:
+        named = [name for name in results if re.search(rf"\b{name}\b", said, re.IGNORECASE)]
+        return results[named[0]] if len(named) == 1 and not DENIED.search(said) else answer
+    answer = only_one(answer)
+    runs = [each for each in results.values() if getattr(each, "run", each) is answer]
+    return runs[0] if runs else answer
 
 
 def _measured(check: Checklist, result: Any) -> None:

@@ -112,7 +112,7 @@ def ex17_dense(least_days: object, estimate: Any) -> None:
         check.that(
             estimate.days(TOKENS) <= MOST_DAYS,
             f"2 trillion tokens take at most {MOST_DAYS} days",
-            hint=f"They take {estimate.days(TOKENS):.0f}, at {estimate.mfu:.0%} of the peak. "
+            hint=f"They take {estimate.days(TOKENS):.0f} days, at {estimate.mfu:.0%} of the peak. "
             "plan.search(…) ranks the layouts of a machine; is this machine large enough?",
         )
 

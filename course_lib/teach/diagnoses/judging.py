@@ -14,6 +14,7 @@ from course_lib.teach.answers import in_short, number_in, number_written, text_i
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.diagnoses.kind import Kind
 from course_lib.teach.diagnoses.known import known
+from course_lib.teach.diagnoses.spoken import wording
 from course_lib.teach.diagnoses.wording import claimed, clauses, names_several
 
 FILE = ".course/mysteries.jsonl"
@@ -116,14 +117,19 @@ def _rank(check: Checklist, run: Any, case: BlindCase, kind: Kind, rank: Any) ->
     )
 
 
+def _in_english(given: Any) -> str | None:
+    text = text_in(given)
+    return None if text is None else wording().translated(text)
+
+
 def _is_nobody(said: Any) -> bool:
-    text = text_in(said)
+    text = _in_english(said)
     return text is not None and NOBODY.fullmatch(text.strip().strip(".").lower()) is not None
 
 
 def _numbers_in(rank: Any) -> set[float]:
     """Of one rank, or of several: "rank 2", [2, 3], "2 and 3"."""
-    text = text_in(rank)
+    text = _in_english(rank)
     if text is not None:
         found = [RANK.fullmatch(part) for part in re.split(r",| and |&|\+", text.strip().lower())]
         return {float(one[1]) for one in found if one} if all(found) else set()
@@ -176,6 +182,7 @@ def _bare(name: str) -> str:
 
 def _named(said: str, names: list[str]) -> set[str]:
     """Which nodes a text names; none where it denies one."""
+    said = wording().translated(said)
     if re.search(r"\b(?:not|no|but)\b", said, re.IGNORECASE):
         return set()
     text = re.sub(r"[\s_-]", "", said.lower())

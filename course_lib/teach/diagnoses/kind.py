@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from course_lib.teach.diagnoses.spoken import NEVER
 from course_lib.teach.diagnoses.wording import spellings
-
-NEVER = r"(?!)"
 
 
 @dataclass(frozen=True)

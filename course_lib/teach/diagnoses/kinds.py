@@ -15,7 +15,8 @@ KINDS: dict[str, Kind] = STOPPING | {
         "one rank connects to another port than the one at which the others meet",
         MEETING,
         unlike=r"in use|taken|occupied|busy|conflict|collision|clash|not free|EADDRINUSE|"
-        r"uses the same|\bbind\w*|holds|sits on|blocked|too (?:large|big)|address is wrong|"
+        r"uses the same|two (?:jobs|programs)|\bbind\w*|holds|sits on|blocked|too (?:large|big)|"
+        r"address is wrong|"
         r"(?:some(?:one|body|thing else)|another (?:job|program|process))",
     ),
     "wrong-master": Kind(
@@ -23,11 +24,13 @@ KINDS: dict[str, Kind] = STOPPING | {
         r"MASTER.ADDR|(?:the|is) first node|rendezvous (?:address|host)|(?:two|both) masters|"
         r"themselves|own node|node 0\b|"
         r"meet\w* (?:\S+ )?(?:at|on) node ?\d|address(?:es)? (?:differ|is different)|"
-        r"wrong (?:rendezvous |master )?(?:address|host|machine|master)|other (?:master|"
+        r"wrong (?:rendezvous |master )?(?:address|host|machine|master)|other (?:master(?!.port)|"
         r"address)|127\.0\.0\.1|"
-        r"localhost|own (?:node|address)|master address|itself|"
-        r"(?:is|be|for|as) (?:the )?master|(?:different|another) master",
-        r"MASTER_ADDR|first node|scontrol|hostnames|same (?:master|address)|address",
+        r"localhost|own (?:node|address)|master address|itself|meeting (?:point|place)|"
+        r"\$\(?hostname|rendezvous (?:point|place)|"
+        r"(?:is|be|for|as) (?:the )?master|(?:different|another) master\b(?!.port)",
+        r"MASTER_ADDR|(?:first|head) node|node's name|scontrol|hostnames|same (?:master|address)|"
+        r"address",
         "all ranks of a node connect to another address, such as their own",
         MEETING,
         "node",
@@ -43,7 +46,7 @@ KINDS: dict[str, Kind] = STOPPING | {
         r"name|address|dns|hosts|MASTER_ADDR|spell|ip\b|scontrol",
         "a rank connects to a name that its node does not know",
         MEETING,
-        unlike=r"on each node|internet|models\.|import|module|fused",
+        unlike=r"on each node|internet|models\.|import|module|fused|\$\(?hostname",
     ),
     "port-taken": Kind(
         "the port is taken by somebody else",
@@ -55,6 +58,7 @@ KINDS: dict[str, Kind] = STOPPING | {
         "rank 0 cannot open its port: the address is in use",
         LOG,
         "first",
+        r"samples?\b|shards?\b|\bdata\b|weights",
     ),
     "bad-sample": Kind(
         "one sample makes the loss NaN",
@@ -66,7 +70,9 @@ KINDS: dict[str, Kind] = STOPPING | {
         "the first loss that is no number is one rank's, and comes again with the same sample",
         NUMBERS,
         unlike=r"same|identical|equal|sampler|shard|duplicat\w*|split|order|\w*shuffl\w*|load\w*|"
-        r"pipeline|reader|wait\w*|starv\w*|continue|size|something",
+        r"pipeline|reader|wait\w*|starv\w*|continue|size|something|stuck|froze\w*|hang\w*|"
+        r"whole|entire|too early|the loop|"
+        r"(?:also|twice|two|both|another|other)\b.{0,20}(?:rank|read)",
     ),
     "exploding": Kind(
         "the training explodes: its learning rate is too high",
@@ -85,7 +91,13 @@ KINDS: dict[str, Kind] = STOPPING | {
         "all ranks read the same samples",
         r"(?:same|equal|identical) (?:mini.?|\w+ )?(?:data|samples?|batch\w*|shard|part)|"
         r"duplicat\w*|"
-        r"sampler|whole data|(?:batch\w*|data)\b (?:\w+ ){0,4}identical|(?:not|n.t) (?:shard|"
+        r"sampler|(?:whole|entire|full|complete) data|(?:samples?|data|batch\w*|"
+        r"shard)\b.{0,25}(?:also read|twice|"
+        r"by (?:two|both|"
+        r"several|all|another|other)|(?:of|from) another)|(?:another|other|somebody|someone|"
+        r"else)\S* "
+        r"(?:\S+ ){0,3}(?:data|samples?|shard|part|slice)\b|overlap\w*|(?:batch\w*|"
+        r"data)\b (?:\w+ ){0,4}identical|(?:not|n.t) (?:shard|"
         r"split|divid|distribut|know its rank)\w*",
         r"sampler|split|shard|distribut|divid|(?:different|other|own) (?:data|samples?|batch\w*|"
         r"part|"
@@ -93,13 +105,16 @@ KINDS: dict[str, Kind] = STOPPING | {
         "in each step all ranks read samples with the same checksums",
         DIARY,
         "none",
-        r"order|epoch|shuffl\w*|again|steps|random|seed|dropout",
+        r"order|epoch|shuffl\w*|again|steps|random|seed|dropout|wait\w*|stuck|nan\b",
     ),
     "unequal-weights": Kind(
         "a rank began with other weights",
         r"(?:other|different|unequal|unsynchroni\w*|inconsistent|own) (?:\w+ )?(?:weights|"
         r"parameters|init\w*|seed|checkpoint)|(?:weights|parameters|replicas?|copies|models?)"
-        r"(?: \w+){0,3} (?:differ\w*|are|is|aren.t|isn.t|diverged?)\b|broadcast|(?:began|started) "
+        r"(?: \w+){0,3} (?:differ\w*|are|is|aren.t|isn.t|diverged?|disagree\w*|mismatch\w*|"
+        r"unlike|unequal)"
+        r"\b|weights? (?:check.?sums?|hash\w*)|check.?sums? of (?:\S+ ){0,3}weights|broadcast|"
+        r"(?:began|started) "
         r"(?:elsewhere|differently)|another checkpoint|out of sync|replica|seed|initiali\w*|"
         r"not broadcast|"
         r"unsync\w*|"
@@ -118,7 +133,7 @@ KINDS: dict[str, Kind] = STOPPING | {
         r"generator",
         r"seed\b.{0,25}(?:rank|differ|own|each)|(?:rank|differ\w*|own|each|per)\b.{0,25}(?:seed|"
         r"random|"
-        r"mask|noise)|seed ?\+|generator|rng|offset",
+        r"mask|noise)|seed ?\+|(?:separate|unique) seed|generator|rng|offset",
         "the generators of all ranks are in the same state after each step",
         DIARY,
         "none",
@@ -136,10 +151,11 @@ KINDS: dict[str, Kind] = STOPPING | {
     ),
     "disk-full": Kind(
         "the disk is full",
-        r"disk|out of space|no (?:space|room)|space left|quota|ENOSPC|storage|file ?system|"
+        r"dis[kc]\b|out of space|no (?:space|room)|space left|quota|ENOSPC|storage|file ?system|"
         r"(?:/\w+|scratch|volume|"
         r"partition|folder) (?:is |ran )?full",
-        r"space|disk|quota|delete|free|clean|other (?:disk|folder)|scratch|room",
+        r"space|dis[kc]\b|quota|delete|remov\w*|prun\w*|free|clean|other (?:disk|folder)|scratch|"
+        r"room",
         "checkpoints fail with the operating system's word for a full disk",
         LOG,
         "first",
@@ -147,13 +163,15 @@ KINDS: dict[str, Kind] = STOPPING | {
     ),
     "no-internet": Kind(
         "something is to be fetched from the internet",
-        r"internet|download\w*|fetch\w*|url\w*|https?|outside\b|web\b|o[nf]f?line|models\.|"
+        r"internet|download\w*|(?<!pre)fetch\w*|url\w*|https?|outside\b|web\b|o[nf]f?line|models\.|"
         r"outbound",
-        r"before|beforehand|login|download|fetch|cache|local|offline|copy",
+        r"before|beforehand|(?:disk|there|it) first|prefetch|shared|login|download|fetch|cache|"
+        r"local|offline|copy",
         "a request to the internet fails before the ranks meet",
         LOG,
         "none",
-        r"kill\w*|terminat\w*",
+        r"kill\w*|terminat\w*|fetch\w* (?:the |its )?(?:next )?(?:data|batch\w*|samples?)\b"
+        r"(?!.*(?:web|net|online|outside|url|http))",
     ),
     "missing-module": Kind(
         "a node lacks a module",
@@ -165,11 +183,13 @@ KINDS: dict[str, Kind] = STOPPING | {
         "Python says on one node that a module does not exist",
         LOG,
         "node",
-        r"\bold(?:er)?\b|version|stale|outdated|cannot import|function",
+        r"\bold(?:er)?\b|version|stale|out.?(?:of.?)?date|cannot import|function|host.?name|"
+        r"address|MASTER",
     ),
     "old-module": Kind(
         "a node has an old version of a module",
-        r"\bold(?:er)?\b|version\w*|stale|outdated|cannot import name|ImportError|environment|"
+        r"\bold(?:er)?\b|version\w*|stale|out.?(?:of.?)?date|cannot import name|ImportError|"
+        r"environment|"
         r"function|module",
         r"version|updat\w*|install|environment|module load|activate|\bpin\b|upgrade(?! the gpu)|"
         r"container|image|newer|same (?:\w+ )?(?:modules?|packages?)",
@@ -177,7 +197,8 @@ KINDS: dict[str, Kind] = STOPPING | {
         LOG,
         "node",
         r"\bport|slow|checkpoint|not ?found|n.t installed|not installed|no module|absent|"
-        r"missing (?:module|"
-        r"package)",
+        r"missing (?:module|package)|(?:module|package|library) (?:is|was) missing|host.?name|"
+        r"address|"
+        r"MASTER|(?:cannot|can.t|not) find|ImportError on",
     ),
 }  # fmt: skip

@@ -5,16 +5,14 @@ Words of another language are patterns, too: `locale/<language>/diagnoses.toml`.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
 from functools import cache
 
 from course_lib.teach.diagnoses.kind import Kind
 from course_lib.teach.diagnoses.kinds import KINDS
+from course_lib.teach.diagnoses.spoken import tables
 from course_lib.words import language
-from course_lib.words.choice import folder
 
-FILE = "diagnoses.toml"
 PARTS = ("words", "cure", "unlike")
 
 
@@ -24,8 +22,7 @@ def known() -> dict[str, Kind]:
 
 @cache
 def _known(code: str) -> dict[str, Kind]:
-    path = folder() / code / FILE
-    own = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    own = tables(code)
     return {name: _with(kind, own.get(name, {})) for name, kind in KINDS.items()}
 
 

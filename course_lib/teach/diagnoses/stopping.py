@@ -10,6 +10,7 @@ RISES = (
     r"longer and longer|step by step|append\w*|in a list|(?:every|each|all|old) (?:\w+ )?"
     r"(?:gradient|tensor)s?\b|(?:each|every|per) (?:step|iteration)|retain\w*|let go"
 )
+AT_ONCE = r"\b(?:(?:in|within) (?:one|a single) (?:\w+ )?(?:step|iteration|go)|at once)\b"
 LOG = "Read the log from its first line that is no setting on: run.failure says which."
 DIARY = "Nothing printed an error. Lay the diaries side by side: run.diary.findings."
 STACKS = (
@@ -33,21 +34,28 @@ STOPPING: dict[str, Kind] = {
         r"batch\w* stop\w*|stop\w* coming|starv\w*|not leave|never (?:comes|leaves|return\w*|"
         r"reach\w*)|not reach the (?:all|coll|barrier|meet)|"
         r"(?:prefetch|fetch|read|load)\w* thread|thread (?:\w+ )?(?:died|dead|end\w*|gone)|"
-        r"sleeps?\b|"
-        r"wait\w* (?:for|on) (?:an? |its |the )?(?:next )?(?:batch|data|input|sample|something)",
+        r"sleeps?\b|(?:reading|loading|fetching|reads|loads) (?:\w+ ){0,3}(?:stop|ceas|end|"
+        r"died)\w*|"
+        r"(?:stop|ceas)\w* (?:to )?(?:read|load|fetch)\w*|(?:data|batch\w*|samples?)\b"
+        r"[^,;]{0,25} (?:no longer|never|not) (?:com|arriv)\w*|prefetch\w*|never finish\w*|"
+        r"wait\w* (?:for|on) (?:an? |its |the )?(?:next )?(?:batch|"
+        r"data|input|sample|something)",
         r"reader|loader|worker|time.?out|queue|restart|(?<!num_)thread|prefetch|(?:read|load|"
         r"fetch|wait)"
         r"\w* (?:for )?(?:the |its )?(?:data|batch|input)|watch",
         "all ranks but one wait in a collective, and the one waits for something else",
         STACKS,
-        unlike=r"know\w* (?:its|the|their|about) ranks?",
+        unlike=r"know\w* (?:its|the|their|about) ranks?|(?:^|one |a )worker process (?:died|was|"
+        r"van)",
     ),
     "skipped": Kind(
         "a rank leaves a step out",
         r"skip\w*|left out|leaves? out|miss\w* (?:an?|one|the)\b|jump\w*|ahead|\bearly|"
         r"(?:an?|one) (?:step|batch|collective|iteration) (?:fewer|less|short|missing)|continue|"
-        r"(?:uneven|unequal|fewer|different) (?:number of )?(?:steps|batches|iterations)|"
-        r"(?:fewer|less) (?:\w+ )?(?:step|batch|iteration)|out of step|(?:step|iteration) missing|"
+        r"(?:uneven|unequal|fewer|different|differing) (?:numbers? of )?(?:steps|batches|"
+        r"iterations)|(?:steps|batches|iterations) (?:\w+ )?(?:differ|unequal|uneven)\w*|"
+        r"(?:fewer|less) (?:\w+ )?(?:step|batch|iteration|all.?reduce|collective|call)|"
+        r"out of step|(?:step|iteration) missing|"
         r"de.?synchroni\w*|finished (?:first|before)|rather than \d+|(?:not|n.t) take part|"
         r"too soon|"
         r"missing (?:call|collective)|collective (?:is )?missing|not (?:call|join|"
@@ -65,6 +73,7 @@ STOPPING: dict[str, Kind] = {
         r"make|do|take|step|join|skip|stop)|even|join|pad|drop|continue|skip|zero",
         "a rank is through before the others, which wait for it in their last step",
         STACKS,
+        unlike=r"learning.?rate|\blr\b",
     ),
     "shape": Kind(
         "a rank calls a collective with another shape",
@@ -72,32 +81,38 @@ STOPPING: dict[str, Kind] = {
         r"elements|numbers|values)|too short|number of elements|shorter|(?:n.t|"
         r"not) require.?s? grad\w*|reduces? less|"
         r"smaller|frozen|"
-        r"half|different (?:tensor|number of (?:elements|gradients|parameters))",
+        r"half|different (?:tensor|number of (?:elements|gradients|parameters))|(?:without|lacks?|"
+        r"no|missing) (?:\w+ )?grad\w*|(?:not|n.t) fit together",
         r"same (?:shape|model|gradients|size|parameters|layers)|all ranks|DETAIL|freez|froz|equal|"
-        r"unused",
+        r"same number of (?:grad|tensor|element|param)|identical|unused|zeros?\b|"
+        r"without (?:a )?grad|pad",
         "gloo says that sizes do not match, and TORCH_DISTRIBUTED_DEBUG=DETAIL names both",
         "A process ended inside a collective. What does the library say of the sizes? Run the same "
         'recipe with environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}.',
-        unlike=r"\bports?\b|step size|versions?\b",
+        unlike=r"\bports?\b|step size|versions?\b|batch.?size",
     ),
     "hoard": Kind(
         "a rank runs out of memory at once",
-        r"out ?of ?memory|\boom\b|memory|hoard|keeps? (?:all|the) (?:logits|guesses|outputs)|"
-        r"logits|alloc\w*|too many tensors",
+        r"out ?of ?memory|\boom\b|memory|hoard|(?:keep|stor|collect|hold|gather)\w* "
+        r"(?:all|the|its|every|each|whole) (?:\w+ )?(?:logits|guesses|outputs|predictions|results)|"
+        r"logits|alloc\w*|(?:too many|huge|large|big) tensors",
+        r"on the fly|only what|at once|running (?:mean|sum|total)|stor\w*|throw|drop|release|"
+        r"sav\w*|"
         r"keep|free|smaller|micro|less|limit|delete|detach|shard|memory|batch",
         "one rank's allocation is refused, and its memory was level until then",
         "A rank was refused memory. Was its memory level before, or did it rise? "
         'run.diary.beside("memory_mib") says.',
-        unlike=RISES + r"|kernel|oom.?kill|something|memory\b.{0,15}(?:slow|broke\w*|defect\w*)",
+        unlike=rf"(?:{RISES})(?!.*{AT_ONCE})" + r"|kernel|oom.?kill|something|"
+        r"memory\b.{0,15}(?:slow|broke\w*|defect\w*)",
     ),
     "leak": Kind(
         "the memory of a rank grows with each step",
         RISES + r"|slope|keeps? (?:its |the |a copy of )?(?:grad\w*|weights|graph)",
-        r"detach|free|keep|list|item|clear|delete|clone|leak|store|hold",
+        r"releas\w*|detach|free|keep|list|item|clear|delete|clone|leak|store|hold",
         "one rank's memory rises by the same amount each step, until it is refused",
         "A rank was refused memory. Was its memory level before, or did it rise? "
         'run.diary.beside("memory_mib") says.',
-        unlike=r"\bdisk|learning rate|\blr\b|quota|file ?system",
+        unlike=rf"\bdisk|learning rate|\blr\b|quota|file ?system|{AT_ONCE}",
     ),
     "killed": Kind(
         "a process was killed",
@@ -140,11 +155,13 @@ STOPPING: dict[str, Kind] = {
         r"hold\w* (?:\S+ )?(?:back|up)",
         r"exclud|replac|(?:other|another|different|avoid|leave out|without) (?:the |this |that |"
         r"a )?"
-        r"(?:node|device|gpu|machine|host)|clock|cool|drain|report|power|throttl|repair|\bfan",
+        r"(?:node|device|gpu|machine|host)|clock|cool|drain|take .{0,15}\bout|remov\w*|swap|"
+        r"avoid|report|power|throttl|repair|\bfan",
         "steps are longer, and one rank computes longer than the others",
         DIARY,
         unlike=r"memory|host ?name|(?:network|disk|link|file ?system|all ranks|every rank|"
         r"everything)"
-        r"\S* (?:is|are) (?:too )?slow|slow (?:network|disk|link)",
+        r"\S* (?:is|are) (?:too )?slow|slow (?:network|disk|link)|slow (?:on|for) (?:all|every|"
+        r"each|both)|data.?load\w*",
     ),
 }  # fmt: skip

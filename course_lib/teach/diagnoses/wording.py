@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from course_lib.teach.diagnoses.spoken import wording
+
 REST = r"[^,;:.()—–]*?(?=[,;:.()—–]|\sbut\s|\ssince\s|\sbecause\s|$)"
 FAULTS = (
     r"(?:hang\w*|hung|dead.?lock\w*|leak\w*|oom|out.of.memory|stragglers?|crash\w*|nan|diverg\w*|"
@@ -33,17 +35,16 @@ DENIALS = re.compile(
     rf"|\b(?:doesn't|does not|don't|didn't|isn't|aren't) (?:grow|rise|increas|climb|skip|hang|leak)"
     rf"\w*"
     rf"|\b(?:is|was|are|were|did|does|has|do)(?:n't| not) (?:\w+ )?{FAULTS}\b"
-    rf"|(?:^|(?<=[,;:.] )|(?<= and )|(?<= but ))[^,;:.]*?\b{FINE}{REST}"
-    r"|[^,.]{1,30}(?:이|가)? ?아니(?:라|고)",
+    rf"|(?:^|(?<=[,;:.] )|(?<= and )|(?<= but ))[^,;:.]*?\b{FINE}{REST}",
     re.IGNORECASE,
 )
 HYPHENS = re.compile(r"(?<=\w)-(?=[^\W\d])")
-SEVERAL = re.compile(r"\b(?:or|maybe|either|perhaps)\b| / |또는|혹은|(?:이|거)나 ", re.IGNORECASE)
+SEVERAL = re.compile(r"\b(?:or|maybe|either|perhaps)\b| / ", re.IGNORECASE)
 
 
 def claimed(text: str) -> str:
     text = re.sub(r"\s+", " ", text.replace("’", "'")).strip()
-    return DENIALS.sub(" ", text)
+    return wording().without_denied(DENIALS.sub(" ", text))
 
 
 def clauses(text: str) -> list[str]:
@@ -57,4 +58,4 @@ def spellings(text: str) -> set[str]:
 
 def names_several(text: str) -> bool:
     """Whoever says "a hang or a leak" has not said which."""
-    return SEVERAL.search(text) is not None
+    return any(one.search(text) for one in (SEVERAL, wording().several))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from course_lib.words import spoken
@@ -9,8 +10,8 @@ from course_lib.words import spoken
 Scale = Mapping[str, float]
 SCALES: tuple[Scale, ...] = (
     {
-        "bits": 1 / 8, "bytes": 1, "kB": 1e3, "KiB": 2**10, "MB": 1e6, "MiB": 2**20, "GB": 1e9,
-        "GiB": 2**30, "TB": 1e12,
+        "bits": 1 / 8, "bytes": 1, "kbit": 125, "kB": 1e3, "KiB": 2**10, "Mbit": 125e3, "MB": 1e6,
+        "MiB": 2**20, "Gbit": 125e6, "GB": 1e9, "GiB": 2**30, "TB": 1e12,
     },
     {
         "µs": 1e-6, "ms": 1e-3, "s": 1, "minutes": 60, "hours": 3600, "days": 86400,
@@ -24,6 +25,11 @@ SCALES: tuple[Scale, ...] = (
     },
     {"%": 0.01, "parts of 1": 1},
 )  # fmt: skip
+TIMES, DEVICE_TIMES = SCALES[1:3]
+ON_PURPOSE = ("kbit", "Mbit", "Gbit")
+"""Units that are written, and not slipped into: an 8 has likelier reasons."""
+LETTERS = {"k": "thousands", "m": "millions", "g": "billions", "b": "billions", "t": "trillions"}
+"""Behind a number of things that are only counted."""
 UNITS_SHOWN = spoken(
     "bits", "bytes", "minutes", "hours", "days", "weeks", "months", "years", "device-seconds",
     "device-minutes", "device-hours", "device-days", "thousands", "millions", "billions",
@@ -36,6 +42,9 @@ SPELT = {
 ALSO = {
     "bits": ("bit",),
     "bytes": ("byte",),
+    "kbit": ("kilobit",),
+    "Mbit": ("megabit",),
+    "Gbit": ("gigabit",),
     "kB": ("kilobyte",),
     "KiB": ("kibibyte",),
     "MB": ("megabyte",),
@@ -56,11 +65,11 @@ ALSO = {
     "device-minutes": ("device-minute",),
     "device-hours": ("device-hour", "gpu-hour", "device-h", "gpu-h", "gpuh"),
     "device-days": ("device-day", "gpu-day"),
-    "FLOP/s": ("flops",),
-    "MFLOP/s": ("mflops", "megaflops"),
-    "GFLOP/s": ("gflops", "gigaflops"),
-    "TFLOP/s": ("tflops", "teraflops", "tera"),
-    "PFLOP/s": ("pflops", "petaflops"),
+    "FLOP/s": ("flops", "flops/s"),
+    "MFLOP/s": ("mflops", "mflops/s", "megaflops", "megaflop/s"),
+    "GFLOP/s": ("gflops", "gflops/s", "gigaflops", "gigaflop/s"),
+    "TFLOP/s": ("tflops", "tflops/s", "teraflops", "teraflop/s", "tera"),
+    "PFLOP/s": ("pflops", "pflops/s", "petaflops", "petaflop/s"),
     "thousands": ("thousand", "k"),
     "millions": ("million", "mio"),
     "billions": ("billion", "bn"),
@@ -81,24 +90,52 @@ NAMES = _spellings()
 
 
 def others_of(unit: str) -> Iterator[tuple[str, float]]:
-    """Units of the same kind, with the factor from this one to them."""
+    """Units of the same kind that are taken by mistake, with the factor from this one to them."""
     scale = _scale_of(unit)
-    return ((other, scale[unit] / size) for other, size in scale.items() if other != unit)
+    likely = {name: size for name, size in scale.items() if name not in (unit, *ON_PURPOSE)}
+    return ((other, scale[unit] / size) for other, size in likely.items())
 
 
 def factor(written: str, wanted: str) -> float | None:
     """From the unit that somebody wrote to the one that is asked for; None where no factor leads.
 
     Words that are no unit ("63 micro-batches") say what is counted, and change nothing."""
-    words = written.lower().replace(" per second", "/s").replace("per cent", "percent")
-    name = NAMES.get(words) or NAMES.get(words.split(" ")[0] if words else "")
+    to = _scale_of(wanted)
+    rate = _of_another_time(written, wanted)
+    name = rate or _name_of(written, to)
     if name is None or name == wanted:
         return 1.0
-    of, to = _scale_of(name), _scale_of(wanted)
-    if of is to:
-        return of[name] / of[wanted]
+    of = _scale_of(name)
+    if rate:
+        return 1 / of[name]
+    if of is to or (of is TIMES and to is DEVICE_TIMES):
+        return of[name] / to[wanted]
     is_count = not wanted or (not to and name != "%")
     return of[name] if is_count and ("single ones" in of or "%" in of) else None
+
+
+def _name_of(written: str, to: Scale) -> str | None:
+    words = written.lower().replace(" per second", "/s").replace("per cent", "percent")
+    first = words.split(" ")[0] if words else ""
+    if first in LETTERS and ("single ones" in to or not to):
+        return LETTERS[first]
+    if first == "b" and "bytes" in to:
+        return "bytes"
+    return NAMES.get(words) or NAMES.get(first)
+
+
+def _of_another_time(written: str, wanted: str) -> str | None:
+    """The time in "samples per minute", where they are asked for per second."""
+    if not wanted.endswith(" per second"):
+        return None
+    found = re.search(r"(?:/| per )\s*(?:an? )?(\w+)$", written.lower())
+    name = NAMES.get(found[1]) if found else None
+    return name if name in TIMES else None
+
+
+def seconds_of(written: str) -> float | None:
+    """Of a unit of time."""
+    return TIMES.get(NAMES.get(written.lower(), ""))
 
 
 def _scale_of(unit: str) -> Scale:
