@@ -315,19 +315,25 @@ for each in ill.profile.recommendations:
 #
 # A bottleneck has been found when removing it makes the run as fast as you said it would. Take what the other
 # ranks wait *more* than in the healthy run off a step of the ill one, and you have a prediction of how long a step
-# should take without the planted fault. The waiting comes from the two recorded steps; test it on all of them.
-# The cured run is there already: it is the healthy one.
+# should take without the planted fault. A disturbance makes a step longer, never shorter: the waiting is that of the
+# quicker one of the two recorded steps, and the prediction is tested on the quick ones of all steps. The cured run is
+# there already: it is the healthy one.
 
 
 # %% id="cure"
 def step_ms(run):
-    """A quick step, since what disturbs a step makes it longer, never shorter."""
+    """A quick step of the log."""
     return float(run.log.iterations["elapsed_ms"].iloc[1:].quantile(0.25))
 
 
-waited_ms = waiting_ms(ill)["waiting (ms)"].drop(suspect).mean()
-waited_before_ms = waiting_ms(healthy)["waiting (ms)"].drop(suspect).mean()
-should_be_ms = step_ms(ill) - (waited_ms - waited_before_ms)
+def waited_ms(run):
+    """How much longer than the suspect the others are in exchanges, in the quicker recorded step."""
+    steps = run.profile.overlap.pivot(index="rank", columns="step")
+    inside_us = steps["exposed_communication_us"][steps["total_us"].max().idxmin()]
+    return (inside_us.drop(suspect).mean() - inside_us[suspect]) / 1e3
+
+
+should_be_ms = step_ms(ill) - (waited_ms(ill) - waited_ms(healthy))
 show.predicted({"a step, cured": should_be_ms}, {"a step, cured": step_ms(healthy)}, unit="ms")
 
 # %% id="cure-claim" tags=["claim"]

@@ -576,18 +576,19 @@ both.round(1)
 
 # %% id="residual-said"
 LONGER = {
-    "computing": "Something came between: another job, or a machine that became warm.",
-    "waiting for others": "An all-reduce ends when the last rank has come: each unevenness counts.",
+    "computing": "Computing took longer than predicted. "
+    "Something came between: another job, or a machine that became warm.",
+    "waiting for others": "Waiting for others took longer than predicted. "
+    "An all-reduce ends when the last rank has come: each unevenness counts.",
 }
-SHORTER = {
-    "computing": "Something held the probes up, and not the target.",
-    "waiting for others": "The roads were measured at a bad moment, or are used better than planned.",
+LESS = {
+    "computing": "Computing took less than predicted. Something held the probes up, and not the target.",
+    "waiting for others": "Waiting for others took less than predicted. "
+    "The roads were measured at a bad moment, or are used better than planned.",
 }
 residuals = both["residual"].drop("together")
 larger = residuals.abs().idxmax()
-is_longer = residuals[larger] > 0
-print(f"{larger.capitalize()} took {'longer' if is_longer else 'less'} than predicted.")
-print((LONGER if is_longer else SHORTER)[larger])
+print((LONGER if residuals[larger] > 0 else LESS)[larger])
 if residuals.abs().max() < 0.05 * both.loc["together", "measured"]:
     print("But both residuals are below a twentieth of the step: too little to search for.")
 

@@ -417,8 +417,10 @@ bench.table([bench.published("13"), bench.plan("13"), published, planned, mine])
 # %% id="run-said"
 tiny = plan.parameters(bench.case("box").model).total
 times_fewer = plan.parameters(large).total / tiny
-higher = "higher" if mine.tokens_per_s > published.tokens_per_s else "lower"
-print(f"Yours is the {higher} rate, of a model that is {times_fewer:,.0f} times smaller.")
+if mine.tokens_per_s > published.tokens_per_s:
+    print(f"Yours is the higher rate, of a model that is {times_fewer:,.0f} times smaller.")
+else:
+    print(f"Yours is the lower rate, of a model that is {times_fewer:,.0f} times smaller.")
 theirs = 6 * plan.parameters(large).total * published.tokens_per_s / 384 / 1e12
 yours = 6 * tiny * mine.tokens_per_s / mine.run.devices / 1e9
 print("At 6 FLOPs per parameter and token:")

@@ -270,9 +270,9 @@ print(*[line[:260] for line in lines], port.failure.title, f"rank {port.failure.
 claim("the rank that did not come to the meeting", port.failure.rank, least=2, most=2)
 
 # %% [markdown] id="port-explain"
-# Two voices, and two ports. The first is the network library of a rank that found nobody, and says where it looked. The
-# second is one of those that waited, and says where they met. It can say *who* did not come, because each rank leaves
-# its name at the meeting point first.
+# Two sides, and two ports. The rank that found nobody, and the network library in it, say where they looked. One of
+# those that waited says where they met, and *who* did not come: it knows, because each rank leaves its name at the
+# meeting point first.
 
 # %% [markdown] id="gone-idea"
 # ## Somebody is gone

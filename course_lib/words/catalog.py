@@ -43,8 +43,10 @@ def catalog(found: dict[str, str]) -> Catalog:
     return Catalog(exact, tuple(templates))
 
 
-def _how_particular(template: Template) -> tuple[int, int]:
-    return own_letters(template.english), len(PLACE.sub("", template.english))
+def _how_particular(template: Template) -> tuple[int, int, bool]:
+    """Of equals the one whose end is known: "{what} is over", before "the run {name}"."""
+    english = template.english
+    return own_letters(english), len(PLACE.sub("", english)), not english.endswith("}")
 
 
 def sentences_of(path: Path) -> dict[str, str]:

@@ -86,7 +86,8 @@ def cost(recipe: Recipe, site: Site | None = None) -> str:
     """`at most 4 devices × 10 min = 0.67 device-hours`, with the price where it is known."""
     if not recipe.devices:
         return f"no devices, at most {recipe.time_limit_minutes} min"
-    text = f"{recipe.devices} devices × {recipe.time_limit_minutes} min"
+    ending = "" if recipe.devices == 1 else "s"
+    text = f"{recipe.devices} device{ending} × {recipe.time_limit_minutes} min"
     text = f"at most {text} = {recipe.device_hours:.2f} device-hours"
     if site and site.price_per_device_hour:
         text += (

@@ -240,8 +240,10 @@ def _course(x: Any, y: Any) -> str:
     if not good.any():
         return "has no finite value"
     first, last = y[good][0], y[good][-1]
-    verb = "falls" if last < first else "rises" if last > first else "stays"
-    return f"{verb} from {tables.quantity(first)} to {tables.quantity(last)}"
+    begin, end = tables.quantity(first), tables.quantity(last)
+    if last == first:
+        return f"stays at {end}"
+    return f"falls from {begin} to {end}" if last < first else f"rises from {begin} to {end}"
 
 
 def _finish(axes: Axes) -> None:
