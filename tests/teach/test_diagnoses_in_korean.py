@@ -6,10 +6,16 @@ import re
 
 import pytest
 
-from course_lib.lab.mysteries import KINDS
+from course_lib.lab.job.recipes import fault
+from course_lib.lab.mysteries import KINDS, seal
+from course_lib.teach.checks import lesson16
 from course_lib.teach.diagnoses.judging import is_meant
 from course_lib.teach.diagnoses.kinds import KINDS as ENGLISH
 from course_lib.teach.diagnoses.known import known
+from course_lib.teach.diagnoses.wording import claimed
+
+from .finished_runs import hint_of
+from .korean_diagnoses_to_try import CONTRASTS, NOTHING_BUT_DENIED, RIGHT, VAGUE
 
 SAID = {
     "stuck": ["랭크 2가 데이터를 기다리다 멈췄습니다", "데이터 로더의 워커가 끝났다", "교착 상태"],
@@ -60,10 +66,44 @@ CURES = {
     "old-module": "모듈을 업데이트한다",
 }
 
+MORE_CURES = {
+    "stuck": "로더에 타임아웃을 건다; 워커를 재시작한다",
+    "skipped": "스텝을 건너뛰지 않게 한다; 모든 랭크가 같은 스텝 수를 돌게; join을 쓴다",
+    "shape": "모든 랭크의 텐서 크기를 맞춘다; 같은 파라미터를 동결",
+    "hoard": "배치를 줄인다; 메모리를 적게 쓰게 한다",
+    "leak": "detach한다; 리스트를 비운다; item()으로 수만 저장",
+    "killed": "체크포인트에서 재개; 다시 제출한다",
+    "node-dies": "노드 2를 제외하고 실행; 노드를 제외하고 재시작; 다른 노드를 쓴다",
+    "slow-rank": "그 노드를 뺀다; 관리자에게 알린다; GPU를 교체한다",
+    "wrong-port": "같은 포트를 준다; MASTER_PORT를 통일한다",
+    "wrong-master": "마스터 주소를 첫 노드로; MASTER_ADDR을 통일",
+    "bad-name": "이름을 고친다; IP 주소를 쓴다",
+    "port-taken": "다른 포트를 쓴다; 빈 포트를 고른다",
+    "bad-sample": "그 샘플을 제거한다; 데이터를 정제한다",
+    "exploding": "학습률을 내린다; 그래디언트 클리핑",
+    "same-data": "DistributedSampler를 쓴다; 데이터를 랭크별로 나눈다",
+    "unequal-weights": "처음에 가중치를 브로드캐스트; 시드를 통일한다",
+    "same-dropout": "랭크마다 시드를 다르게; 시드에 랭크 번호를 더한다",
+    "same-order": "에폭마다 set_epoch 호출; 다시 섞는다",
+    "disk-full": "옛 체크포인트를 삭제한다; 공간을 확보한다",
+    "no-internet": "미리 받아 둔다; 로그인 노드에서 다운로드",
+    "missing-module": "모듈을 설치한다; 환경을 맞춘다",
+    "old-module": "버전을 맞춘다; 업그레이드한다",
+}
+
 
 @pytest.fixture(autouse=True)
 def spoken_korean(monkeypatch):
     monkeypatch.setenv("COURSE_LANGUAGE", "ko")
+
+
+@pytest.fixture
+def blind_case(finished):
+    def make(kind):
+        recipe = fault.recipe("mystery-9", planted_fault=seal(f"{kind}:2:5"))
+        return finished(recipe, "", exit_code=1)
+
+    return make
 
 
 def test_every_kind_has_korean_words():
@@ -93,3 +133,61 @@ def test_english_words_are_taken_by_who_learns_in_korean_too():
 def test_in_english_the_kinds_are_as_they_are_written(monkeypatch):
     monkeypatch.setenv("COURSE_LANGUAGE", "en")
     assert known() == ENGLISH
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_right_cause_as_people_word_it_is_taken(kind):
+    assert [said for said in RIGHT[kind] if not is_meant(known()[kind], said)] == []
+
+
+def test_what_is_said_of_one_kind_is_seldom_taken_for_another():
+    taken = [(kind, said) for other, many in RIGHT.items() for said in many for kind in KINDS
+             if kind != other and is_meant(known()[kind], said)]  # fmt: skip
+    assert len(taken) <= 8, taken
+
+
+@pytest.mark.parametrize("line", CONTRASTS.strip().splitlines())
+def test_what_is_denied_is_not_meant_and_what_is_said_beside_it_is(line):
+    said, told = line.rsplit(": ", 1)
+    right, wrong = told.split(", not ")
+    assert (is_meant(known()[right], said), is_meant(known()[wrong], said)) == (True, False)
+
+
+@pytest.mark.parametrize("many", [VAGUE, NOTHING_BUT_DENIED])
+def test_what_is_vague_and_what_is_only_denied_is_no_diagnosis(many):
+    said = [" ".join(one.split()) for one in many.split(";")]
+    assert [(one, kind) for one in said for kind in KINDS if is_meant(known()[kind], one)] == []
+
+
+def test_more_cures_as_people_word_them():
+    refused = [(kind, said) for kind, many in MORE_CURES.items() for said in many.split("; ")
+               if not known()[kind].is_cured_by(claimed(said))]  # fmt: skip
+    assert refused == []
+
+
+@pytest.mark.parametrize("rank", ["랭크 2", "2번 랭크", "랭크2", "랭크 2번", "2번"])
+@pytest.mark.parametrize("node", ["노드 2", "노드2", "2번 노드", "둘째 노드", "node2"])
+def test_a_rank_and_a_node_in_korean(blind_case, rank, node, capsys):
+    lesson16.ex16_mystery(blind_case("killed"), SAID["killed"][0], rank, node, CURES["killed"])
+    assert "✗" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("nobody", ["없음", "모든 랭크", "전부", "해당 없음", "아무 랭크도 아님"])
+def test_nobody_in_korean(blind_case, nobody, capsys):
+    run = blind_case("same-data")
+    lesson16.ex16_mystery(run, SAID["same-data"][0], nobody, "모든 노드", CURES["same-data"])
+    assert "✗" not in capsys.readouterr().out
+
+
+WRONG_PLACES = [
+    ("랭크 3", "노드 2"),
+    ("랭크 2", "노드 1"),
+    ("랭크 2나 3", "노드 2"),
+    ("2번", "노드 2가 아님"),
+]
+
+
+@pytest.mark.parametrize(("rank", "node"), WRONG_PLACES)
+def test_a_wrong_rank_or_node_in_korean_is_refused(blind_case, rank, node):
+    said, cure = SAID["killed"][0], CURES["killed"]
+    assert "✗" in hint_of(lesson16.ex16_mystery, blind_case("killed"), said, rank, node, cure)

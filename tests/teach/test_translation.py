@@ -193,6 +193,11 @@ def test_every_sentence_is_told_by_its_own_template(repository):
     assert wrong == []
 
 
+def test_of_templates_alike_the_one_whose_end_is_known_tells_a_sentence():
+    assert told("the run is over", "ko") == "실행이 끝났습니다"
+    assert told("the run ring", "ko") == "실행 ring"
+
+
 def test_the_glossary_is_large_and_without_repetition(repository):
     terms = faults.glossary(repository / "locale" / "ko" / "glossary.csv")
     assert len(terms) >= 120
