@@ -23,6 +23,7 @@ def train(run: Path, hidden: int, rank: int, world: int) -> None:
     if world > 1:
         model = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.AdamW(model.parameters())
+    is_alone = world == 1  # torch's tracer of frames has crashed beside DDP's threads
     (run / "profile").mkdir(parents=True, exist_ok=True)
     trace = run / "profile" / f"rank{rank}.1700000000000.pt.trace.json.gz"
     with profile(
@@ -31,8 +32,8 @@ def train(run: Path, hidden: int, rank: int, world: int) -> None:
         on_trace_ready=lambda done: done.export_chrome_trace(str(trace)),
         profile_memory=True,
         record_shapes=True,
-        with_stack=True,
-        with_modules=True,
+        with_stack=is_alone,
+        with_modules=is_alone,
     ) as profiler:
         for _ in range(3):
             with record_function("forward"):
