@@ -155,7 +155,7 @@ def _counts(options: Options, environment: Mapping[str, str]) -> tuple[int, int,
         if options.nodes_min and not is_range:
             say(f"Warning: can't run {tasks} processes on {nodes} nodes, setting nnodes to {tasks}")
         nodes = tasks
-    if per_node and tasks > nodes and tasks != nodes * per_node:
+    if 0 < per_node < tasks and tasks // nodes != per_node:
         say(
             f"Warning: can't honor --ntasks-per-node set to {per_node} which doesn't match the"
             f" requested tasks {tasks} with the number of requested nodes {nodes}."

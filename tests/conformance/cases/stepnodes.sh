@@ -49,3 +49,27 @@ srun -m arbitrary -n2 -l hostname 2>&1 | sort
 E
 ended
 out
+
+#: steps of more tasks than a job of one task a node has processors
+for asked in '-N2' '-N2 --ntasks-per-node=1' '-N2 --ntasks-per-node=1 --cpus-per-task=1' '-N2 --ntasks-per-node=1 --cpus-per-task=2' '-N2 --gpus-per-node=2' '-N2 -n2 --ntasks-per-node=1 --gpus-per-node=2'; do
+    job $asked <<'E2'
+for shape in '-n4' '-N2 -n4' '-N2 -n4 --cpus-per-task=1' '-N2 -n4 --ntasks-per-node=2' '-N2 -n4 --ntasks-per-node=2 --cpus-per-task=1' '--ntasks-per-node=2' '-N2 --ntasks-per-node=2' '-n3' '-n4 --overlap' '-n4 -O' '-N1 -n2' '-n2 -c2'; do
+    echo "== $shape"
+    srun $shape -l bash -c 'echo $(hostname) $SLURM_NNODES $SLURM_STEP_TASKS_PER_NODE' 2>&1 | sort
+done
+E2
+done
+longest=60 ended
+out
+
+#: steps whose tasks do not divide by the nodes of a job with tasks per node
+for asked in '-N2 --ntasks-per-node=2 --cpus-per-task=2' '-N2 --ntasks-per-node=3'; do
+    job $asked <<'E2'
+for shape in '-n3' '-n5' '-n7' '-n5 -O' '-n3 -N1' '-n5 --ntasks-per-node=2' '-n3 -m cyclic' '-n7 --overlap'; do
+    echo "== $shape"
+    srun $shape -l bash -c 'echo $(hostname) $SLURM_NNODES $SLURM_STEP_TASKS_PER_NODE' 2>&1 | sort
+done
+E2
+done
+longest=60 ended
+out
