@@ -23,6 +23,7 @@ WRITTEN = {
     "8388608 * 2**9": 2**32, "x = 2.5": 2.5, "node 5": 5, "It is 37.6 GB.": 37.6, "37.6 (GB)": 37.6,
     "2 MiB (2097152 bytes)": 2, "4 (as the text says)": 4, "np.float64(4.0)": 4,
     "tensor(4., dtype=torch.float64)": 4, "8 min 49.5 s": 529.5,
+    "half": 0.5, "Three-quarters of the peak": 0.75, "two and a half hours": 2.5, "1 1/2": 1.5,
 }  # fmt: skip
 NO_NUMBER = [
     "",
@@ -32,6 +33,8 @@ NO_NUMBER = [
     "more than 5",
     "8 or 6, not 8",
     "half of 8",
+    "two thirds of 9",
+    "a third or a quarter",
     "seventeen hundred",
     "49 s 8 min",
     "9" * 5000,
@@ -144,3 +147,7 @@ def test_a_size_that_no_slip_explains_is_told_what_it_looks_like(given, words):
     said = Quantity(right=2.5, unit="" if given == 5 else "GB").at_last(given)
     assert words in said
     assert bool(said) == bool(words)
+
+
+def test_a_quarter_of_an_hour_is_of_an_hour():
+    assert written_in("a quarter of an hour").unit == "hour"

@@ -1,4 +1,5 @@
-"""Numbers in words and in signs of their own ("sixty-three", "1½", "2³²"), in figures."""
+"""Numbers in words and in signs of their own ("sixty-three", "two thirds", "1½", "2³²"), in
+figures."""
 
 from __future__ import annotations
 
@@ -14,6 +15,15 @@ WORD = "|".join([*sorted(VALUES, key=len, reverse=True), "hundred"])
 IN_WORDS = re.compile(rf"\b(?:{WORD})(?:(?:\s+and\s+|[\s-]+)(?:{WORD}))*\b", re.IGNORECASE)
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 PARTS = {"½": ".5", "¼": ".25", "¾": ".75"}
+DIVISORS = {
+    "half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6,
+    "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10,
+}  # fmt: skip
+FRACTION = re.compile(
+    r"(?:\b(?P<whole>\d+)\s+and\s+)?\b(?P<parts>an?|\d+)[\s-]+"
+    rf"(?P<name>{'|'.join(DIVISORS)})s?\b(?!\s+of\s+\d)",
+    re.IGNORECASE,
+)
 
 
 def in_digits(text: str) -> str:
@@ -21,7 +31,19 @@ def in_digits(text: str) -> str:
     text = re.sub(r"[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda raised: "^" + raised[0].translate(RAISED), text)
     for sign, digits in PARTS.items():
         text = text.replace(sign, digits)
-    return IN_WORDS.sub(_figures, text)
+    if text.lower() == "half":
+        return "0.5"
+    text = re.sub(
+        r"(?<![\d.,/]\s)(?<![\d.,/])(\d{1,3}) ([1-9])/([1-9]\d?)(?![\d.,/])",
+        lambda mixed: str(int(mixed[1]) + int(mixed[2]) / int(mixed[3])),
+        text,
+    )
+    return FRACTION.sub(_divided, IN_WORDS.sub(_figures, text))
+
+
+def _divided(found: re.Match[str]) -> str:
+    parts = int(found["parts"]) if found["parts"].isdigit() else 1
+    return str(int(found["whole"] or 0) + parts / DIVISORS[found["name"].lower()])
 
 
 def _figures(found: re.Match[str]) -> str:

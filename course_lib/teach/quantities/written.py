@@ -64,7 +64,8 @@ def written_in(text: object) -> Written | None:
         value = _worked_out(found["value"])
     except (ValueError, OverflowError, ZeroDivisionError):
         return None
-    return _made(value, (found["unit"] or "").strip().rstrip("."))
+    unit = (found["unit"] or "").strip().rstrip(".")
+    return _made(value, re.sub(r"^of an? ", "", unit))
 
 
 def duration_in(answer: object) -> Written | None:
