@@ -80,6 +80,7 @@ StorageLoc=slurm
 CONF
 }
 
+# Nothing of it outlives this Slurm, so it never waits for a disk that others keep busy.
 write_mariadb_conf() {
     cat <<CONF
 [mysqld]
@@ -94,6 +95,9 @@ innodb_buffer_pool_size=64M
 innodb_log_file_size=16M
 innodb_lock_wait_timeout=900
 innodb_flush_log_at_trx_commit=0
+innodb_flush_method=nosync
+innodb_doublewrite=0
+sync_frm=0
 CONF
 }
 

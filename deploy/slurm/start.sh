@@ -62,9 +62,10 @@ start_accounting() {
     export MYSQL_UNIX_PORT=$state/mariadb/socket
     launch slurmdbd slurmdbd -D
     wait_until 20 timeout 2 sacctmgr -n show cluster || fail "slurmdbd did not start: $state/log/slurmdbd.log"
-    timeout 10 sacctmgr -iQ add cluster course >/dev/null
-    # So that root, like everybody else, has no account but the one it asks for.
-    timeout 10 sacctmgr -iQ delete user root >/dev/null
+    # It makes the tables of the cluster. And root, like everybody else, has no account but the one
+    # that it asks for.
+    { timeout 60 sacctmgr -iQ add cluster course && timeout 60 sacctmgr -iQ delete user root; } \
+        >/dev/null || fail "slurmdbd did not take the cluster within a minute: $state/log/slurmdbd.log"
 }
 
 start_network() {

@@ -115,7 +115,7 @@ class RealSlurm(Cluster):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=240,
             check=False,
         )
 
