@@ -72,8 +72,8 @@ class Neighbour:
         with contextlib.suppress(RuntimeError):  # no memory for a thread
             threading.Thread(target=self._keep_saying_so, daemon=True).start()
         _write(store, f"door/{rank}", [address, self.door.getsockname()[1]])
-        place, home = _home(store, behind, size)
-        self.who = f"rank {behind} (on {place})"
+        where, home = _home(store, behind, size)
+        self.who = f"rank {behind} (on {where})"
         self.connection = _held(_read(store, f"door/{behind}"), is_near=home == loopback)
 
     def farewell(self, tell: Callable[[str], None]) -> bytes:

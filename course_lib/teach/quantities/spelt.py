@@ -15,6 +15,8 @@ WORD = "|".join([*sorted(VALUES, key=len, reverse=True), "hundred"])
 IN_WORDS = re.compile(rf"\b(?:{WORD})(?:(?:\s+and\s+|[\s-]+)(?:{WORD}))*\b", re.IGNORECASE)
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 PARTS = {"½": ".5", "¼": ".25", "¾": ".75"}
+MIXED = re.compile(r"(?<![\d.,/]\s)(?<![\d.,/])(\d{1,3}) ([1-9])/([1-9]\d?)(?![\d.,/])")
+"""1 1/2."""
 DIVISORS = {
     "half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6,
     "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10,
@@ -33,11 +35,7 @@ def in_digits(text: str) -> str:
         text = text.replace(sign, digits)
     if text.lower() == "half":
         return "0.5"
-    text = re.sub(
-        r"(?<![\d.,/]\s)(?<![\d.,/])(\d{1,3}) ([1-9])/([1-9]\d?)(?![\d.,/])",
-        lambda mixed: str(int(mixed[1]) + int(mixed[2]) / int(mixed[3])),
-        text,
-    )
+    text = MIXED.sub(lambda mixed: str(int(mixed[1]) + int(mixed[2]) / int(mixed[3])), text)
     return FRACTION.sub(_divided, IN_WORDS.sub(_figures, text))
 
 
