@@ -6,6 +6,7 @@
 # FILES="tests/box"        test: only these
 # WORKERS=1                test: so many at the same time
 # RUN=course-run-abc       book, slides: the workspace in which `make course` ran; default: the newest here
+# TRANSLATION=ko           course, book: in this language
 # OPEN_AT=URL              book: where readers open a notebook, with {notebook} in it
 
 PYTHON ?= python3
@@ -15,6 +16,7 @@ WORKERS ?= 2
 RUN ?=
 SITE ?=
 OPEN_AT ?=
+TRANSLATION ?=
 export PYTHON TORCH_WHEELS
 BIN := .venv/bin
 
@@ -36,7 +38,7 @@ test: setup
 	    -p course_lib.teach.nbval_checks --nbval-lax --nbval-cell-timeout=600 $(FILES)
 
 course: setup
-	@$(BIN)/course run
+	@$(BIN)/course run $(if $(TRANSLATION),--language '$(TRANSLATION)')
 
 slurm: setup
 	@bash deploy/slurm/start.sh
@@ -52,7 +54,8 @@ notebooks: setup
 
 book:
 	@bash deploy/book/setup.sh
-	@$(BIN)/course book $(if $(RUN),--workspace '$(RUN)') $(if $(OPEN_AT),--open-at '$(OPEN_AT)')
+	@$(BIN)/course book $(if $(RUN),--workspace '$(RUN)') $(if $(OPEN_AT),--open-at '$(OPEN_AT)') \
+	    $(if $(TRANSLATION),--language '$(TRANSLATION)')
 
 slides:
 	@bash deploy/slides/setup.sh

@@ -14,8 +14,9 @@ from traitlets.config import Config
 from course_lib.show.moving import collective
 from course_lib.teach.book import check
 from course_lib.teach.book.page import Links
-from course_lib.teach.book.site import NEEDED, executed_in, write
+from course_lib.teach.book.site import NEEDED, write
 from course_lib.teach.build import build_text
+from course_lib.teach.run import executed_in
 from course_lib.teach.source import read_lesson
 
 pytestmark = pytest.mark.browser

@@ -10,8 +10,8 @@ import pytest
 from nbformat.v4 import new_output
 
 from course_lib.teach.book import check
-from course_lib.teach.book.site import executed_in
 from course_lib.teach.build import build_text
+from course_lib.teach.run import executed_in
 from course_lib.teach.slides import pdf, site
 from course_lib.teach.source import read_lesson
 

@@ -67,6 +67,15 @@ def test_a_lesson_is_chosen_by_its_number_with_or_without_a_letter(tmp_path):
         chosen("09")
 
 
+def test_notebooks_of_a_translation_are_kept_beside_the_english_ones(tmp_path):
+    kept = [course_run.executed_in(tmp_path, language) for language in ("en", "ko")]
+    assert kept[1] == kept[0] / "ko"
+    languages = [
+        course_run._language_of(tmp_path / name / "00.ipynb") for name in ("solutions", "ko")
+    ]
+    assert languages == ["en", "ko"]
+
+
 A_JOB = """
 run = lab.submit(shell.recipe("kept", "true", nodes=1, gpus_per_node=1))
 run.wait()

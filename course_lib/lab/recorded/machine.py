@@ -27,13 +27,17 @@ def machine() -> str:
 
     cores = len(psutil.Process().cpu_affinity()) if hasattr(psutil.Process, "cpu_affinity") else 0
     cores = cores or psutil.cpu_count() or 1
-    processor = f" ({name})" if (name := processor_name()) else ""
     memory_gib = psutil.virtual_memory().total / GIB
-    plural = "" if cores == 1 else "s"
     return (
-        f"a machine with {cores} core{plural}{processor}, {memory_gib:.0f} GiB of memory and "
+        f"a machine with {_computes(cores)}, {memory_gib:.0f} GiB of memory and "
         f"{gpus()}, {platform.system()}"
     )
+
+
+def _computes(cores: int) -> str:
+    if name := processor_name():
+        return f"1 core ({name})" if cores == 1 else f"{cores} cores ({name})"
+    return "1 core" if cores == 1 else f"{cores} cores"
 
 
 def processor_name(file: Path = Path("/proc/cpuinfo")) -> str:

@@ -10,7 +10,9 @@ from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import PACKAGE
 from course_lib.teach.book import check
 from course_lib.teach.book.page import Links
-from course_lib.teach.book.site import executed_in, write
+from course_lib.teach.book.site import write
+from course_lib.teach.run import executed_in
+from course_lib.words import ENGLISH, LANGUAGES
 
 OUT = Path("build") / "book"
 
@@ -33,14 +35,22 @@ def main(argv: list[str] | None = None) -> int:
         help="where readers find the notebooks, {notebook} standing for a file's name, such as "
         "https://HUB/hub/user-redirect/lab/tree/notebooks/{notebook}",
     )
+    parser.add_argument(
+        "--language",
+        default=ENGLISH,
+        choices=[ENGLISH, *LANGUAGES],
+        help="of a translation, with the results of `course run --language` of the same",
+    )
     options = parser.parse_args(argv)
+    language = options.language
     if not (PACKAGE.parent / "lessons").is_dir():
         raise LabError("there is no lessons/ here; `course book` works in a clone only")
     links = Links(address(options.open_at))
-    workspace = options.workspace or newest_run()
-    if workspace and not executed_in(workspace).is_dir():
-        raise LabError(f"no lesson was run in {workspace}; `course run --workspace` does it")
-    book = write(workspace, options.out.resolve(), links)
+    workspace = options.workspace or newest_run(language=language)
+    if workspace and not executed_in(workspace, language).is_dir():
+        also = "" if language == ENGLISH else f" --language {language}"
+        raise LabError(f"no lesson was run in {workspace}; `course run --workspace{also}` does it")
+    book = write(workspace, options.out.resolve(), links, language=language)
     print(book)
     broken = check.broken_links(book.folder)
     for line in broken:
@@ -48,11 +58,11 @@ def main(argv: list[str] | None = None) -> int:
     return int(bool(broken or book.warnings))
 
 
-def newest_run(folder: Path | None = None) -> Path | None:
+def newest_run(folder: Path | None = None, language: str = ENGLISH) -> Path | None:
     """None where nothing was run: the book then has the lessons without results."""
     there = (folder or Path.cwd()).glob("course-run-*")
-    made = [path for path in there if executed_in(path).is_dir()]
-    return max(made, key=lambda path: executed_in(path).stat().st_mtime, default=None)
+    made = [path for path in there if any(executed_in(path, language).glob("*.ipynb"))]
+    return max(made, key=lambda path: executed_in(path, language).stat().st_mtime, default=None)
 
 
 def address(text: str) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from course_lib.teach.book.page import START
 from course_lib.teach.source import LessonError
+from course_lib.teach.translation.wanted import sections
+from course_lib.words import ENGLISH, told
 
 PART = re.compile(r"^\| (?P<number>[IVX]+) \| \*\*(?P<title>[^*]+)\*\* \|", re.MULTILINE)
 LESSON = re.compile(r"\(notebooks/(?P<name>\w+)\.ipynb\)")
-SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 ELSEWHERE = re.compile(r"\[(?P<words>[^\]]*)\]\((?!https?://|images/|notebooks/)[^)]*\)")
 """Links to files that a reader of the book does not have."""
 
@@ -22,6 +24,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Contents:
+    title: str
     front: str
     """Markdown: what the course is, and its table of lessons."""
     start: str
@@ -29,18 +32,23 @@ class Contents:
     parts: tuple[Part, ...]
 
 
-def read(readme: str, names: list[str]) -> Contents:
+def read(readme: str, names: list[str], language: str = ENGLISH) -> Contents:
     """`names`: the lessons there are; each has to stand in the table, and in one part."""
-    head, *sections = SECTION.split(readme)
-    tables = [section for section in sections if PART.search(section)]
+    head, *others = sections(readme)
+    tables = [section for section in others if PART.search(section)]
     if len(tables) != 1:
         raise LessonError(f"README.md has {len(tables)} sections with a table of parts, not one")
     parts = _parts(tables[0])
     listed = [name for part in parts for name in part.lessons]
     if wrong := sorted(set(names) ^ set(listed)):
         raise LessonError(f"README.md's table and lessons/ differ in: {', '.join(wrong)}")
-    others = "".join(section for section in sections if section not in tables)
-    return Contents(_page(head + tables[0]), "# Run it yourself\n\n" + _page(others), parts)
+    title = head.partition("\n")[0].removeprefix("# ")
+    front = _page("\n\n".join([head, tables[0]]))
+    start = [
+        f"# {told(START, language)}",
+        *(each for each in others if each not in tables),
+    ]
+    return Contents(title, front, _page("\n\n".join(start)), parts)
 
 
 def _parts(table: str) -> tuple[Part, ...]:

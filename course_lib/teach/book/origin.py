@@ -13,6 +13,7 @@ from typing import Any
 
 from course_lib.lab.queue.records import Record
 from course_lib.lab.recorded.machine import day, machine
+from course_lib.words import ENGLISH, told
 
 WERE_RECORDED = "recorded on "
 ON_THE_BOX = "on the box"
@@ -30,15 +31,19 @@ class Origin:
     runs: tuple[str, ...] = ()
     """Folders of the runs that this lesson made, in the order of their submission."""
 
-    def words(self) -> str:
+    def words(self, language: str = ENGLISH) -> str:
         count = len(self.runs)
         jobs = f"{count} job{'' if count == 1 else 's'}" if count else "no jobs"
-        jobs = " ".join([jobs, *filter(None, [" and ".join(self.sites)])])
+        parts = [told(part, language) for part in (jobs, *self.sites)]
         if self.sites and all(site.startswith(WERE_RECORDED) for site in self.sites):
-            return jobs  # what only read them here measured nothing
+            return ", ".join(parts)  # what only read them here measured nothing
+        when = day(self.date) if language == ENGLISH else self.date
+        return f"{', '.join([when, *parts])}; {told(self._where(), language)}"
+
+    def _where(self) -> str:
         here = {ON_THE_BOX, *(site for site in self.sites if site.startswith(WERE_RECORDED))}
-        whose = "" if here.issuperset(self.sites) else "the notebook on "  # a login node, maybe
-        return f"{day(self.date)}, {jobs}; {whose}{self.machine}"
+        is_here = here.issuperset(self.sites)  # otherwise it is a login node, maybe
+        return self.machine if is_here else f"the notebook on {self.machine}"
 
 
 def of(records: Iterable[Record]) -> Origin:
@@ -50,7 +55,7 @@ def of(records: Iterable[Record]) -> Origin:
 
 
 def _at(site: str) -> str:
-    return {"box": ON_THE_BOX, "slurm": "on a Slurm cluster"}.get(site, f"on {site}")
+    return {"box": ON_THE_BOX, "slurm": "on a Slurm cluster"}.get(site, f"on the cluster {site}")
 
 
 def write(notebook: Any, origin: Origin) -> None:

@@ -25,10 +25,11 @@ from course_lib.lab.recorded import paths
 from course_lib.teach.book import origin
 from course_lib.teach.build import NOTEBOOK_METADATA, PRINTS, answered, with_gaps
 from course_lib.teach.source import Cell, Lesson
+from course_lib.words import ENGLISH, spoken, told
 
-PICTURES = re.compile(r"\]\(\.\./images/")
+PICTURES = re.compile(r"\]\((?:\.\./)+images/")
 GUESS = re.compile(r"^guess\w* = ", re.MULTILINE)
-ANSWER, GUESSED = "Answer", "The guess of this run"
+ANSWER, GUESSED, START = spoken("Answer", "The guess of this run", "Run it yourself")
 
 
 @dataclass(frozen=True)
@@ -45,22 +46,30 @@ class Links:
 
     open_at: str = ""
 
-    def html(self, name: str) -> str:
+    def html(self, name: str, language: str) -> str:
         notebook = f"{name}.ipynb"
-        links = [f'<a href="notebooks/{notebook}" download>Notebook with gaps</a>']
+        gaps = told("Notebook with gaps", language)
+        links = [f'<a href="notebooks/{notebook}" download>{gaps}</a>']
         if self.open_at:
             where = "JupyterHub" if "/hub/" in self.open_at else "JupyterLab"
             address = escape(self.open_at.replace("{notebook}", notebook))
-            links.insert(0, f'<a href="{address}">Open in {where}</a>')
+            links.insert(0, f'<a href="{address}">{told(f"Open in {where}", language)}</a>')
         return " · ".join(links)
 
 
-def make(lesson: Lesson, ran: Any | None, links: Links, folders: Mapping[str, str]) -> Any:
-    """The notebook that becomes the page; `ran` as `course run` left it, in those folders."""
+def make(
+    lesson: Lesson,
+    ran: Any | None,
+    links: Links,
+    folders: Mapping[str, str],
+    language: str = ENGLISH,
+) -> Any:
+    """The notebook that becomes the page; `ran` as `course run` left it, in those folders. The
+    lesson is in that language already."""
     shown = Shown(ran, folders)
     pieces = [piece for cell in lesson.cells for piece in _pieces(lesson, cell, shown)]
-    cells = list(_with_folds(pieces))
-    _put_below_title(cells, lesson, shown, links)
+    cells = list(_with_folds(pieces, language))
+    _put_below_title(cells, lesson, shown, links, language)
     page = new_notebook(cells=cells)
     page.metadata["kernelspec"] = NOTEBOOK_METADATA["kernelspec"]
     page.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
@@ -114,28 +123,41 @@ def as_source(text: str) -> str:
     return "\n".join(told).rstrip("\n") if len(told) < len(lines) else text
 
 
-def _with_folds(pieces: list[Piece]) -> Iterator[Any]:
+def _with_folds(pieces: list[Piece], language: str) -> Iterator[Any]:
     for fold, group in groupby(pieces, key=lambda piece: piece.fold):
         if fold:
-            summary = f'<details class="answer"><summary>{fold}</summary>'
+            summary = f'<details class="answer"><summary>{told(fold, language)}</summary>'
             yield new_markdown_cell(summary)
         yield from (piece.cell for piece in group)
         if fold:
             yield new_markdown_cell("</details>")
 
 
-def _put_below_title(cells: list[Any], lesson: Lesson, shown: Shown, links: Links) -> None:
-    if shown.origin:
-        told = f"Numbers and figures of this page: {escape(shown.origin.words())}."
-    elif shown.is_there:
-        told = "Where and when the numbers of this page were measured, its run did not say."
-    else:
-        told = "This lesson was not run for this book: its cells show no results."
-    if shown.changed:
-        told += f" {len(shown.changed)} of its cells have changed since and show no results."
-    note = f'<p class="of-this-page">{told}<br>{links.html(lesson.name)}</p>'
+def _put_below_title(
+    cells: list[Any], lesson: Lesson, shown: Shown, links: Links, language: str
+) -> None:
+    said = _of_the_results(shown, language)
+    note = f'<p class="of-this-page">{said}<br>{links.html(lesson.name, language)}</p>'
     title = f"# {lesson.title}\n"
     for cell in cells:
         if cell.cell_type == "markdown" and title in cell.source:
             cell.source = cell.source.replace(title, f"{title}\n{note}\n", 1)
             return
+
+
+def _of_the_results(shown: Shown, language: str) -> str:
+    """HTML."""
+    if shown.origin:
+        measured = told("Numbers and figures of this page", language)
+        said = f"{measured}: {escape(shown.origin.words(language))}."
+    elif shown.is_there:
+        said = told(
+            "Where and when the numbers of this page were measured, its run did not say.", language
+        )
+    else:
+        said = told("This lesson was not run for this book: its cells show no results.", language)
+    if not shown.changed:
+        return said
+    count = len(shown.changed)
+    changed = told(f"{count} of its cells have changed since and show no results.", language)
+    return f"{said} {changed}"

@@ -16,8 +16,11 @@ from course_lib.lab.workspace import PACKAGE
 from course_lib.teach.book import contents
 from course_lib.teach.book.page import Links, make
 from course_lib.teach.build import build_text
-from course_lib.teach.run import ANSI_COLOUR
+from course_lib.teach.run import ANSI_COLOUR, executed_in
 from course_lib.teach.source import Lesson, lessons_in, read_lesson
+from course_lib.teach.translation.localized import localized_lessons, localized_readme
+from course_lib.teach.translation.pictures import localized_pictures
+from course_lib.words import ENGLISH
 
 CLONE = PACKAGE.parent
 STATIC = CLONE / "deploy" / "book" / "static"
@@ -26,9 +29,6 @@ MARK = ".course-book"
 NEEDED = ("sphinx", "myst_nb", "furo")
 TITLE = "Training large models on many devices"
 SETTINGS: dict[str, Any] = {
-    "project": TITLE,
-    "html_title": TITLE,
-    "language": "en",
     "extensions": ["myst_nb"],
     "html_theme": "furo",
     "html_static_path": [str(STATIC)],
@@ -63,24 +63,50 @@ class Book:
         return "\n".join([*lines, *self.warnings, f"open {self.folder / 'index.html'}"])
 
 
-def write(workspace: Path | None, out: Path, links: Links, clone: Path = CLONE) -> Book:
+@dataclass(frozen=True)
+class Text:
+    """The course in one language."""
+
+    language: str
+    lessons: list[Lesson]
+    told: contents.Contents
+    pictures: dict[str, str]
+    """By their names, those that are other ones in this language."""
+
+
+def text_in(language: str, clone: Path) -> Text:
+    lessons = [read_lesson(path) for path in lessons_in(clone / "lessons", "py")]
+    names, pictures = [lesson.name for lesson in lessons], {}
+    if language == ENGLISH:
+        readme = (clone / "README.md").read_text(encoding="utf-8")
+    else:
+        lessons = localized_lessons(lessons, clone, language)
+        readme = localized_readme(clone, language)
+        pictures = localized_pictures(clone, language)
+    return Text(language, lessons, contents.read(readme, names, language), pictures)
+
+
+def write(
+    workspace: Path | None,
+    out: Path,
+    links: Links,
+    clone: Path = CLONE,
+    language: str = ENGLISH,
+) -> Book:
     """The book in `out`, with the results of what was run in `workspace`; one that is there is
     replaced."""
     refuse_others(out)
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise LabError(f"not installed: {', '.join(missing)}; `make book` installs them")
-    lessons = [read_lesson(path) for path in lessons_in(clone / "lessons", "py")]
-    readme = (clone / "README.md").read_text(encoding="utf-8")
-    told = contents.read(readme, [lesson.name for lesson in lessons])
-    book = Book(out)
-    pages = {lesson.name: _page(lesson, workspace, links, book) for lesson in lessons}
+    text, book = text_in(language, clone), Book(out)
+    pages = {each.name: _page(each, workspace, links, book, language) for each in text.lessons}
     workshop = out.with_name(f".{out.name}.unfinished")  # beside it, to be renamed
     shutil.rmtree(workshop, ignore_errors=True)
     source, made = workshop / "pages", workshop / "made"
     try:
-        _write_source(source, pages, told, clone)
+        _write_source(source, pages, text, clone)
         book.warnings += _sphinx(source, made)
-        _offer_notebooks(made / "notebooks", lessons)
+        _offer_notebooks(made / "notebooks", text.lessons)
         (made / MARK).touch()
         shutil.rmtree(out, ignore_errors=True)
         made.rename(out)
@@ -98,20 +124,16 @@ def refuse_others(out: Path, mark: str = MARK, what: str = "book") -> None:
         )
 
 
-def executed_in(workspace: Path) -> Path:
-    return workspace / ".course" / "executed"
-
-
-def _page(lesson: Lesson, workspace: Path | None, links: Links, book: Book) -> str:
-    ran = executed(lesson, workspace)
+def _page(lesson: Lesson, workspace: Path | None, links: Links, book: Book, language: str) -> str:
+    ran = executed(lesson, workspace, language)
     (book.unrun if ran is None else book.ran).append(lesson.name)
     folders = paths.folders(workspace) if workspace else {}
-    return str(nbformat.writes(make(lesson, ran, links, folders)))
+    return str(nbformat.writes(make(lesson, ran, links, folders, language)))
 
 
-def executed(lesson: Lesson, workspace: Path | None) -> Any | None:
+def executed(lesson: Lesson, workspace: Path | None, language: str = ENGLISH) -> Any | None:
     """The notebook as `course run` left it; None where it did not run there."""
-    file = executed_in(workspace or Path()) / f"{lesson.name}.ipynb"
+    file = executed_in(workspace or Path(), language) / f"{lesson.name}.ipynb"
     if not workspace or not file.is_file():
         return None
     try:
@@ -120,19 +142,21 @@ def executed(lesson: Lesson, workspace: Path | None) -> Any | None:
         raise LabError(f"{file} is no notebook that can be read: {error}") from error
 
 
-def _write_source(
-    source: Path, pages: dict[str, str], told: contents.Contents, clone: Path
-) -> None:
+def _write_source(source: Path, pages: dict[str, str], text: Text, clone: Path) -> None:
+    told = text.told
     source.mkdir(parents=True)
-    for name, text in pages.items():
-        (source / f"{name}.ipynb").write_text(text, encoding="utf-8")
+    for name, page in pages.items():
+        (source / f"{name}.ipynb").write_text(page, encoding="utf-8")
     shutil.copytree(clone / "images", source / "images", ignore=shutil.ignore_patterns("*.py"))
+    for name, picture in text.pictures.items():
+        (source / "images" / name).write_text(picture, encoding="utf-8")
     trees = [_toctree(part.title, part.lessons) for part in told.parts]
     trees.insert(0, _toctree("", ("start",)))
     (source / "index.md").write_text("\n".join([told.front, *trees]), encoding="utf-8")
     (source / "start.md").write_text(told.start, encoding="utf-8")
-    settings = "".join(f"{name} = {value!r}\n" for name, value in SETTINGS.items())
-    (source / "conf.py").write_text(settings, encoding="utf-8")
+    own = {"project": told.title, "html_title": told.title, "language": text.language}
+    settings = [f"{name} = {value!r}\n" for name, value in {**SETTINGS, **own}.items()]
+    (source / "conf.py").write_text("".join(settings), encoding="utf-8")
 
 
 def _toctree(caption: str, names: tuple[str, ...]) -> str:

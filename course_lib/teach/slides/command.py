@@ -9,7 +9,7 @@ from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import PACKAGE
 from course_lib.teach.book import check
 from course_lib.teach.book.command import newest_run
-from course_lib.teach.book.site import executed_in
+from course_lib.teach.run import executed_in
 from course_lib.teach.slides.site import write
 
 OUT = Path("build") / "slides"

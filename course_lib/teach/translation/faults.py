@@ -13,6 +13,7 @@ from course_lib.teach.translation.wanted import Wanted
 from course_lib.words.templates import places_in
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*(?:\n|$))+")
 SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 FORMULA = re.compile(r"\$\$?[^$]+\$\$?")
 TARGET = re.compile(r'\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"')
@@ -80,7 +81,7 @@ def faults(wanted: Wanted, said: str, terms: list[Term]) -> Iterator[str]:
 
 def prose(text: str) -> str:
     """Without what is the same in all languages."""
-    for form in (FENCED, SPAN, FORMULA, TARGET, CALL):
+    for form in (FENCED, INDENTED, SPAN, FORMULA, TARGET, CALL):
         text = form.sub(" | ", text)
     return text
 

@@ -16,7 +16,7 @@ from course_lib.teach.translation.catalogs import (
     read,
 )
 from course_lib.teach.translation.pictures import localized_pictures
-from course_lib.teach.translation.wanted import Wanted
+from course_lib.teach.translation.wanted import README, Wanted, of_readme
 
 OUT_OF_THE_FOLDER = re.compile(r'(\]\(|src=")(\.\./)')
 
@@ -28,6 +28,16 @@ def localized_lessons(lessons: list[Lesson], repository: Path, code: str) -> lis
         with_own(localized(one, language, read(folder / f"{one.name}.po")), pictures)
         for one in lessons
     ]
+
+
+def localized_readme(repository: Path, code: str) -> str:
+    language, known = (
+        language_of(repository, code),
+        read(folder_of(repository, code) / f"{README}.po"),
+    )
+    texts = [(one.english, known.of(one)) for one in of_readme(repository)]
+    is_begun = any(said for _, said in texts)
+    return "\n\n".join(said or _marked(text, language, is_begun) for text, said in texts)
 
 
 def with_own(lesson: Lesson, pictures: Iterable[str]) -> Lesson:
@@ -51,7 +61,7 @@ def localized(lesson: Lesson, language: Language, known: Translations) -> Lesson
     found = {cell.id: _translation(cell, known) for cell in lesson.cells}
     is_begun = any(found.values())
     cells = tuple(
-        replace(cell, text=_outwards(found[cell.id] or _marked(cell, language, is_begun)))
+        replace(cell, text=_outwards(found[cell.id] or _marked(cell.text, language, is_begun)))
         if cell.kind == "markdown"
         else cell
         for cell in lesson.cells
@@ -63,11 +73,11 @@ def _translation(cell: Cell, known: Translations) -> str:
     return known.of(Wanted(cell.text, cell.id, "")) if cell.kind == "markdown" else ""
 
 
-def _marked(cell: Cell, language: Language, is_begun: bool) -> str:
-    if cell.text.startswith("# "):
-        title, _, rest = cell.text.partition("\n")
+def _marked(text: str, language: Language, is_begun: bool) -> str:
+    if text.startswith("# "):
+        title, _, rest = text.partition("\n")
         return f"{title}\n\n{_mark(language)}\n\n{rest.lstrip()}"
-    return f"{_mark(language)}\n\n{cell.text}" if is_begun else cell.text
+    return f"{_mark(language)}\n\n{text}" if is_begun else text
 
 
 def _mark(language: Language) -> str:

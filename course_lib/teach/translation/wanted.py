@@ -14,11 +14,14 @@ PICTURES = "images"
 """Name of the catalog of what stands in the pictures; the context tells in which."""
 SVG_TEXT = re.compile(r"(?P<begin><(?P<tag>text|title)\b(?P<attributes>[^>]*)>)(?P<words>[^<]*)")
 WORDS = re.compile(r"[^\W\d_]{2}")
+SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 LIBRARY = "course"
 """Name of the catalog of what belongs to no lesson."""
+README = "readme"
+"""Name of that of the README, whose sections are the first pages of the book."""
 OF_THE_LIBRARY = (
     "teach/*.py", "teach/quantities/*.py", "teach/trials/*.py", "teach/orders/*.py",
-    "teach/challenge/*.py",
+    "teach/challenge/*.py", "teach/book/origin.py", "teach/book/page.py",
     "teach/classroom/folder.py", "teach/classroom/sharing.py", "teach/classroom/pulse.py",
     "teach/checks/common.py", "teach/diagnoses/*.py",
     "mistakes/*.py", "lab/**/*.py", "show/**/*.py", "plan/**/*.py", "read/first_causes/**/*.py",
@@ -95,8 +98,24 @@ def of_pictures(repository: Path) -> list[Wanted]:
     return list(found.values())
 
 
+def sections(readme: str) -> list[str]:
+    """What comes before the first heading of a section, and each section with its own."""
+    return [section.rstrip() for section in SECTION.split(readme)]
+
+
+def of_readme(repository: Path) -> list[Wanted]:
+    """Each section by itself, named by its heading."""
+    file = repository / "README.md"
+    texts = sections(file.read_text(encoding="utf-8")) if file.is_file() else []
+    return [Wanted(text, _slug(text.partition("\n")[0]), "README.md") for text in texts]
+
+
+def _slug(heading: str) -> str:
+    return "-".join(re.findall(r"\w+", heading.lower()))
+
+
 def everything(repository: Path) -> dict[str, list[Wanted]]:
-    """Of each catalog, by its name: that of a lesson, LIBRARY or PICTURES."""
+    """Of each catalog, by its name: that of a lesson, README, LIBRARY or PICTURES."""
     lessons = [read_lesson(path) for path in lessons_in(repository / "lessons", "py")]
     library = of_library(repository)
     known = {wanted.english for wanted in library}
@@ -108,5 +127,5 @@ def everything(repository: Path) -> dict[str, list[Wanted]]:
         ]
         for lesson in lessons
     }
-    pictures = of_pictures(repository)
-    return {**found, LIBRARY: library, **({PICTURES: pictures} if pictures else {})}
+    others = {README: of_readme(repository), PICTURES: of_pictures(repository)}
+    return {**found, LIBRARY: library, **{name: there for name, there in others.items() if there}}

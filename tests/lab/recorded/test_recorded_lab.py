@@ -125,7 +125,7 @@ def test_a_lesson_runs_on_recorded_runs_alone_and_says_whose_they_are(here, tmp_
     result = run_lesson(path, here)
     assert (result.failure, result.jobs) == ("", 1)
     told = origin.read(nbformat.read(here / ".course" / "executed" / path.name, as_version=4))
-    assert told.words().startswith("1 job recorded on ")
+    assert told.words().startswith("1 job, recorded on ")
 
 
 def test_a_site_that_was_changed_is_another_run(lab, made):

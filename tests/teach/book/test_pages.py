@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import nbformat
 import pytest
@@ -104,18 +105,21 @@ def test_the_page_says_when_and_on_what_machine_its_numbers_were_measured(lesson
     again = nbformat.reads(nbformat.writes(notebook), as_version=4)
     assert origin.read(again) == where
     note = page_of(lesson, again).cells[0].source
-    assert "1 March 2026, 2 jobs on the box; a machine &lt;b&gt;with&lt;/b&gt; 2 cores." in note
+    assert "1 March 2026, 2 jobs, on the box; a machine &lt;b&gt;with&lt;/b&gt; 2 cores." in note
 
 
 def test_of_runs_that_were_recorded_the_page_names_their_machine_alone():
     banner = "recorded on 2 May 2026 on a machine with 8 GPUs"
     record = Record(token="t", name="a", key="", folder="a-1", site="box", origin=banner)
-    assert origin.of([record, record]).words() == f"2 jobs {banner}"
+    assert origin.of([record, record]).words() == f"2 jobs, {banner}"
 
 
 def test_on_a_cluster_the_machine_of_the_notebook_is_not_taken_for_that_of_the_jobs():
     record = Record(token="t", name="a", key="", folder="a-1", site="leonardo")
-    assert "1 job on leonardo; the notebook on a machine with" in origin.of([record]).words()
+    assert (
+        "1 job, on the cluster leonardo; the notebook on a machine with"
+        in origin.of([record]).words()
+    )
 
 
 @pytest.mark.parametrize("told", [None, 3, {}, {"machine": 1}, {"machine": "m", "runs": 7}])
@@ -206,6 +210,37 @@ def test_the_readme_lists_all_lessons_there_are(repository):
     assert [name for part in told.parts for name in part.lessons] == names
 
 
+def test_in_korean_the_words_of_the_page_are_korean_and_its_code_is_the_same(repository, lesson):
+    notebook = ran(lesson)
+    origin.write(notebook, origin.Origin("a machine", "2026-03-01", ("on the box",), ("a-1",)))
+    english, korean = (make(lesson, notebook, Links(), {}, language) for language in ("en", "ko"))
+    code = [
+        [cell.source for cell in page.cells if cell.cell_type == "code"]
+        for page in (english, korean)
+    ]
+    assert code[0] == code[1]
+    assert "2026-03-01, 작업 1개, 박스에서; a machine" in korean.cells[0].source
+    assert any("<summary>답</summary>" in cell.source for cell in korean.cells)
+
+
+def test_the_korean_book_has_the_parts_lessons_and_pictures_of_the_english_one(repository):
+    english, korean = (site.text_in(language, repository) for language in ("en", "ko"))
+    parts = [[part.lessons for part in text.told.parts] for text in (english, korean)]
+    assert parts[0] == parts[1]
+    assert "# 00 실습실" in korean.lessons[0].cells[0].text
+    assert korean.told.start.startswith("# 직접 실행하기\n")
+    page = make(
+        next(each for each in korean.lessons if each.name.startswith("16_")),
+        None,
+        Links(),
+        {},
+        "ko",
+    )
+    shown = {name for cell in page.cells for name in re.findall(r"\]\(([^)]*\.svg)\)", cell.source)}
+    assert shown
+    assert all(re.fullmatch(r"images/[\w-]+\.svg", name) for name in shown)
+
+
 @pytest.mark.parametrize(
     ("html", "problem"),
     [
@@ -236,6 +271,7 @@ def test_the_newest_run_beside_the_readme_is_taken(tmp_path):
     assert command.newest_run(tmp_path) is None
     for name in ("course-run-a", "course-run-b"):
         (tmp_path / name / ".course" / "executed").mkdir(parents=True)
+        (tmp_path / name / ".course" / "executed" / "00.ipynb").touch()
     (tmp_path / "course-run-none").mkdir()
     os.utime(tmp_path / "course-run-a" / ".course" / "executed", (2e9, 2e9))
     assert command.newest_run(tmp_path) == tmp_path / "course-run-a"

@@ -331,5 +331,5 @@ def test_a_slide_says_on_which_machine_it_was_measured(lesson):
     told = {
         slide.id: pages.of_lesson(slide, lesson, shown) for slide in slides_of(lesson, shown, {})
     }
-    assert "Measured: 1 March 2026, 1 job on the box; a machine &lt;b&gt;" in told["road-see"]
+    assert "Measured: 1 March 2026, 1 job, on the box; a machine &lt;b&gt;" in told["road-see"]
     assert "Measured" not in told["moves"]
