@@ -17,7 +17,6 @@ from typing import Any
 
 from torch import Tensor
 
-from observing.clock_marks import ahead_ns
 from observing.memory_blocks import CATEGORIES, Block, Range, classify, end_unseen, lives
 from process.device import capacity_bytes
 
@@ -40,20 +39,18 @@ def read(
 ) -> tuple[list[Range], list[tuple[int, int, int]]]:
     """Ranges, and the device's allocations as (time, address, bytes; negative when given back)."""
     ranges, allocations, steps = [], [], []
-    events = list(walk(recording.profiler.kineto_results.experimental_event_tree()))
-    ahead = ahead_ns(events)
-    for event in events:
-        begin, end = event.start_time_ns - ahead, event.end_time_ns - ahead
+    for event in walk(recording.profiler.kineto_results.experimental_event_tree()):
         fields = event.typed[1]
         if hasattr(fields, "alloc_size"):  # an allocation or a release, not an operator
             if fields.device.type == device:
-                allocations.append((begin, fields.ptr, fields.alloc_size))
+                allocations.append((event.start_time_ns, fields.ptr, fields.alloc_size))
             continue
         found = RANGE.match(event.name)
         if found and found[1] == "ProfilerStep":
-            steps.append(begin)
+            steps.append(event.start_time_ns)
         elif found and found[1] in PHASES:
             micro_batch, chunk = (int(n) if n else None for n in found.group(2, 3))
+            begin, end = event.start_time_ns, event.end_time_ns
             ranges.append(Range(found[1], 0, micro_batch, begin, end, chunk))
     steps.sort()
     # A range's name says its micro-batch, not its step: that is the last "ProfilerStep" before it.

@@ -12,9 +12,7 @@ from typing import Any
 
 import torch
 
-from observing.clock_marks import note_the_time
 from observing.memory_snapshot import Snapshot
-from process.profile_ranges import is_recording
 
 
 class Profiler:
@@ -48,8 +46,6 @@ class Profiler:
     def after_step(self) -> None:
         if self.recording is not None:
             self.recording.step()
-            if self.args.record_memory_history and is_recording():
-                note_the_time()
 
     def stop(self) -> None:
         """The run may end before the last step that was to be recorded."""

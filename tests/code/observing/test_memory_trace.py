@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-from types import SimpleNamespace
 
 import one_run
 import pytest
-
-from observing import clock_marks
 
 FLAGS = ["--record-memory-history", "--profile", "--profile-step-start", "2", "--profile-step-end",
          "4", "--train-iters", "5", "--log-interval", "5"]  # fmt: skip
@@ -130,32 +127,6 @@ def test_a_pipelines_first_stage_keeps_more_micro_batches(worlds, tmp_path):
              for _, events in (first, last)]  # fmt: skip
     assert [name[0] for name in names[0]] == ["forward", "forward", "backward"]
     assert [name[0] for name in names[1]] == ["forward", "backward", "forward"]
-
-
-def spans(header, events, phase) -> dict:
-    """Micro-batch → (begin, end) in microseconds of the machine's clock, of the last step."""
-    found, begun = {}, {}
-    for kind, time_us, *rest in events:
-        if kind == "begin":
-            begun[tuple(rest)] = time_us
-        elif kind == "end" and rest[0] == phase:
-            ends = (begun[tuple(rest)], time_us)
-            found[rest[2]] = tuple(time + header["start_unix_ns"] / 1e3 for time in ends)
-    return found
-
-
-def test_recordings_of_a_pipelines_stages_lie_beside_each_other_as_they_were(worlds, tmp_path):
-    first, last = traces(worlds, tmp_path, 2, "--pipeline-model-parallel-size 2")
-    before, after = (spans(*trace, "forward") for trace in (first, last))
-    for micro_batch, (_, ended) in before.items():
-        assert after[micro_batch][0] > ended - 2000, "it began before its input was sent"
-
-
-def test_the_quickest_note_of_the_time_tells_how_far_ahead_a_recording_is():
-    noted = [("forward 1", 7), ("clock 1000", 1900), ("clock 5000", 5800), ("clock 9000", 11000)]
-    events = [SimpleNamespace(name=name, start_time_ns=at) for name, at in noted]
-    assert clock_marks.ahead_ns(events) == 800
-    assert clock_marks.ahead_ns(events[:1]) == 0
 
 
 def test_an_interleaved_pipeline_names_the_chunk_in_both_traces(worlds, tmp_path):
