@@ -22,7 +22,7 @@ FORMAT = "course-memory-1"
 MOST_CATEGORIES = 64
 MOST_EVENTS = 20_000_000
 """Of one file, some 4 GB of memory; what is left out is said in the note of the timeline."""
-LARGEST = 2**60
+LARGEST, LATEST_NS = 2**60, 2**63
 
 
 class _Events:
@@ -108,6 +108,11 @@ def _maybe(value: object) -> int | None:
     return value if type(value) is int and abs(value) < LARGEST else None
 
 
+def _moment(value: object) -> int | None:
+    """Nanoseconds since 1970: larger than any size of memory."""
+    return value if type(value) is int and 0 <= value < LATEST_NS else None
+
+
 def read_course_trace(path: Path) -> MemoryTimeline | None:
     """None where the first line is not the header of this format."""
     rows = lines.json_rows(path)
@@ -158,5 +163,5 @@ def _timeline(
         limit_bytes=_maybe(header.get("limit_bytes")),
         layout={str(name): size for name, size in sizes if type(size) is int},
         note="; ".join(filter(None, (str(header.get("note") or ""), events.said))),
-        start_unix_ns=_maybe(header.get("start_unix_ns")),
+        start_unix_ns=_moment(header.get("start_unix_ns")),
     )

@@ -237,7 +237,9 @@ def test_the_bubble_is_counted_over_all_ranks_whose_clocks_begin_apart(tmp_path)
             ["end", 400 - 2 * late_us, "backward", 4, 0],
         ]
         (tmp_path / f"rank{rank}.jsonl").write_text(lines(rows, header))
-    bubbles = read.memory(tmp_path).bubbles
+    ranks = read.memory(tmp_path)
+    assert ranks[1].start_unix_ns == HEADER["start_unix_ns"] + 100_000
+    bubbles = ranks.bubbles
     assert bubbles[["step", "whole_ms", "bubble_percent"]].values.tolist() == [[4, 0.4, 50.0]]
     # Without delays the second stage begins at 100 and ends at 300, the first at 400.
     assert bubbles["undelayed_percent"].tolist() == [50.0]
