@@ -43,6 +43,9 @@ class Stack:
     gradient_sent_bytes: float = 4.0
     # How much longer than their bytes gathering ZeRO-1's weights takes.
     gather_slowness: float = 1.0
+    # Host's work for each time that the parameters of a layer are gathered, or their gradients
+    # scattered (ZeRO-3): hooks, copies into and out of what is sent.
+    host_sharded_ms: float = 0.0
     # Sums are scattered by an all-reduce of the whole, as gloo does.
     scatters_by_reducing: bool = False
     optimizer_bytes: float = 12.0
@@ -159,6 +162,7 @@ STACKS: dict[str, Stack] = {
             counted=True,
             host_forward_ms=0.4,
             host_backward_ms=0.6,
+            host_sharded_ms=4,  # of FSDP2, at a third of a core
             iteration_ms=2,
             optimizer_moved_bytes=36,
             scatters_by_reducing=True,

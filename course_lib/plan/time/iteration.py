@@ -56,7 +56,7 @@ def iteration_parts(
     parts["pipeline"] = _pipeline(s, model, layout, stack)
     busy = layout.micro_batches * max(stage_s)
     held = _largest_stage(model, layout, stack)
-    parts["data"] = _data(layout, cluster, stack, held, busy)
+    parts["data"] = _data(model, layout, cluster, stack, held, busy)
     parts["optimizer"] = _optimizer(layout, cluster, stack, held)
     parts["loop"] = stack.iteration_ms / 1e3
     nodes = -(-layout.devices // cluster.devices_per_node)
@@ -158,7 +158,9 @@ def _data_group(layout: Layout, cluster: Cluster) -> Group:
     return Group(data.size * context.size, data.per_node * context.per_node, reach)
 
 
-def _data(layout: Layout, cluster: Cluster, stack: Stack, held: int, busy: float) -> float:
+def _data(
+    model: Model, layout: Layout, cluster: Cluster, stack: Stack, held: int, busy: float
+) -> float:
     group = _data_group(layout, cluster)
     if group.size == 1:
         return 0.0
@@ -169,7 +171,9 @@ def _data(layout: Layout, cluster: Cluster, stack: Stack, held: int, busy: float
     gather = all_gather_s(cluster, group, weights)
     if layout.zero == 3:
         # Gathered for each pass of each micro-batch, and gradients scattered as often.
-        return max(layout.micro_batches * (2 * gather + scatter) - behind, 0.0)
+        host = 3 * (model.layers // layout.pipeline + 1) * stack.host_sharded_ms / 1e3
+        sent = layout.micro_batches * (2 * gather + scatter)
+        return max(sent - behind, 0.0) + layout.micro_batches * host
     last_backward = behind * 2 / 3 / layout.micro_batches
     if layout.zero == 0:
         return max(all_reduce_s(cluster, group, gradients) - last_backward, 0.0)
