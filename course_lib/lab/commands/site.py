@@ -11,6 +11,7 @@ from course_lib.lab.errors import SiteError
 from course_lib.lab.job import site as sites
 from course_lib.lab.job import value_types
 from course_lib.lab.workspace import find, writing
+from course_lib.words import told
 
 
 def main(argv: list[str]) -> int:
@@ -34,7 +35,7 @@ def _list(_: Namespace) -> int:
     used = sites.load(workspace.site_file).name if workspace.site_file.exists() else ""
     for name in sites.presets():
         star = "*" if name == used else " "
-        print(f"{star} {name:15} {sites.preset(name).title}")
+        print(f"{star} {name:15} {told(sites.preset(name).title)}")
     return 0
 
 

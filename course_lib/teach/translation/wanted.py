@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -39,6 +40,8 @@ OF_PROGRAMS = {
     "plan/simulated_nccl/wording.py", "read/first_causes/candidate_lines.py",
 }  # fmt: skip
 """Names, and the words of other programs: the same in every language."""
+TITLED = "lab/job/sites/*.toml"
+"""Whose titles are told."""
 MAGIC = re.compile(r"^\s*[!%].*$", re.MULTILINE)
 
 
@@ -83,7 +86,10 @@ def of_library(repository: Path) -> list[Wanted]:
                 continue
             for text in sentences_in(path.read_text(encoding="utf-8")):
                 said.setdefault(text, str(path.relative_to(repository)))
-    return [Wanted(text, "", where) for text, where in said.items()]
+    for path in sorted(room.glob(TITLED)):
+        title = tomllib.loads(path.read_text(encoding="utf-8")).get("title", "")
+        said.setdefault(title, str(path.relative_to(repository)))
+    return [Wanted(text, "", where) for text, where in said.items() if text]
 
 
 def of_pictures(repository: Path) -> list[Wanted]:
