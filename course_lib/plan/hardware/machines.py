@@ -132,7 +132,7 @@ def box(
     much slower or faster it multiplies halves is known beforehand."""
     fp32, relative = 0.1, cpu_rates.products_relative_to_fp32()
     rank = Device(
-        "box rank", device_memory_gib, 30.0, fp32_tflops=fp32,
+        "box rank", device_memory_gib, 8.0, fp32_tflops=fp32,
         fp16_tflops=relative["fp16"] * fp32, bf16_tflops=relative["bf16"] * fp32,
         family="box", lasting_share=0.8, flash_shares=cpu_rates.FLASH_SHARES,
         matmul_ramp_length=cpu_rates.MATMUL_RAMP_LENGTH,

@@ -71,6 +71,7 @@ def _faster_host(site: Site, factor: float, precision: str) -> Site:
         stack,
         host_forward_ms=stack.host_forward_ms / factor,
         host_backward_ms=stack.host_backward_ms / factor,
+        host_sharded_ms=stack.host_sharded_ms / factor,
         iteration_ms=stack.iteration_ms / factor,
     )
     return cluster, quicker

@@ -147,7 +147,9 @@ def _memory_bound(s: Setting) -> tuple[float, float]:
     gated = model.activation == "swiglu"
     forward = whole * (4 + 2 * (3 + mask)) + ffn * (5 if gated else 2) + heads * 2
     backward = whole * (8 + 2 * (3 + mask)) + ffn * (8 if gated else 3) + heads * 3
-    scale = s.stack.pointwise * s.element_bytes
+    # A processor widens halves before it computes: it has no less to do.
+    size = ELEMENT_BYTES["fp32"] if s.cluster.processors else s.element_bytes
+    scale = s.stack.pointwise * size
     device = s.cluster.device
     return memory_s(device, forward * scale), memory_s(device, backward * scale)
 
