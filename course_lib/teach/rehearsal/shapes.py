@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -123,9 +122,9 @@ def keep(lessons: Lessons, file: Path = FILE) -> None:
     parts = [HEAD]
     for name, jobs in sorted(kept.items()):
         rows = [
-            [j.shape.nodes, j.shape.devices_per_node, j.shape.minutes, j.times, j.seconds]
+            (j.shape.nodes, j.shape.devices_per_node, j.shape.minutes, j.times, j.seconds)
             for j in jobs
         ]
-        lines = "".join(f"    {json.dumps(row)},\n" for row in rows)
+        lines = "".join(f"    [{', '.join(f'{number:g}' for number in row)}],\n" for row in rows)
         parts.append(f"[{name}]\njobs = [\n{lines}]\n")
     write_atomically(file, "\n".join(parts))
