@@ -4,6 +4,7 @@
 instance=${COURSE_SLURM_INSTANCE:-0}
 state=/run/course-slurm
 ((instance == 0)) || state+=-$instance
+in_memory=/dev/shm/course-slurm-$instance     # the database, where there is room
 nodes=(node1 node2)
 link_mbit=${COURSE_SLURM_LINK_MBIT:-1000}     # bandwidth of each node's link, both ways
 gpus_per_node=${COURSE_SLURM_GPUS:-2}

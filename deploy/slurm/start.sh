@@ -27,7 +27,8 @@ has_accounting() { command -v slurmdbd >/dev/null && command -v mariadbd >/dev/n
 
 configure() {
     rm -rf "$state"
-    mkdir -p "$state"/{etc,pids,log,ctld,munge,mariadb}
+    mkdir -p "$state"/{etc,pids,log,ctld,munge}
+    make_database_folder
     chmod 700 "$state/ctld" "$state/mariadb"
     echo "$link_mbit" >"$state/link_mbit"
     local storage=accounting_storage/none
@@ -38,6 +39,19 @@ configure() {
     (umask 077 && write_slurmdbd_conf >"$state/etc/slurmdbd.conf" &&
         write_mariadb_conf >"$state/etc/mariadb.cnf" &&
         head -c 128 /dev/urandom >"$state/munge/key")
+}
+
+# Slurm's tables are made before anybody is answered, and each waits for the disk, which may be busy.
+make_database_folder() {
+    rm -rf "$in_memory"
+    if [ "$(stat -f -c %T /dev/shm 2>/dev/null)" = tmpfs ] &&
+        [ "$(df --output=avail -k /dev/shm | tail -n 1)" -gt $((512 << 10)) ]; then
+        mkdir "$in_memory"
+        chmod 700 "$in_memory"
+        ln -s "$in_memory" "$state/mariadb"
+    else
+        mkdir "$state/mariadb"
+    fi
 }
 
 # launch NAME COMMAND…: in the background, in a session of its own, remembered for stop.sh.
@@ -61,7 +75,7 @@ start_accounting() {
         fail "the database did not start: $state/log/mariadb.log"
     export MYSQL_UNIX_PORT=$state/mariadb/socket
     launch slurmdbd slurmdbd -D
-    wait_until 20 timeout 2 sacctmgr -n show cluster || fail "slurmdbd did not start: $state/log/slurmdbd.log"
+    wait_until 60 timeout 2 sacctmgr -n show cluster || fail "slurmdbd did not start: $state/log/slurmdbd.log"
     # It makes the tables of the cluster. And root, like everybody else, has no account but the one
     # that it asks for.
     { timeout 60 sacctmgr -iQ add cluster course && timeout 60 sacctmgr -iQ delete user root; } \

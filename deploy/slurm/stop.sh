@@ -20,5 +20,5 @@ for node in "${nodes[@]}"; do
     if ip link show "$(host_end "$node")" >/dev/null 2>&1; then ip link delete "$(host_end "$node")"; fi
 done
 if ip link show "$bridge" >/dev/null 2>&1; then ip link delete "$bridge"; fi
-rm -rf "$state"
+rm -rf "$state" "$in_memory"
 say "ended"
