@@ -58,3 +58,32 @@ def test_a_cure_is_taken_in_these_words(kind):
 def test_words_of_another_kind_are_not_taken(kind):
     for said in OF_ANOTHER[kind]:
         assert not is_meant(KINDS[kind], said), said
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (
+            "hoard",
+            "For six steps the memory of all four ranks stays flat, so it is no leak; then rank 1 "
+            "alone shoots up to the ceiling and gets refused 2 MiB. One step there needed far more "
+            "memory than all others, I would guess a single very long sample, and its activations "
+            "did not fit on the device",
+        ),
+        (
+            "disk-full",
+            "All four ranks die while the second checkpoint is being saved. It says out of memory, "
+            "but more than 100 MiB are free, so I believe the disk/quota for it is full",
+        ),
+        ("node-dies", "node2 vanished: both of its processes were killed by SIGKILL at once"),
+    ],
+)
+def test_long_causes_that_tell_how_it_looked_are_taken(kind, said):
+    assert is_meant(KINDS[kind], said)
+
+
+def test_the_end_of_one_process_is_not_taken_for_that_of_a_node():
+    assert not is_meant(
+        KINDS["node-dies"], "rank 2 was killed by SIGKILL, the others lost their peer"
+    )
+    assert not is_meant(KINDS["killed"], "node2 vanished: both of its processes are gone")

@@ -29,6 +29,9 @@ RANK = re.compile(
     r"\W*(?:on |the |global )*(?:ranks?|processe?s?|r)?[\s#:=_-]*(?:no\.? ?)?(\d+)\W*"
 )
 
+FOLLOWS = (("node-dies", "killed"),)
+"""Of a cause, the kind that is only its consequence."""
+
 
 def judge(check: Checklist, run: Any, cause: Any, rank: Any, node: Any, cure: Any) -> None:
     """Cause, rank, node and cure, in this order."""
@@ -65,7 +68,17 @@ def is_meant(right: Kind, said: str) -> bool:
     count, others = right.is_named_in(claim), _as_often(claim, right)
     undecided = len(others) >= MANY or (others and names_several(claim))
     apart = any(_are_apart(right, other, claim) for other in others)
-    return count > 0 and count >= _most(claim) and not undecided and not apart
+    most = max((kind.is_named_in(claim) for kind in _rivals(right)), default=0)
+    return count > 0 and count >= most and not undecided and not apart
+
+
+def _rivals(right: Kind) -> list[Kind]:
+    """Other kinds, but for one that follows from this: who says that a node is gone may say how
+    its processes ended."""
+    kinds = known()
+    follows = [kinds[name] for cause, name in FOLLOWS if kinds[cause].title == right.title]
+    apart = {kind.title for kind in (right, *follows)}
+    return [kind for kind in kinds.values() if kind.title not in apart]
 
 
 def _are_apart(one: Kind, other: Kind, claim: str) -> bool:
@@ -77,8 +90,7 @@ def _are_apart(one: Kind, other: Kind, claim: str) -> bool:
 def _as_often(claim: str, right: Kind) -> list[Kind]:
     """Other kinds whose words are in there as often."""
     count = right.is_named_in(claim)
-    kinds = [kind for kind in known().values() if kind.title != right.title]
-    return [kind for kind in kinds if kind.is_named_in(claim) == count]
+    return [kind for kind in _rivals(right) if kind.is_named_in(claim) == count]
 
 
 def _most(claim: str) -> int:

@@ -95,7 +95,9 @@ STOPPING: dict[str, Kind] = {
         "a rank runs out of memory at once",
         r"out ?of ?memory|\boom\b|memory|hoard|(?:keep|stor|collect|hold|gather)\w* "
         r"(?:all|the|its|every|each|whole) (?:\w+ )?(?:logits|guesses|outputs|predictions|results)|"
-        r"logits|alloc\w*|(?:too many|huge|large|big) tensors",
+        r"logits|alloc\w*|(?:too many|huge|large|big) tensors|"
+        r"(?:shot|shoots?|jump\w*) (?:up )?to the|ceiling|"
+        r"(?:did|does) not fit (?:on|into|in)|refused \d+ [MG]i?B",
         r"on the fly|only what|at once|running (?:mean|sum|total)|stor\w*|throw|drop|release|"
         r"sav\w*|"
         r"keep|free|smaller|micro|less|limit|delete|detach|shard|memory|batch",
