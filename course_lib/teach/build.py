@@ -155,16 +155,16 @@ def outputs(repository: Path, language: str = ENGLISH) -> dict[Path, str]:
     files: dict[Path, str] = {}
     lessons = [read_lesson(path) for path in lessons_in(repository / "lessons", "py")]
     if language != ENGLISH:
-        lessons = localized_lessons(lessons, repository, language)
+        pictures = localized_pictures(repository, language)
+        lessons = localized_lessons(lessons, repository, language, pictures)
+        for name, picture in pictures.items():
+            for kind in ("notebooks", "solutions"):
+                files[folder_of(repository, kind, language) / "images" / name] = picture
     for number, lesson in enumerate(lessons):
         links = links_around(lessons, number)
         for kind, with_answers in (("notebooks", False), ("solutions", True)):
             text = build_text(lesson, with_answers=with_answers, links=links)
             files[folder_of(repository, kind, language) / f"{lesson.name}.ipynb"] = text
-    if language != ENGLISH:
-        for name, picture in localized_pictures(repository, language).items():
-            for kind in ("notebooks", "solutions"):
-                files[folder_of(repository, kind, language) / "images" / name] = picture
     return files
 
 

@@ -61,17 +61,18 @@ def check(file: Path) -> int:
 
 
 def by_lesson(workspace: Workspace) -> dict[str, list[Record]]:
-    """As the executed notebooks say which runs are theirs."""
+    """As the executed notebooks, in whatever language, say which runs are theirs."""
     records = {record.folder: record for record in Registry(workspace).all()}
-    groups = {}
-    for file in sorted(executed_in(workspace.folder).glob("*.ipynb")):
+    groups: dict[str, dict[str, Record]] = {}
+    for file in sorted(executed_in(workspace.folder).rglob("*.ipynb")):
         try:
             told = json.loads(file.read_text(encoding="utf-8"))["metadata"].get(origin.KEY)
         except (OSError, ValueError, KeyError, AttributeError):
             continue
         names = (told or {}).get("runs", ())
-        groups[file.stem] = [records[name] for name in names if name in records]
-    return {name: made for name, made in groups.items() if made}
+        made = {name: records[name] for name in names if name in records}
+        groups.setdefault(file.stem, {}).update(made)
+    return {name: list(made.values()) for name, made in groups.items() if made}
 
 
 def device_pace(workspace: Workspace) -> float:

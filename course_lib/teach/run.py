@@ -22,7 +22,8 @@ from course_lib.teach.book import origin
 from course_lib.teach.build import folder_of, write
 from course_lib.teach.claims import Claim
 from course_lib.teach.source import lessons_in, number_of
-from course_lib.words import ENGLISH, LANGUAGES
+from course_lib.words import ENGLISH
+from course_lib.words.choice import language_of
 
 CELL_TIMEOUT_S = 900
 ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -83,7 +84,7 @@ def _handed_out_again(path: Path, workspace: Path, made: list[Record]) -> list[R
     """Runs that this lesson made when it ran before, and got once more, as their recipes ask."""
     import nbformat
 
-    file = executed_in(workspace, _language_of(path)) / path.name
+    file = _executed(path, workspace)
     before = origin.read(nbformat.read(file, as_version=4)) if file.is_file() else None
     names, new = before.runs if before else (), {record.name for record in made}
     known = {record.folder: record for record in _jobs(workspace)}
@@ -95,17 +96,16 @@ def executed_in(workspace: Path, language: str = ENGLISH) -> Path:
     return workspace / ".course" / "executed" / ("" if language == ENGLISH else language)
 
 
-def _language_of(notebook: Path) -> str:
-    folder = notebook.resolve().parent.name
-    return folder if folder in LANGUAGES else ENGLISH
+def _executed(path: Path, workspace: Path) -> Path:
+    return executed_in(workspace, language_of(path.resolve().parent) or ENGLISH) / path.name
 
 
 def _keep_executed(notebook: object, path: Path, workspace: Path) -> None:
     import nbformat
 
-    folder = executed_in(workspace, _language_of(path))
-    folder.mkdir(parents=True, exist_ok=True)
-    nbformat.write(notebook, folder / path.name)
+    file = _executed(path, workspace)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, file)
 
 
 def _jobs(workspace: Path) -> list[Record]:

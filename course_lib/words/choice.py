@@ -42,10 +42,14 @@ def language() -> str:
 
 def _of_folder() -> str:
     try:
-        here = Path.cwd()
+        return language_of(Path.cwd())
     except OSError:  # it was deleted
         return ""
-    for place in (here, *here.parents):
+
+
+def language_of(folder: Path) -> str:
+    """Of notebooks in that folder; empty where it is none of a translation."""
+    for place in (folder, *folder.parents):
         if place.name in LANGUAGES and place.parent.name in OF_NOTEBOOKS:
             return place.name
     return ""

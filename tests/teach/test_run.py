@@ -70,10 +70,9 @@ def test_a_lesson_is_chosen_by_its_number_with_or_without_a_letter(tmp_path):
 def test_notebooks_of_a_translation_are_kept_beside_the_english_ones(tmp_path):
     kept = [course_run.executed_in(tmp_path, language) for language in ("en", "ko")]
     assert kept[1] == kept[0] / "ko"
-    languages = [
-        course_run._language_of(tmp_path / name / "00.ipynb") for name in ("solutions", "ko")
-    ]
-    assert languages == ["en", "ko"]
+    notebooks = [tmp_path / "solutions" / "00.ipynb", tmp_path / "solutions" / "ko" / "00.ipynb"]
+    files = [course_run._executed(path, tmp_path) for path in notebooks]
+    assert files == [folder / "00.ipynb" for folder in kept]
 
 
 A_JOB = """

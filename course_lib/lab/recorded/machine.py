@@ -35,6 +35,7 @@ def machine() -> str:
 
 
 def _computes(cores: int) -> str:
+    """Each form whole: a translation cannot tell two parts that stand side by side."""
     if name := processor_name():
         return f"1 core ({name})" if cores == 1 else f"{cores} cores ({name})"
     return "1 core" if cores == 1 else f"{cores} cores"

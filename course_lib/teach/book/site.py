@@ -80,9 +80,9 @@ def text_in(language: str, clone: Path) -> Text:
     if language == ENGLISH:
         readme = (clone / "README.md").read_text(encoding="utf-8")
     else:
-        lessons = localized_lessons(lessons, clone, language)
-        readme = localized_readme(clone, language)
         pictures = localized_pictures(clone, language)
+        lessons = localized_lessons(lessons, clone, language, pictures)
+        readme = localized_readme(clone, language)
     return Text(language, lessons, contents.read(readme, names, language), pictures)
 
 

@@ -29,9 +29,6 @@ RANK = re.compile(
     r"\W*(?:on |the |global )*(?:ranks?|processe?s?|r)?[\s#:=_-]*(?:no\.? ?)?(\d+)\W*"
 )
 
-FOLLOWS = (("node-dies", "killed"),)
-"""Of a cause, the kind that is only its consequence."""
-
 
 def judge(check: Checklist, run: Any, cause: Any, rank: Any, node: Any, cure: Any) -> None:
     """Cause, rank, node and cure, in this order."""
@@ -65,32 +62,25 @@ def _cause(check: Checklist, right: Kind, said: str) -> None:
 def is_meant(right: Kind, said: str) -> bool:
     """Its words are in there, no other kind's more often, and not those of many as often."""
     claim = claimed(said)
-    count, others = right.is_named_in(claim), _as_often(claim, right)
+    count = right.is_named_in(claim)
+    named = [(kind, kind.is_named_in(claim)) for kind in _rivals(right)]
+    others = [kind for kind, times in named if times == count]
     undecided = len(others) >= MANY or (others and names_several(claim))
     apart = any(_are_apart(right, other, claim) for other in others)
-    most = max((kind.is_named_in(claim) for kind in _rivals(right)), default=0)
-    return count > 0 and count >= most and not undecided and not apart
+    is_most = all(count >= times for _, times in named)
+    return count > 0 and is_most and not undecided and not apart
 
 
 def _rivals(right: Kind) -> list[Kind]:
-    """Other kinds, but for one that follows from this: who says that a node is gone may say how
-    its processes ended."""
-    kinds = known()
-    follows = [kinds[name] for cause, name in FOLLOWS if kinds[cause].title == right.title]
-    apart = {kind.title for kind in (right, *follows)}
-    return [kind for kind in kinds.values() if kind.title not in apart]
+    """All kinds but itself and what follows from it."""
+    others = known().items()
+    return [one for name, one in others if one.title != right.title and name != right.explains]
 
 
 def _are_apart(one: Kind, other: Kind, claim: str) -> bool:
     """Two causes in two clauses: "same shapes, different weights"."""
     parts = [(one.is_named_in(part), other.is_named_in(part)) for part in clauses(claim)]
     return not any(all(counts) for counts in parts)
-
-
-def _as_often(claim: str, right: Kind) -> list[Kind]:
-    """Other kinds whose words are in there as often."""
-    count = right.is_named_in(claim)
-    return [kind for kind in _rivals(right) if kind.is_named_in(claim) == count]
 
 
 def _most(claim: str) -> int:

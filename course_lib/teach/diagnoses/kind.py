@@ -2,7 +2,8 @@
 
 `words` are patterns of what people call it, `unlike` of what they would not, `cure` of what helps;
 `looks` says what a run with it would show, and `look` where the evidence of it lies, without naming
-it. `one` says whether one rank has it, one node, or none in particular.
+it. `one` says whether one rank has it, one node, or none in particular. `explains` names a kind
+that is its consequence: who says that a node is gone may say how its processes ended.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Kind:
     look: str
     one: str = "rank"
     unlike: str = NEVER
+    explains: str = ""
 
     def is_named_in(self, text: str) -> int:
         """How many of its words are in there; none where one is that only another kind has."""

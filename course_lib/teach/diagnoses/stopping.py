@@ -145,6 +145,7 @@ STOPPING: dict[str, Kind] = {
         "srun tells of all tasks of one node that were killed",
         LOG + " How many tasks were killed, and on which nodes?",
         "node",
+        explains="killed",
     ),
     "slow-rank": Kind(
         "a rank is slower than the others",

@@ -15,15 +15,16 @@ from course_lib.teach.translation.catalogs import (
     language_of,
     read,
 )
-from course_lib.teach.translation.pictures import localized_pictures
 from course_lib.teach.translation.wanted import README, Wanted, of_readme
 
 OUT_OF_THE_FOLDER = re.compile(r'(\]\(|src=")(\.\./)')
 
 
-def localized_lessons(lessons: list[Lesson], repository: Path, code: str) -> list[Lesson]:
+def localized_lessons(
+    lessons: list[Lesson], repository: Path, code: str, pictures: Iterable[str]
+) -> list[Lesson]:
+    """`pictures`: names of those that this language has of its own."""
     language, folder = language_of(repository, code), folder_of(repository, code)
-    pictures = localized_pictures(repository, code)
     return [
         with_own(localized(one, language, read(folder / f"{one.name}.po")), pictures)
         for one in lessons
@@ -31,10 +32,8 @@ def localized_lessons(lessons: list[Lesson], repository: Path, code: str) -> lis
 
 
 def localized_readme(repository: Path, code: str) -> str:
-    language, known = (
-        language_of(repository, code),
-        read(folder_of(repository, code) / f"{README}.po"),
-    )
+    language = language_of(repository, code)
+    known = read(folder_of(repository, code) / f"{README}.po")
     texts = [(one.english, known.of(one)) for one in of_readme(repository)]
     is_begun = any(said for _, said in texts)
     return "\n\n".join(said or _marked(text, language, is_begun) for text, said in texts)

@@ -13,6 +13,7 @@ from course_lib.lab.recorded import pack as packing
 from course_lib.lab.recorded import recording as recordings
 from course_lib.lab.recorded.recording import Recording, RecordingError, may_be_recorded
 from course_lib.teach import recording as command
+from course_lib.teach.run import executed_in
 
 
 def whole_text(made, file) -> str:
@@ -220,6 +221,16 @@ def test_the_command_packs_a_file_for_each_lesson_that_was_run(made, capsys):
     assert [run.folder for run in Recording(files[1]).head.runs] == ["mine-18"]
     assert command.main(["--check", str(files[0])]) == 0
     assert "1 runs, whole" in capsys.readouterr().out
+
+
+def test_runs_of_a_translated_lesson_are_recorded_too(made):
+    for language, runs in (("en", ["dp4-17"]), ("ko", ["dp4-17", "mine-18"])):
+        folder = executed_in(made.workspace.folder, language)
+        folder.mkdir()
+        metadata = {"course": {"machine": "m", "runs": runs}}
+        (folder / "03_x.ipynb").write_text(json.dumps({"metadata": metadata}))
+    found = command.by_lesson(made.workspace)
+    assert [record.folder for record in found["03_x"]] == ["dp4-17", "mine-18"]
 
 
 def test_runs_that_a_lesson_cleaned_are_recorded_from_where_they_were_kept(made, monkeypatch):
