@@ -79,7 +79,8 @@ def _small_file(path: Path, most_bytes: int) -> bytes:
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "not a file")
     with path.open("rb") as file:
-        return file.read(most_bytes)
+        size_bytes = os.fstat(file.fileno()).st_size  # `read` asks for memory before it reads
+        return file.read(min(size_bytes, most_bytes))
 
 
 def check_folder(folder: Path) -> None:

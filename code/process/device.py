@@ -65,7 +65,7 @@ def start(args: argparse.Namespace) -> torch.device:
         MEETINGS.append(Meeting(store, rank, world_size))
         MEETINGS[-1].watch()
         # Through the store: the group in which ranks could ask each other does not exist yet.
-        follow(agree(store, rank, world_size, seat_of(device)), rank)
+        follow(agree(store, rank, world_size, seat_of(device), 2 * timeout), rank)
         dist.init_process_group(
             backend,
             store=store,

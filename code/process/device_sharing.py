@@ -12,6 +12,7 @@ import json
 import os
 import socket
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -111,18 +112,20 @@ def sharing_line(seats: list[Seat]) -> str:
     )
 
 
-def agree(store: dist.Store, rank: int, size: int, seat: Seat) -> Agreement:
-    """Every rank gets rank 0's answer."""
+def agree(store: dist.Store, rank: int, size: int, seat: Seat, patience: timedelta) -> Agreement:
+    """Every rank gets rank 0's answer. `patience` should be longer than that of the meeting: who is
+    missing there is told by the rank that watches it, and then this one ends."""
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun may start us anew
     ours = dist.PrefixStore(f"devices/{attempt}", store)
     ours.set(str(rank), json.dumps(asdict(seat)))
     if rank == 0:
-        seats = [Seat(**_read(ours, str(other))) for other in range(size)]
+        seats = [Seat(**_read(ours, str(other), patience)) for other in range(size)]
         ours.set("agreed", json.dumps(asdict(decide(seats))))
-    return Agreement(**_read(ours, "agreed"))
+    return Agreement(**_read(ours, "agreed", patience))
 
 
-def _read(store: Any, key: str) -> dict[str, Any]:
+def _read(store: Any, key: str, patience: timedelta) -> dict[str, Any]:
+    store.wait([key], patience)
     found: dict[str, Any] = json.loads(store.get(key))
     return found
 

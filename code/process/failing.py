@@ -109,7 +109,8 @@ def _speaks(error: BaseException, meeting: Meeting | None) -> bool:
     """The first that has this error; where ranks cannot meet, rank 0 for what follows from flags
     alone, and the first of each node for what a node was told."""
     if meeting is not None:
-        return meeting.is_first_with(f"{type(error).__name__}: {error}")
+        of_flags = isinstance(error, ArgumentsError)  # which all ranks have, as everybody knows
+        return meeting.is_first_with(f"{type(error).__name__}: {error}", names_others=not of_flags)
     rank, size, _ = environment_or_alone()
     if size > 1 and isinstance(error, SurroundingsError):
         return first_on_node(str(error))

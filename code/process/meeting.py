@@ -3,6 +3,7 @@
 In the store, a few keys:
 
     said/<digest>   how many ranks have this error; the first of them speaks
+    alike/<digest>  which ranks they are; the first tells in the end who the others were
     through         how many ranks have done their work
     gave_up         a rank has waited for the others until its time-out
     news            "failed" once a rank has failed, "over" once all are through
@@ -31,7 +32,7 @@ import torch.distributed as dist
 from process.errors import LostRankError
 from process.neighbour import DEAD, FAILED, WELL, Neighbour
 from process.places import busy_at, leave_flight_record
-from process.telling import cause_of, node_name, say, told
+from process.telling import cause_of, counted, node_name, say, told
 
 LINGER_S = 3.0
 """For an error of their own that others are about to tell."""
@@ -74,6 +75,7 @@ class Meeting:
         self.heard_at = 0.0
         self.told_place = threading.Lock()  # once
         self.leaving = False  # with an error of our own
+        self.alike = ""  # the key of those that have the error that this rank speaks of
 
     def watch(self) -> None:
         """From now on this process ends when another rank fails or dies, whatever it waits for."""
@@ -161,14 +163,21 @@ class Meeting:
         """Whether a peer that stopped answering did so because of what another rank tells."""
         return self.heard.wait(LINGER_S)
 
-    def is_first_with(self, text: str) -> bool:
-        return self._add(f"said/{cause_of(text)}", 1) in (1, None)
+    def is_first_with(self, text: str, *, names_others: bool) -> bool:
+        digest = cause_of(text)
+        is_first = self._add(f"said/{digest}", 1) in (1, None)
+        self.alike = f"alike/{digest}" if is_first and names_others else ""
+        self._append(f"alike/{digest}", f"{self.rank} ")
+        return is_first
 
     def leave(self, spoke: bool) -> None:
         """Tells of the failure, and lets the others come to word before this rank goes."""
         self.leaving = True
         self._spread_failure()
         self._wait_for_all("ended")
+        if others := self._others_alike():
+            where = f"(rank {self.rank} on {node_name()})"
+            say([f"[rank{self.rank}]: note: {counted(others)} found the same {where}"])
         time.sleep(MARGIN_S if self.keeps_store else 0 if spoke else MARGIN_S / 4)
 
     def finish(self) -> None:
@@ -208,6 +217,20 @@ class Meeting:
             return bool(self.store.check([key]))
         except RuntimeError:
             return False
+
+    def _others_alike(self) -> list[int]:
+        try:
+            ranks = self.store.get(self.alike).split() if self.alike else []
+        except RuntimeError:
+            return []
+        return sorted(rank for one in ranks if (rank := int(one)) != self.rank)
+
+    def _append(self, key: str, value: str) -> None:
+        store: Any = self.store  # PyTorch's type stubs do not know `append` yet
+        try:
+            store.append(key, value)
+        except RuntimeError:
+            return
 
     def _set(self, key: str, value: str) -> None:
         try:

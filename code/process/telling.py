@@ -13,6 +13,7 @@ from pathlib import Path
 
 from process.errors import AskedError
 
+MOST_COUNTED = 12
 SAID: list[socket.socket] = []
 """Held until this process ends."""
 
@@ -69,6 +70,16 @@ def say(lines: list[str]) -> None:
 def cause_of(text: str) -> str:
     """Equal where the cause is one: addresses, ports and ranks differ by their numbers."""
     return hashlib.sha256(re.sub(r"\d+", "#", text).encode()).hexdigest()
+
+
+def counted(ranks: list[int]) -> str:
+    """`rank 2`, `ranks 0, 1 and 3`, `ranks 0, 1, 2, … and 1012 more`."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    more = len(ranks) - MOST_COUNTED
+    shown = ranks[:MOST_COUNTED] if more > 0 else ranks[:-1]
+    last = f"{more} more" if more > 0 else str(ranks[-1])
+    return f"ranks {', '.join(map(str, shown))} and {last}"
 
 
 def first_on_node(text: str) -> bool:

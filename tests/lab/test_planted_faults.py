@@ -8,6 +8,7 @@ import time
 import pytest
 
 from course_lib import read
+from course_lib.lab import mysteries
 from course_lib.lab.job.recipes import fault
 from course_lib.lab.lab import Lab
 
@@ -18,7 +19,6 @@ FAILS = {
     "skipped": ("stayed_away", 2),
     "shape": ("collective_mismatch", 2),
     "hoard": ("device_limit", 2),
-    "leak": ("device_limit", 2),
     "killed": ("killed", 2),
     "wrong-port": ("rendezvous_timeout", 2),
     "bad-name": ("rendezvous_timeout", 2),
@@ -33,15 +33,17 @@ OF_A_NODE = {
     "wrong-master": "rendezvous_timeout",
     "wall": "rendezvous_timeout",
     "missing-module": "missing_module",
-    "old-module": "missing_module",
+    "old-module": "other_module",
 }
 OF_NOBODY = {"exploding": "nan_loss", "no-internet": "no_internet", "fp16": "loss_scale"}
+EVERYBODY = (0, 1, 2, 3)
 SILENT = {
     "same-data": ("same_samples", None),
     "unequal-weights": ("weights", 2),
     "same-dropout": ("same_random", None),
     "same-order": ("same_order", None),
     "slow-rank": ("slow", 2),
+    "leak": ("memory", 2),
 }
 
 
@@ -57,7 +59,14 @@ def broken(cluster, workspace, monkeypatch):
     lab = Lab(workspace, site=cluster, quiet=True)
 
     def make(name, **more):
-        run = lab.submit(fault.recipe(name or "healthy", name, **more))
+        blind = name in mysteries.KINDS and not more  # as learners meet it
+        sealed = mysteries.seal(f"{name}:2:4")
+        recipe = (
+            fault.recipe(f"blind-{name}", planted_fault=sealed, **mysteries.ALIKE)
+            if blind
+            else fault.recipe(name or "healthy", name, **more)
+        )
+        run = lab.submit(recipe)
         run.wait(PATIENCE_S)
         return run
 
@@ -83,7 +92,7 @@ def test_the_log_names_the_cause_and_not_its_cascade(broken, name):
     cause, rank = FAILS[name]
     assert not run.ok
     found = run.failure
-    assert (found.cause, found.rank) == (cause, rank), run.text[-3000:]
+    assert (found.cause, found.rank, found.ranks) == (cause, rank, (rank,)), run.text[-3000:]
     assert found.node == node_of(run, rank)
 
 
@@ -98,7 +107,14 @@ def test_what_a_node_has_is_found_on_one_of_its_ranks(broken, name):
 
 @pytest.mark.parametrize("name", OF_NOBODY)
 def test_what_all_have_alike(broken, name):
-    assert broken(name).failure.cause == OF_NOBODY[name]
+    run = broken(name)
+    assert (run.failure.cause, run.failure.ranks) == (OF_NOBODY[name], EVERYBODY), run.text[-3000:]
+
+
+def test_losses_that_explode_are_nobodys_in_the_diary(broken):
+    assert [(one.kind, one.rank) for one in broken("exploding").diary.findings] == [
+        ("diverged", None)
+    ]
 
 
 @pytest.mark.parametrize("name", SILENT)
@@ -108,6 +124,11 @@ def test_what_ends_no_run_stands_in_the_diary(broken, name):
     assert run.ok
     assert run.failure is None
     assert [(found.kind, found.rank) for found in run.diary.findings] == [(kind, rank)]
+
+
+def test_a_leak_that_goes_on_ends_at_the_limit(broken):
+    found = broken("leak", iterations=40).failure
+    assert (found.cause, found.ranks) == ("device_limit", (2,))
 
 
 def test_of_a_healthy_run_there_is_nothing_to_say(broken):

@@ -70,7 +70,7 @@ def answer(kind, rank=2):
     who = kinds.KINDS[kind].one
     if who == "none":
         return None, None
-    return (0, "node1") if who == "first" else (rank, "node2")
+    return (0, "node1") if who in ("first", "disk") else (rank, "node2")
 
 
 def test_every_kind_has_its_words():
@@ -183,6 +183,24 @@ def test_nobody_in_any_form(case, nobody):
 def test_both_ranks_of_a_node_that_is_gone_may_be_named(case):
     for ranks in ([2, 3], "2 and 3", 3):
         lesson16.ex16_mystery(case("node-dies"), "node2 died", ranks, "node2", "exclude it")
+
+
+@pytest.mark.parametrize("nobody", [None, "no single one", "none", "both"])
+def test_a_node_that_is_gone_is_no_single_rank_and_not_all(case, nobody):
+    run = case("node-dies")
+    lesson16.ex16_mystery(run, "node2 died", nobody, "node2", "exclude it")
+    for everybody in ("all ranks", "every rank", range(4)):
+        hint = hint_of(lesson16.ex16_mystery, run, "node2 died", everybody, "node2", "x")
+        assert "It began at one place" in hint
+    assert "✗ node" in hint_of(lesson16.ex16_mystery, run, "node2 died", nobody, None, "x")
+
+
+@pytest.mark.parametrize("who", [(0, "node1"), (None, None), ("all", "both"), (0, None)])
+def test_a_full_disk_is_everybodys_and_rank_0_tells_of_it(case, who):
+    run = case("disk-full")
+    lesson16.ex16_mystery(run, "the disk is full", *who, "make room")
+    assert "✗ rank 2" in hint_of(lesson16.ex16_mystery, run, "disk full", 2, "node2", "make room")
+    assert "✗ node" in hint_of(lesson16.ex16_mystery, run, "disk full", 0, "node2", "make room")
 
 
 @pytest.mark.parametrize("given", [..., None, 3, "x", [], float("nan"), object()])

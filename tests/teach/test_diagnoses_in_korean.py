@@ -10,7 +10,6 @@ from course_lib.lab.job.recipes import fault
 from course_lib.lab.mysteries import KINDS, seal
 from course_lib.teach.checks import lesson16
 from course_lib.teach.diagnoses.judging import is_meant
-from course_lib.teach.diagnoses.kinds import KINDS as ENGLISH
 from course_lib.teach.diagnoses.known import known
 from course_lib.teach.diagnoses.wording import claimed
 
@@ -126,13 +125,13 @@ def test_few_wrong_causes_in_korean_pass_for_another():
     assert len(taken) <= 6, taken
 
 
-def test_english_words_are_taken_by_who_learns_in_korean_too():
+@pytest.mark.parametrize("code", ["en", "ko"])
+def test_both_languages_are_understood_in_every_notebook(blind_case, monkeypatch, code):
+    monkeypatch.setenv("COURSE_LANGUAGE", code)
     assert is_meant(known()["leak"], "memory leak")
-
-
-def test_in_english_the_kinds_are_as_they_are_written(monkeypatch):
-    monkeypatch.setenv("COURSE_LANGUAGE", "en")
-    assert known() == ENGLISH
+    assert is_meant(known()["leak"], "메모리 누수")
+    assert not is_meant(known()["leak"], "메모리 누수가 아닙니다. 디스크가 가득 찼습니다")
+    lesson16.ex16_mystery(blind_case("stuck"), SAID["stuck"][0], "랭크 2", "노드 2", CURES["stuck"])
 
 
 @pytest.mark.parametrize("kind", KINDS)

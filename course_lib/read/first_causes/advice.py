@@ -56,6 +56,14 @@ TEXTS: dict[str, tuple[str, str, str]] = CLUSTER_TEXTS | {
         "Activate the environment inside the job script, check `which python` there, and install "
         "the module into it.",
     ),
+    "other_module": (
+        "a Python module is another one than the program needs",
+        "It is there, and lacks a name that the program takes from it: an older or a newer "
+        "version, a file of the same name that is found first, or two modules that import each "
+        "other.",
+        "Compare `python -c 'import <module>; print(<module>.__file__)'` and its version on each "
+        "node; bring all to the version that the program was written for.",
+    ),
     "missing_file": (
         "a file is missing",
         "The path does not exist on that node, or not yet: another rank may still be writing it.",

@@ -91,7 +91,10 @@ def failures(paths: PathLike | Iterable[PathLike]) -> pd.DataFrame:
 def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
     first = _own_loss(ordered) if ordered[0].cause == "nan_loss" else ordered[0]
     same = [event for event in ordered if event.cause == first.cause]
+    if _is_own_loss(first):
+        same = [event for event in same if _is_own_loss(event)]
     ranks = {rank for event in same if (rank := rank_of(event, scanner)) is not None}
+    ranks |= {other for rank in ranks for other in scanner.alike.get(rank, ())}
     rank = rank_of(first, scanner)
     if rank is None and not scanner.root and first.cause not in BY_SCHEDULER:
         found = _by_srun(first, scanner)
@@ -126,8 +129,12 @@ def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
 
 def _own_loss(ordered: list[FailureLine]) -> FailureLine:
     """Once gradients are summed every rank has the NaN; a loss is a rank's own."""
-    said = (event for event in ordered if event.cause == "nan_loss" and event.tier == ROOT)
-    return next((event for event in said if _OWN_LOSS.search(event.text)), ordered[0])
+    return next((event for event in ordered if _is_own_loss(event)), ordered[0])
+
+
+def _is_own_loss(event: FailureLine) -> bool:
+    said = event.cause == "nan_loss" and event.tier == ROOT
+    return said and _OWN_LOSS.search(event.text) is not None
 
 
 def _node(

@@ -22,6 +22,10 @@ _LONGEST_LINE_BYTES = 8000
 _TASK = re.compile(rb"srun: error: ([\w.-]{1,100}): tasks? ([\d,-]{1,200}):")
 _INTERFACE = re.compile(rb"NCCL_SOCKET_IFNAME set (?:by environment )?to (\S{1,60})")
 _LAUNCHERS = (b"torchrun", b"torch.distributed.", b"torch/distributed/elastic", b"[default")
+_ALIKE = re.compile(
+    rb"note: ranks? (\d{1,7}(?:(?:, | and )\d{1,7}\b(?! more))*)(?: and \d{1,7} more)? "
+    rb"found the same \(rank (\d{1,7}) on "
+)
 _PLACE = re.compile(rb"\(rank (\d{1,7}) on ([\w.-]{1,100})\)$")
 _TABLE_ROW = re.compile(rb"rank +: (\d{1,7}) [^\n]{0,60}\n[^\n]{0,200}?exitcode +: (-?\d{1,5})")
 _ROOT_CAUSE = {
@@ -53,7 +57,7 @@ class Scanner:
     """What is known of a run after its files were read one by one.
 
     `failed_tasks` are those that srun saw fail first; with a `launcher` they count launchers, not
-    ranks.
+    ranks. `alike` are the ranks that found the same as the rank that told of it.
     """
 
     events: list[FailureLine] = field(default_factory=list)
@@ -61,6 +65,7 @@ class Scanner:
     nodes: dict[int, str] = field(default_factory=dict)
     root: dict[str, str] = field(default_factory=dict)
     exit_codes: dict[int, int] = field(default_factory=dict)
+    alike: dict[int, tuple[int, ...]] = field(default_factory=dict)
     interfaces: list[str] = field(default_factory=list)
     failed_tasks: tuple[int, ...] = ()
     launcher: bool = False
@@ -134,6 +139,8 @@ class Scanner:
                 self.failed_tasks = tasks
         if b"Root Cause (first observed" in text and not self.root:
             self._table(window.text, end)
+        if match := _ALIKE.search(text):
+            self.alike[int(match[2])] = tuple(int(rank) for rank in re.findall(rb"\d+", match[1]))
         if match := _INTERFACE.search(text):
             self.interfaces = [match[1].decode("utf-8", "replace")]
 

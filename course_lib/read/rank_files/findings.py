@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 SLOWER = 1.6
 """So many times the others' own time is no chance."""
+WORSE = 3.0
+"""A loss that so many times the first one is no bad step any more."""
 SHARE_OFF_START = 0.1
 """The loss of an untrained model is near ln(vocabulary)."""
 LEAST_SLOPE_MIB = 0.5
@@ -37,7 +39,7 @@ class DiaryFinding:
 def findings(diary: Diary) -> list[DiaryFinding]:
     if diary.table.empty:
         return []
-    looks = (_nan, _weights, _samples, _random, _order, _slow, _memory, _start)
+    looks = (_nan, _diverged, _weights, _samples, _random, _order, _slow, _memory, _start)
     return [found for look in looks for found in look(diary)]
 
 
@@ -62,6 +64,20 @@ def _nan(diary: Diary) -> Iterator[DiaryFinding]:
     text = (f"the first loss that is no number is that of rank {row['rank']} ({row['node']}) at "
             f"iteration {row['iteration']}, samples {row['samples']}")  # fmt: skip
     yield DiaryFinding("nan", text, int(row["rank"]), str(row["node"]), int(row["iteration"]))
+
+
+def _diverged(diary: Diary) -> Iterator[DiaryFinding]:
+    """Every rank's own loss has left its range at once: no sample does that to all."""
+    losses = diary.beside("loss").dropna()
+    if losses.empty:
+        return
+    before = float(losses.iloc[0].mean())
+    left = losses[losses.min(axis=1) > WORSE * before]
+    if not left.empty:
+        number = int(str(left.index[0]))
+        text = (f"the losses of all ranks rise to {left.iloc[0].min():.3g} and more at iteration "
+                f"{number}, from {before:.3g} at first")  # fmt: skip
+        yield DiaryFinding("diverged", text, iteration=number)
 
 
 def _weights(diary: Diary) -> Iterator[DiaryFinding]:

@@ -2,7 +2,8 @@
 
 `words` are patterns of what people call it, `unlike` of what they would not, `cure` of what helps;
 `looks` says what a run with it would show, and `look` where the evidence of it lies, without naming
-it. `one` says whether one rank has it, one node, or none in particular. `explains` names a kind
+it. `one` says who has it: one "rank", one "node", the "first" rank, "none" in particular, or a
+"disk", of which the first rank tells and which all have. `explains` names a kind
 that is its consequence: who says that a node is gone may say how its processes ended.
 """
 

@@ -158,7 +158,7 @@ KINDS: dict[str, Kind] = STOPPING | {
         r"room",
         "checkpoints fail with the operating system's word for a full disk",
         LOG,
-        "first",
+        "disk",
         "memory",
     ),
     "no-internet": Kind(

@@ -1,4 +1,4 @@
-"""The kinds of faults with what a learner calls them, in English and in the language spoken here.
+"""The kinds of faults with what a learner calls them, in English and in every other language.
 
 Words of another language are patterns, too: `locale/<language>/diagnoses.toml`.
 """
@@ -11,21 +11,21 @@ from functools import cache
 from course_lib.teach.diagnoses.kind import Kind
 from course_lib.teach.diagnoses.kinds import KINDS
 from course_lib.teach.diagnoses.spoken import tables
-from course_lib.words import language
 
 PARTS = ("words", "cure", "unlike")
 
 
-def known() -> dict[str, Kind]:
-    return _known(language())
-
-
 @cache
-def _known(code: str) -> dict[str, Kind]:
-    own = tables(code)
-    return {name: _with(kind, own.get(name, {})) for name, kind in KINDS.items()}
+def known() -> dict[str, Kind]:
+    return {
+        name: _with(kind, [table.get(name, {}) for table in tables()])
+        for name, kind in KINDS.items()
+    }
 
 
-def _with(kind: Kind, own: dict[str, str]) -> Kind:
-    more = {part: f"{getattr(kind, part)}|{own[part]}" for part in PARTS if part in own}
-    return replace(kind, **more)  # type: ignore[arg-type]
+def _with(kind: Kind, others: list[dict[str, str]]) -> Kind:
+    joined = {
+        part: "|".join([getattr(kind, part), *(own[part] for own in others if part in own)])
+        for part in PARTS
+    }
+    return replace(kind, **joined)

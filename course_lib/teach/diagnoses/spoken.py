@@ -1,5 +1,6 @@
-"""How people deny and doubt in the language spoken here: `[wording]` of its `diagnoses.toml`.
+"""How people deny and doubt in other languages: `[wording]` of each one's `diagnoses.toml`.
 
+All of them count in every notebook: who reads in English may write in the own language.
 In Korean the "not" stands behind what it denies, so a pattern for English, which reaches forward
 from it, cannot be had by translation.
 """
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from course_lib.words import language
+from course_lib.words import LANGUAGES
 from course_lib.words.choice import folder
 
 FILE = "diagnoses.toml"
@@ -49,22 +50,24 @@ class Wording:
         return answer
 
 
+@cache
+def tables() -> tuple[dict[str, dict[str, Any]], ...]:
+    """Of each language that has them: those of its kinds, and its `wording`."""
+    files = [folder() / code / FILE for code in LANGUAGES]
+    return tuple(tomllib.loads(one.read_text(encoding="utf-8")) for one in files if one.is_file())
+
+
+@cache
 def wording() -> Wording:
-    return _wording(language())
-
-
-@cache
-def tables(code: str) -> dict[str, dict[str, Any]]:
-    path = folder() / code / FILE
-    return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-
-@cache
-def _wording(code: str) -> Wording:
-    own = tables(code).get("wording", {})
-    several = {name: _any(own.get(name, [])) for name in ("ends", "denies", "meant", "several")}
-    in_english = [(re.compile(one), word) for one, word in own.get("in_english", {}).items()]
-    return Wording(in_english=tuple(in_english), **several)
+    every = [table.get("wording", {}) for table in tables()]
+    patterns = {
+        name: _any([pattern for one in every for pattern in one.get(name, [])])
+        for name in ("ends", "denies", "meant", "several")
+    }
+    in_english = [pair for one in every for pair in one.get("in_english", {}).items()]
+    return Wording(
+        in_english=tuple((re.compile(pattern), word) for pattern, word in in_english), **patterns
+    )
 
 
 def _any(patterns: list[str]) -> re.Pattern[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 
 import pytest
 import torch.distributed as dist
@@ -168,7 +169,7 @@ def test_all_ranks_get_one_answer(size):
     store, answers = dist.HashStore(), {}
 
     def rank(number):
-        answers[number] = agree(store, number, size, mixed(size)[number])
+        answers[number] = agree(store, number, size, mixed(size)[number], timedelta(seconds=30))
 
     ranks = [threading.Thread(target=rank, args=[number]) for number in reversed(range(size))]
     for thread in ranks:

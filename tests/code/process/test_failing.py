@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from process.telling import counted
+
 PROGRAM = Path(__file__).with_name("failing_rank.py")
 CASES = {
     "arguments": ({"--first 0: use 1 or more", "--second nan: use a number"}, 2),
@@ -22,6 +24,9 @@ CASES = {
 }
 LINE = re.compile(
     r"^\[rank(\d)\]: failing_rank\.py: error: (.+) \(rank (\d) on \S+\)$", re.MULTILINE
+)
+NOTE = re.compile(
+    r"^\[rank(\d)\]: note: (ranks? .+) found the same \(rank \1 on \S+\)$", re.MULTILINE
 )
 
 
@@ -67,6 +72,19 @@ def test_every_cause_is_told_once_under_torchrun(case):
     assert sorted(told for _, told, _ in LINE.findall(text)) == sorted(causes), text
 
 
+@pytest.mark.parametrize(
+    ("ranks", "told"),
+    [
+        ([2], "rank 2"),
+        ([0, 3], "ranks 0 and 3"),
+        (list(range(12)), "ranks 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 11"),
+        (list(range(14)), "ranks 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 2 more"),
+    ],
+)
+def test_many_ranks_are_counted(ranks, told):
+    assert counted(ranks) == told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_every_cause_is_told_once_and_all_ranks_end_without_a_launcher(case):
@@ -78,6 +96,9 @@ def test_every_cause_is_told_once_and_all_ranks_end_without_a_launcher(case):
     assert expected in codes
     assert 0 not in codes
     assert "Traceback" not in text
+    others = " and ".join(sorted({"0", "1", "2"} - {found[0][0]}))
+    told = [(found[0][0], f"ranks {others}")] if case == "late" else []  # "arguments" all have
+    assert NOTE.findall(text) == told
 
 
 @pytest.mark.slow

@@ -167,7 +167,7 @@ def test_a_program_that_says_nothing_keeps_its_pace_by_one_call():
         numbers = [float(word) for word in line.split()]
         for slept_s, used_s in zip(numbers[::2], numbers[1::2], strict=True):
             # What follows the last hook of a phase is owed still; so is the shortest sleep.
-            assert slept_s >= 2 * used_s - 5e-3, line
+            assert slept_s >= 1.8 * used_s - 5e-3, line
     assert len(done.stdout.splitlines()) == 3
 
 

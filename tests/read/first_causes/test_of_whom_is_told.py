@@ -34,6 +34,10 @@ NAN = (
     "[rank0]: train.py: error: iteration 4: found nan or inf in the gradients (rank 0 on node1)\n"
     "[rank2]: train.py: error: iteration 4: the loss is nan or inf (rank 2 on node2)\n"
 )
+ALIKE = (
+    "[rank3]: URLError: no way out (rank 3 on node2)\n"
+    "[rank3]: note: {others} found the same (rank 3 on node2)\n"
+)
 
 
 def found_in(write, text):
@@ -69,3 +73,17 @@ def test_two_that_are_alike_outvote_one(write):
 def test_a_rank_s_own_loss_goes_before_the_gradients_of_all(write):
     found = found_in(write, NAN)
     assert (found.cause, found.rank, found.node) == ("nan_loss", 2, "node2")
+
+
+def test_who_found_the_same_is_told_by_the_one_that_spoke(write):
+    some = found_in(write, ALIKE.format(others="ranks 0, 1 and 2"))
+    assert (some.rank, some.ranks) == (3, (0, 1, 2, 3))
+    assert found_in(write, ALIKE.format(others="rank 12")).ranks == (3, 12)
+    many = "ranks 0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 1011 more"
+    assert found_in(write, ALIKE.format(others=many)).ranks == tuple(range(13))
+
+
+def test_sums_that_are_broken_by_one_loss_are_not_the_same(write):
+    note = "[rank0]: note: ranks 1 and 3 found the same (rank 0 on node1)\n"
+    found = found_in(write, NAN + note)
+    assert (found.rank, found.ranks) == (2, (2,))

@@ -176,3 +176,20 @@ def test_a_step_of_another_life_replaces_the_first(write):
 def test_what_is_no_diary_is_passed_over(write, harm):
     path = write("run/diary/rank0.jsonl", harm)
     assert read.diary(path.parent).findings == []
+
+
+def test_losses_that_leave_their_range_on_all_ranks_name_none(write):
+    def change(row, rank, step):
+        if step >= 6:
+            row["loss"], row["grad_norm"] = 1e5 + rank, "nan"
+
+    found = only(written(write, change, steps=7))
+    assert (found.kind, found.rank, found.iteration) == ("diverged", None, 6)
+
+
+def test_one_hard_sample_is_no_divergence(write):
+    def change(row, rank, step):
+        if (rank, step) == (2, 6):
+            row["loss"] = 200.0
+
+    assert written(write, change).findings == []

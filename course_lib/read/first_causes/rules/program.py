@@ -31,15 +31,22 @@ NUMBERS = (
     rule("loss_scale", ROOT, rb"loss scale already at minimum|[Mm]inimum loss scale reached"),
 )
 
+_ONLY_TRIED = rb"Warning:|WARNING|plugin|ImportError\("
 PROGRAM = (
     rule(
         "missing_module",
         ROOT,
         rb"ModuleNotFoundError: No module named '?(?P<module>[\w.]{1,120})|"
         rb"^(?:\S{0,200}: )?No module named '?(?P<module2>[\w.]{1,120})|"
-        rb"ImportError: (?:cannot import name '(?P<name>\w{1,80})'|"
-        rb"(?P<library>\S{1,200}): cannot open shared object)",
-        unless=rb"Warning:|WARNING|plugin|ImportError\(",
+        rb"ImportError: (?P<library>\S{1,200}): cannot open shared object",
+        unless=_ONLY_TRIED,
+    ),
+    rule(
+        "other_module",
+        ROOT,
+        rb"ImportError: cannot import name '(?P<name>\w{1,80})'(?: from (?:partially initialized "
+        rb"module )?'(?P<module>[\w.]{1,120})')?",
+        unless=_ONLY_TRIED,
     ),
     rule(
         "missing_file",
