@@ -5,7 +5,7 @@
     random    a checksum of the generator's state, where there is dropout
     own_ms    the step without what was spent in communication: long on who is waited for
     loss      mean of this rank's own tokens, before anything is summed
-    memory_mib   what the rank holds
+    memory_mib   what the rank holds for the training
 
 `diary/rank<R>.jsonl` in the run folder: a header, then the steps. Nothing travels for it. A
 checksum costs one pass over the weights; Megatron-LM compares such ones between ranks with
@@ -124,7 +124,7 @@ class Diary:
             "own_ms": round(1e3 * (passed_s - self.talked_s), 3),
             "loss": _number(loss.item() / tokens) if last else None,
             "grad_norm": _number(float(result.norm)),
-            "memory_mib": round(self.memory.bytes()[0] / 2**20, 2), "samples": self.read,
+            "memory_mib": round(self.memory.own_bytes() / 2**20, 2), "samples": self.read,
             "weights": checksum(holder.values) if hasattr(holder, "values") else None,
             "random": checksum(_random_state(training.device)) if dropped else None,
         })  # fmt: skip
