@@ -12,4 +12,5 @@ if [ "${BROWSER:-}" = none ] || { [ "$(uname)" = Linux ] && [ -z "${DISPLAY:-}${
     options+=(--no-browser)
     unset BROWSER
 fi
-exec jupyter lab "${options[@]}"
+echo "JupyterLab starts; Control-C twice ends it."
+exec jupyter lab --log-level=WARN "${options[@]}" # of its thirty lines those that hold the address

@@ -1,6 +1,7 @@
 """How a notebook shows an error of the course: the learner's line and the message.
 
-Nothing but the course's own errors is touched. `%tb` shows every step, as for any other error.
+Nothing but the course's own errors is touched, and names that their cells did not come to make.
+`%tb` shows every step, as for any other error.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+from course_lib.mistakes import left_open
 from course_lib.mistakes.errors import CourseError
 from course_lib.words import told
 
@@ -32,21 +34,37 @@ def install() -> None:
     def handle(
         shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: Any = None
     ) -> Any:  # fmt: skip
-        if not isinstance(error, CourseError):
+        if isinstance(error, NameError):
+            text = told(left_open.why_missing(error.name or ""))
+        elif isinstance(error, CourseError):
+            text = told(error)
+            left_open.note(_cell(trace), text)
+        else:
             return their_handler(kind, error, trace, tb_offset)
         sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
-        lines = message(error, trace, shell)
+        if text:
+            lines = message(error, trace, shell, text)
+        else:  # a name that the course knows nothing of
+            lines = shell.InteractiveTB.structured_traceback(kind, error, trace, tb_offset)
         shell._showtraceback(kind, error, lines)
         return lines
 
-    shell.set_custom_exc((*others, CourseError), handle)
+    shell.set_custom_exc((*others, CourseError, NameError), handle)
 
 
-def message(error: BaseException, trace: TracebackType | None, shell: Any = None) -> list[str]:
+def message(
+    error: BaseException, trace: TracebackType | None, shell: Any = None, text: str = ""
+) -> list[str]:
     """The learner's own lines on the way into the course, then what the course says."""
     lines = [line for frame, at in _own(trace) for line in _shown(frame, at, shell)]
     red, plain = (RED, PLAIN) if _is_coloured(shell) else ("", "")
-    return [*lines, f"{red}{type(error).__name__}{plain}: {told(error)}"]
+    return [*lines, f"{red}{type(error).__name__}{plain}: {text or told(error)}"]
+
+
+def _cell(trace: TracebackType | None) -> str:
+    """The source of the cell that failed."""
+    first = next(_own(trace), None)
+    return "" if first is None else "".join(linecache.getlines(first[0].f_code.co_filename))
 
 
 def _is_coloured(shell: Any) -> bool:

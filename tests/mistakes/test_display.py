@@ -39,3 +39,28 @@ def test_the_name_of_an_error_is_in_the_notebook_s_file_too(tmp_path):
     NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True).execute()
     (error,) = notebook.cells[1].outputs
     assert (error["ename"], error["evalue"]) == ("ArgumentError", "gpt.recipe also needs name")
+
+
+def test_a_name_that_a_stopped_cell_would_have_made_leads_back_to_it(tmp_path):
+    cells = [
+        "from course_lib import predict",
+        "def f(): pass\nguess = predict('16: whose error', ...)\nimport json as j\nhang = 1\n!true",
+        "print(hang)",
+        "j.dumps",
+        "print(another)",
+        "hang = 2",
+        "print(hang)\ndel hang",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    shown = ["\n".join(cell.outputs[0].get("traceback", ())) for cell in notebook.cells[2:5]]
+    assert "print(hang)" in shown[0]
+    assert "NameError" in shown[0]
+    assert (
+        "hang does not exist yet: the cell that makes it stopped before (your guess is still to "
+        "come: whose error). Mend that cell" in shown[0]
+    )
+    assert "j does not exist yet" in shown[1]
+    assert "name 'another' is not defined" in shown[2]
+    assert "stopped before" not in shown[2]
+    assert notebook.cells[-1].outputs[0]["text"] == "2\n"
