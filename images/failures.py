@@ -22,7 +22,7 @@ LADDER = [
     (
         "Did it end by itself, well?",
         "yes",
-        ["The diary", "weights, samples, order, random numbers; own time"],
+        ["The diary", "weights, samples, order, random numbers; time, memory"],
     ),
     (
         "Is it still there, and silent?",
@@ -43,6 +43,14 @@ LADDER = [
         "Was somebody killed?",
         "yes",
         ["One task, or a node?", "sacct, the node's own log; go on from the checkpoint"],
+    ),
+    (
+        "Then it says itself why it ended",
+        "",
+        [
+            "The first error of the log",
+            "shapes that do not match, a full disk, a file, a time limit",
+        ],
     ),
 ]
 
@@ -88,17 +96,15 @@ def which_fault() -> str:
             words(536, y + 24, lines[0], size=16, font_weight="bold"),
             words(536, y + 45, lines[1], size=14),
         ]
-        parts += [
-            arrow(f"M400,{y + 28} L516,{y + 28}", INK),
-            words(450, y + 21, answer, size=14, anchor="middle"),
-        ]
+        parts.append(arrow(f"M400,{y + 28} L516,{y + 28}", INK))
+        if answer:
+            parts.append(words(450, y + 21, answer, size=14, anchor="middle"))
         if row < len(LADDER) - 1:
             parts.append(arrow(f"M210,{y + 56} L210,{y + 81}", INK))
             other = "yes" if answer == "no" else "no"
             parts.append(words(220, y + 75, other, size=14))
-    return picture(
-        "Questions that lead from a broken run to the tool that finds its fault", 520, parts
-    )
+    title = "Questions that lead from a broken run to the tool that finds its fault"
+    return picture(title, 16 + 84 * len(LADDER), parts)
 
 
 if __name__ == "__main__":
