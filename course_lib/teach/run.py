@@ -26,6 +26,8 @@ from course_lib.words import ENGLISH
 from course_lib.words.choice import language_of
 
 CELL_TIMEOUT_S = 900
+STOPPED = 130
+"""As a shell tells of a command that Control-C has ended."""
 ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -63,6 +65,10 @@ def run_lesson(path: Path, workspace: Path) -> Result:
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
             last_line = ANSI_COLOUR.sub("", str(error)).strip().splitlines()[-1]
             failure = f"{_where(notebook)}: {last_line}"
+        except AssertionError as error:
+            if client.kc is not None:
+                raise
+            raise KeyboardInterrupt from error  # so nbclient ends, whose kernel a signal has ended
     seconds = time.monotonic() - started
     jobs, made = _jobs(workspace)[jobs_before:], claims.kept(workspace, claims_before)
     origin.write(notebook, origin.of([*_handed_out_again(path, workspace, jobs), *jobs]))
@@ -184,13 +190,23 @@ def main(argv: list[str] | None = None) -> int:
         workspace.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LabError(f"{workspace} cannot be a workspace: {error.strerror}") from error
-    results = []
-    with _environment(**({KEEP: "1"} if options.keep else {})):
-        for path in paths:
-            print(f"{path.stem} …", file=sys.stderr, flush=True)
-            results.append(run_lesson(path, workspace.resolve()))
-    print(table(results))
+    results: list[Result] = []
+    try:
+        with _environment(**({KEEP: "1"} if options.keep else {})):
+            for path in paths:
+                print(f"{path.stem} …", file=sys.stderr, flush=True)
+                results.append(run_lesson(path, workspace.resolve()))
+    except KeyboardInterrupt:
+        _tell(results, workspace)
+        print(f"stopped in {paths[len(results)].stem}; a job of it may still run: course queue")
+        return STOPPED
+    _tell(results, workspace)
+    return int(any(result.failure for result in results))
+
+
+def _tell(results: list[Result], workspace: Path) -> None:
+    if results:
+        print(table(results))
     if made := [(result.lesson, claim) for result in results for claim in result.claims]:
         print(f"\n{claims.table(made)}")
     print(f"\nruns and executed notebooks are in {workspace}")
-    return int(any(result.failure for result in results))

@@ -1,5 +1,10 @@
 """`course run`: the headless run of a notebook, with its table."""
 
+import signal
+import subprocess
+import sys
+import time
+
 import nbformat
 import pytest
 
@@ -88,3 +93,28 @@ def test_a_lesson_that_runs_again_names_the_runs_that_it_got_again(notebook, tmp
     kept = nbformat.read(tmp_path / "work" / ".course" / "executed" / path.name, as_version=4)
     (run,) = origin.read(kept).runs
     assert run.startswith("kept-")
+
+
+STOPPED = """
+import sys
+from pathlib import Path
+from course_lib.teach.run import run_lesson
+
+try:
+    run_lesson(Path(sys.argv[1]), Path(sys.argv[2]))
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_course_and_is_no_fault_of_it(notebook, tmp_path, number):
+    began = tmp_path / "began"
+    path = notebook(f"open({str(began)!r}, 'w').close()", "import time; time.sleep(60)")
+    command = [sys.executable, "-c", STOPPED, str(path), str(tmp_path / "work")]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    end_s = time.monotonic() + 60
+    while not began.exists() and time.monotonic() < end_s:
+        time.sleep(0.1)
+    run.send_signal(number)
+    assert run.communicate(timeout=30)[0] == "stopped\n"
