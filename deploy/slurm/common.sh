@@ -40,10 +40,10 @@ pid_of() { cut -d' ' -f1 "$state/pids/$1"; }
 
 # wait_until SECONDS COMMAND…: asks ten times a second.
 wait_until() {
-    local turns=$(($1 * 10))
+    local end=$((SECONDS + $1))
     shift
     until "$@" >/dev/null 2>&1; do
-        ((turns-- > 0)) || return 1
+        ((SECONDS < end)) || return 1
         sleep 0.1
     done
 }
