@@ -96,6 +96,11 @@ def _listed(text: str, catalog: Catalog) -> str:
 def _inside(value: str, catalog: Catalog, depth: int) -> str:
     if depth <= 0 or " " not in value.strip():
         return catalog.exact.get(value, value)
+    if "; " in value and not any(
+        one.english.count("; ") == value.count("; ") and one.values_in(value)
+        for one in catalog.templates
+    ):  # a list, as the text of a figure has it
+        return "; ".join(_inside(part, catalog, depth) for part in value.split("; "))
     return _whole(value, catalog, depth) or _in_parts(value, catalog)
 
 

@@ -38,7 +38,7 @@ def loss(*runs: Any, by: str = "iteration", log: bool = False, difference: bool 
             x, y = _x(table, by), tables.numbers(table["lm_loss"])
             _line(axes, x, y, name, position)
             _mark_skipped(axes, table, x, SERIES[position % len(SERIES)])
-            said.append(f"{name} {_course(x, y)}")
+            said.append(_course(name, x, y))
         _validation(axes, runs, by)
         if log:
             axes.set_yscale("log")
@@ -89,7 +89,9 @@ def throughput(*runs: Any, unit: str = "samples") -> Picture:
         axes.margins(y=0.08)
         axes.set_ylim(bottom=0)
         _finish(axes)
-        return page.picture(f"Line chart, {title.lower()} by iteration. {'; '.join(said)}.")
+        return page.picture(
+            f"Line chart with a line for each run, {title} by iteration: {'; '.join(said)}."
+        )
 
 
 def loss_scale(run: Any) -> Picture:
@@ -106,7 +108,7 @@ def loss_scale(run: Any) -> Picture:
         skipped = _mark_skipped(axes, table, x, VERMILION)
         _finish(axes)
         return page.picture(
-            f"Step chart of the loss scale of {name}, {_course(x, y)}; "
+            f"Step chart of the loss scale: {_course(name, x, y)}; "
             f"{skipped} iterations were skipped."
         )
 
@@ -235,15 +237,17 @@ def _validation(axes: Axes, runs: Any, by: str) -> None:
                 )  # fmt: skip
 
 
-def _course(x: Any, y: Any) -> str:
+def _course(name: str, x: Any, y: Any) -> str:
     good = np.isfinite(y) & np.isfinite(x)
     if not good.any():
-        return "has no finite value"
+        return f"{name} has no finite value"
     first, last = y[good][0], y[good][-1]
     begin, end = tables.quantity(first), tables.quantity(last)
     if last == first:
-        return f"stays at {end}"
-    return f"falls from {begin} to {end}" if last < first else f"rises from {begin} to {end}"
+        return f"{name} stays at {end}"
+    if last < first:
+        return f"{name} falls from {begin} to {end}"
+    return f"{name} rises from {begin} to {end}"
 
 
 def _finish(axes: Axes) -> None:

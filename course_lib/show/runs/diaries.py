@@ -42,4 +42,4 @@ def diary(of: Any, column: str = "own_ms") -> Picture:
         if column.endswith("ms"):
             axes.set_ylim(bottom=0)
         legend_below(axes)
-        return page.picture(f"Line chart, {title.lower()}: {'; '.join(said)}.")
+        return page.picture(f"Line chart with a line for each rank, {title}: {'; '.join(said)}.")
