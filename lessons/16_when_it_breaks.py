@@ -35,7 +35,7 @@ lab = Lab()
 # %% id="diary"
 healthy = lab.submit(fault.recipe("healthy"))
 healthy.require()
-healthy.diary.table[healthy.diary.table["iteration"] == 10].drop(columns=["random", "copy", "data"])
+healthy.diary.table[healthy.diary.table["iteration"] == 10].drop(columns=["copy", "data"])
 
 # %% [markdown] id="diary-explain"
 # | column | in a healthy run it is |
@@ -46,8 +46,9 @@ healthy.diary.table[healthy.diary.table["iteration"] == 10].drop(columns=["rando
 # | `grad_norm` (after the sum) | equal |
 # | `own_ms` (the step without its messages) | alike |
 # | `memory_mib` | alike, and level |
+# | `random` (a checksum of the generator's state; empty without dropout, as here) | **different** on each |
 #
-# Keep these six lines in mind; all that follows is one of them going wrong. Megatron-LM compares checksums with the
+# Keep these lines in mind; all that follows is one of them going wrong. Megatron-LM compares checksums with the
 # flag `--check-weight-hash-across-dp-replicas-interval`, for the same reason.
 
 # %% [markdown] id="hang-idea"
@@ -211,7 +212,7 @@ claim("with DETAIL a step of two collectives takes", ratio, least=0.8, most=4, u
 # ## Before the first step
 #
 # A node may have other software than its neighbour, or no way out; and all ranks have to meet at one address and one
-# port. What can go wrong has six faces, all of them in the **first** lines of the log:
+# port. What can go wrong has seven faces, all of them in the **first** lines of the log:
 #
 # | you see | it is |
 # |---|---|
@@ -219,6 +220,7 @@ claim("with DETAIL a step of two collectives takes", ratio, least=0.8, most=4, u
 # | `<urlopen error …>` | something is to be fetched, and compute nodes have no internet (lesson 02): fetch it before the job |
 # | `Name or service not known`, or a name that times out | the name: misspelt, or unknown on that node |
 # | `Connection refused`, at once, again and again | nobody listens there: wrong port, wrong host, or rank 0 has died |
+# | a connection to `127.0.0.1` or to its own name, on one node that is not the first | it takes itself for the first: `MASTER_ADDR=$(hostname)`, in a script that every node runs |
 # | nothing for a long time, then `timed out` | a wall: what you send is thrown away (a firewall, the wrong network card) |
 # | `EADDRINUSE`, `address already in use` | two programs want one port: another job, or what an earlier one left |
 #
@@ -611,9 +613,9 @@ check.ex16_hang(device_hours)
 # > Then write down the cause in your own words, the rank and the node that have it (`None` where it is no single
 # > one), and what cures it.
 # >
-# > The cell below waits until the run is over, which is enough for most cases. To ask one *while it runs*, or with more
-# > being told, submit the same case once more: `lab.submit(one.recipe.but(name="once-more", environment=detail))`. It
-# > has the same fault.
+# > The cell below waits until the run is over, which is enough for most cases. Ranks give up after six
+# > seconds in it. To ask one *while it hangs*, submit the same case once more, with more patience:
+# > `lab.submit(one.recipe.but(name="once-more", distributed_timeout_seconds_after_init=100))`. It has the same fault.
 
 # %% id="ex2-run" tags=["exercise"]
 one = lab.mystery(1)

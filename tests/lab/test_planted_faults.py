@@ -9,6 +9,7 @@ import pytest
 
 from course_lib import read
 from course_lib.lab import mysteries
+from course_lib.lab.errors import NotRecordedError
 from course_lib.lab.job.recipes import fault
 from course_lib.lab.lab import Lab
 
@@ -109,6 +110,13 @@ def test_what_a_node_has_is_found_on_one_of_its_ranks(broken, name):
 def test_what_all_have_alike(broken, name):
     run = broken(name)
     assert (run.failure.cause, run.failure.ranks) == (OF_NOBODY[name], EVERYBODY), run.text[-3000:]
+
+
+def test_a_run_that_ended_before_its_diary_is_not_told_to_ask_for_one(broken):
+    run = broken("bad-name")
+    with pytest.raises(NotRecordedError, match="though its recipe asks for one: it ended before"):
+        _ = run.diary
+    assert str(run.flight) == "no rank has called a collective"
 
 
 def test_losses_that_explode_are_nobodys_in_the_diary(broken):

@@ -146,7 +146,9 @@ same-data
     each rank reads the same samples; sampler missing; data not sharded; every rank sees the
     whole dataset; the batches of all ranks are identical; all ranks load the same data
 unequal-weights
-    rank 3 started with different weights; different initialisation on rank 2; rank 3 has
+    rank 2 started from a different initialisation: its checksum and its loss are already off at
+    iteration 1 although it read the right sample, and it never comes back together with the other
+    copies; rank 3 started with different weights; different initialisation on rank 2; rank 3 has
     another seed; the initial broadcast is missing for rank 2; parameters of rank 3 aren't
     those of rank 0; the replicas are not in sync; weights not synchronised; one replica has
     other weights; rank 1's model is initialised differently; weights differ between ranks;

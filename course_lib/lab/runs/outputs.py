@@ -21,6 +21,7 @@ LAST_LINES, LONG_LINE_BYTES = 15, 400
 ASK = (
     "that takes {0}=True in its recipe, as in run.recipe.but({0}=True), and a run that gets so far"
 )
+FLIGHT = "TORCH_FR_BUFFER_SIZE"
 RECORDED = {
     "memory": ("memory trace", ASK.format("memory")),
     "profile": ("profile", ASK.format("profile")),
@@ -160,7 +161,16 @@ class RunOutputs(FollowedJob):
                 f"{self.name} (job {self.job_id}) has no {what} yet: it is {self.reason}. "
                 "run.wait() waits for its end"
             )
+        if self._was_asked_for(path.stem):
+            raise NotRecordedError(
+                f"{self.name} (job {self.job_id}) has no {what}, though its recipe asks for one: "
+                f"{'no rank of it gave up' if path.stem == 'flight' else 'it ended before'}"
+            )
         raise NotRecordedError(f"{self.name} (job {self.job_id}) recorded no {what}: {how}")
+
+    def _was_asked_for(self, part: str) -> bool:
+        recipe = self.recipe
+        return f"--{part}" in recipe.flags or (part == "flight" and FLIGHT in recipe.environment)
 
     def _reader(self, name: str, path: Path) -> Any:
         from course_lib import read

@@ -8,6 +8,8 @@ from typing import Any
 
 from course_lib.read.first_causes.advice import TEXTS
 
+LONGEST = 300
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -42,9 +44,13 @@ class Failure:
         also = f"\n  The same on rank {others[0]}." if len(others) == 1 else also
         return (
             f"{self.title[:1].upper()}{self.title[1:]}{who}.\n"
-            f"  {self.file}, line {self.line}: {self.evidence[:300]}{also}\n"
+            f"  {self.file}, line {self.line}: {_beginning(self.evidence)}{also}\n"
             f"  {self.meaning}\n  Try: {self.remedy}"
         )
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(maxsplit=1)[0]} …"
 
 
 def _first_ranks(ranks: Sequence[int]) -> str:

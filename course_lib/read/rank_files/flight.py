@@ -55,10 +55,11 @@ class Flight:
     def __str__(self) -> str:
         if difference := self.difference:
             return "\n".join(f"rank {rank}: {what}" for rank, what in sorted(difference.items()))
-        return "\n".join(
+        calls = [
             f"rank {rank}: {number} collectives, the last {call} {sizes}"
             for rank, _, number, call, sizes in self.last.to_numpy()
-        )
+        ]
+        return "\n".join(calls) or "no rank has called a collective"
 
 
 def flight(path: PathLike) -> Flight:

@@ -78,15 +78,30 @@ class Stacks:
             return self.ranks
         return tuple(s for s, at in zip(self.ranks, places, strict=True) if at != most)
 
+    @property
+    def note(self) -> str:
+        """Where they cannot tell of a hang, why not."""
+        if not self.ranks:
+            return ""
+        if not any(stack.answered for stack in self.ranks):
+            return "No rank has answered: none has begun, or all are gone."
+        if any(stack.collective for stack in self.ranks):
+            return ""
+        return (
+            "No rank is in a collective: the job still moves. Ask again when its log stands still."
+        )
+
     def __str__(self) -> str:
-        return "\n".join(
+        lines = [
             f"rank {s.rank} ({s.node}): {s.place or 'no answer'}"
             + (f", within {s.collective}" if s.collective else "")
             for s in self.ranks
-        )
+        ]
+        return "\n".join([*lines, *filter(None, [self.note])])
 
     def _repr_html_(self) -> str:
-        return str(self.table.style.hide(axis="index").to_html())
+        table = str(self.table.style.hide(axis="index").to_html())
+        return f"{table}<p>{self.note}</p>" if self.note else table
 
     def of(self, rank: int) -> str:
         """The whole stack of one rank, innermost call first."""

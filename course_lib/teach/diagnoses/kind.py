@@ -4,7 +4,8 @@
 `looks` says what a run with it would show, and `look` where the evidence of it lies, without naming
 it. `one` says who has it: one "rank", one "node", the "first" rank, "none" in particular, or a
 "disk", of which the first rank tells and which all have. `explains` names a kind
-that is its consequence: who says that a node is gone may say how its processes ended.
+that is its consequence or goes with it: who says that a node is gone may say how its processes
+ended, and who says that a node takes another master may say at which port.
 """
 
 from __future__ import annotations

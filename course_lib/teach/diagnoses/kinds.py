@@ -35,6 +35,7 @@ KINDS: dict[str, Kind] = STOPPING | {
         MEETING,
         "node",
         r"resol\w*|\bdns\b|unknown|not (?:a )?known|\bname\b|typo|exist|mis.?spel\w*|mistyped",
+        explains="wrong-port",
     ),
     "bad-name": Kind(
         "a name does not resolve",
@@ -52,7 +53,8 @@ KINDS: dict[str, Kind] = STOPPING | {
         "the port is taken by somebody else",
         r"in use|taken|occupied|busy|EADDRINUSE|another (?:job|program|process)|two jobs|conflict|"
         r"some(?:one|body)|clash|collision|not free|port(?: is| was)? (?:in use|taken|busy|used)|"
-        r"already|\bbind\w*|hold\w* (?:the|its|that|our|this) port|(?:some|every)thing else|old "
+        r"already (?!off|differ|diverg|wrong|at (?:step|iter))|already$|"
+        r"\bbind\w*|hold\w* (?:the|its|that|our|this) port|(?:some|every)thing else|old "
         r"process|blocked by|sits? on|held by",
         r"port|job id|other|another|end|free|kill",
         "rank 0 cannot open its port: the address is in use",

@@ -31,7 +31,8 @@ STOPPING: dict[str, Kind] = {
         r"stuck|dead.?lock|\bhang|\bhung|freez\w*|froze\b|\bstall\w*|block\w*|data ?load\w*|"
         r"data pipeline|input|reader|queue|worker|next_batch|wait_for_batch|never gets|(?:n.t|"
         r"not) get|for ?ever|"
-        r"batch\w* stop\w*|stop\w* coming|starv\w*|not leave|never (?:comes|leaves|return\w*|"
+        r"batch\w* stop\w*|stop\w* coming|starv\w*|not leave|"
+        r"never (?:comes(?! back)|leaves|return\w*|"
         r"reach\w*)|not reach the (?:all|coll|barrier|meet)|"
         r"(?:prefetch|fetch|read|load)\w* thread|thread (?:\w+ )?(?:died|dead|end\w*|gone)|"
         r"sleeps?\b|(?:reading|loading|fetching|reads|loads) (?:\w+ ){0,3}(?:stop|ceas|end|"
@@ -138,7 +139,8 @@ STOPPING: dict[str, Kind] = {
         r"lost (?:the )?(?:node|host|machine)|(?:dead|lost|whole|broken|failed|killed) (?:node|"
         r"host|"
         r"machine)|"
-        r"(?:both|all) (?:its |the )?(?:ranks|tasks|processes)\b.{0,20}(?:node|gone|kill|dead|"
+        r"(?:both|all) (?:its |the )?(?:ranks|tasks|processes)\b.{0,20}"
+        r"(?:node (?:are|were|is|was|went|got)|gone|kill|dead|"
         r"lost)|both its ranks",
         r"exclude|checkpoint|resum|restart|requeue|(?:other|another|spare) node|replace|drain|"
         r"(?:start|submit|run|go)\w* (?:\w+ )?(?:again|on)\b|load .{0,15}(?:state|weights)",

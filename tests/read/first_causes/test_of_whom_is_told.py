@@ -87,3 +87,9 @@ def test_sums_that_are_broken_by_one_loss_are_not_the_same(write):
     note = "[rank0]: note: ranks 1 and 3 found the same (rank 0 on node1)\n"
     found = found_in(write, NAN + note)
     assert (found.rank, found.ranks) == (2, (2,))
+
+
+def test_a_long_line_is_cut_between_words_and_marked(write):
+    shown = str(found_in(write, f"[rank0]: ValueError: {'a word of it ' * 60}\n"))
+    assert "of it …\n" in shown or "word …\n" in shown or "a …\n" in shown
+    assert "…" not in str(found_in(write, "[rank0]: ValueError: short\n"))

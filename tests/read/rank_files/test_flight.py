@@ -54,7 +54,7 @@ def test_all_alike(write):
 def test_what_is_no_record_is_passed_over(write, harm):
     path = write("run/flight/rank0.json", harm)
     flight = read.flight(path.parent)
-    assert (flight.odd, str(flight)) == ([], "")
+    assert (flight.odd, str(flight)) == ([], "no rank has called a collective")
 
 
 def test_a_run_without_one_is_told_how_to_have_one(tmp_path):

@@ -62,6 +62,17 @@ def test_a_rank_that_did_not_answer_is_told(write, tmp_path):
     found = read.stacks(tmp_path / "run")
     assert not found.ranks[0].answered
     assert "no answer" in str(found)
+    assert "none has begun, or all are gone" in str(found)
+
+
+def test_a_job_that_still_moves_is_no_hang(write, tmp_path, hang):
+    assert hang.note == ""
+    rank_file(write, 0, STUCK)
+    rank_file(write, 1, STUCK)
+    moving = read.stacks(tmp_path / "run")
+    moving = type(moving)(moving.ranks[:2])
+    assert "the job still moves" in str(moving)
+    assert "the job still moves" in moving._repr_html_()
 
 
 def test_without_a_majority_all_are_odd(write, tmp_path):
