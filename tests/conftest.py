@@ -61,6 +61,14 @@ def nothing_left_in_the_environment(environment_at_the_start):
     assert of_the_course() == environment_at_the_start, "left in the environment by a fixture"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_path():
+    """A lab puts the box's commands in front, for all that its process starts afterwards."""
+    before = os.environ["PATH"]
+    yield
+    os.environ["PATH"] = before
+
+
 def missing(what: str) -> None:
     """Skips, or fails where the run promises that everything is installed (CI)."""
     if os.environ.get("COURSE_TEST_REQUIRE_ALL"):

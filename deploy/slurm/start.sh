@@ -11,7 +11,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source ./common.sh
 source ./configure.sh
-export PATH=$PATH:/usr/sbin:/sbin
+# The box's commands, which a shell of the course has in front, have the same names.
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 
 check_machine() {
     [ "$(id -u)" -eq 0 ] || fail "needs root for namespaces and slurmd: sudo make slurm"
@@ -74,24 +75,16 @@ start_accounting() {
     wait_until 20 test -S "$state/mariadb/socket" ||
         fail "the database did not start: $state/log/mariadb.log"
     export MYSQL_UNIX_PORT=$state/mariadb/socket
-    # Once in some hundred starts it says that it has started and then answers nobody.
-    local attempt
-    for attempt in 1 2 3; do
-        launch slurmdbd slurmdbd -D
-        if wait_until 20 takes_cluster; then return; fi
-        say "slurmdbd does not take the cluster (attempt $attempt): $(takes_cluster 2>&1 | tail -n 1)"
-        kill -KILL "$(pid_of slurmdbd)" 2>/dev/null || true
-    done
-    fail "slurmdbd did not take the cluster: $state/log/slurmdbd.log"
+    launch slurmdbd slurmdbd -D
+    wait_until 60 timeout 2 sacctmgr -n show cluster || {
+        timeout 2 sacctmgr -n show cluster || true
+        fail "slurmdbd did not start: $state/log/slurmdbd.log"
+    }
+    # It makes the tables of the cluster. And root, like everybody else, has no account but the one
+    # that it asks for.
+    { timeout 60 sacctmgr -iQ add cluster course && timeout 60 sacctmgr -iQ delete user root; } \
+        >/dev/null || fail "slurmdbd did not take the cluster within a minute: $state/log/slurmdbd.log"
 }
-
-# Adds the cluster, which makes its tables. And root, like everybody else, has no account but the one
-# that it asks for.
-takes_cluster() {
-    listed cluster | grep -qx course || timeout 15 sacctmgr -iQ add cluster course || return 1
-    ! listed user | grep -qx root || timeout 15 sacctmgr -iQ delete user root
-}
-listed() { timeout 5 sacctmgr -nP show "$1" format="$1"; }
 
 start_network() {
     ip link add "$bridge" type bridge

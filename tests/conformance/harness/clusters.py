@@ -107,6 +107,7 @@ class RealSlurm(Cluster):
             "COURSE_SLURM_INSTANCE": str(self.instance),
             "COURSE_SLURM_FIRST_JOB": str(FIRST_JOB),
             "COURSE_SLURM_KILL_WAIT": str(KILL_WAIT_S),
+            "PATH": f"{bin_dir()}:{os.environ['PATH']}",  # as in a shell of the course
         }
         return subprocess.run(
             ["bash", str(DEPLOY / script)],
