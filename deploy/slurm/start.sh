@@ -42,7 +42,7 @@ configure() {
         head -c 128 /dev/urandom >"$state/munge/key")
 }
 
-# Slurm's tables are made before anybody is answered, and each waits for the disk, which may be busy.
+# In memory where there is room: its tables are made anew at each start, and each waits for the disk.
 make_database_folder() {
     rm -rf "$in_memory"
     if [ "$(stat -f -c %T /dev/shm 2>/dev/null)" = tmpfs ] &&

@@ -134,6 +134,11 @@ def test_what_ends_no_run_stands_in_the_diary(broken, name):
     assert [(found.kind, found.rank) for found in run.diary.findings] == [(kind, rank)]
 
 
+def test_a_step_that_was_left_out_stands_in_the_diary(broken):
+    found = {one.kind: (one.rank, one.iteration) for one in broken("skipped").diary.findings}
+    assert found["skipped"] == (2, 4)
+
+
 def test_a_leak_that_goes_on_ends_at_the_limit(broken):
     found = broken("leak", iterations=40).failure
     assert (found.cause, found.ranks) == ("device_limit", (2,))

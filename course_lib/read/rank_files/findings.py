@@ -39,7 +39,7 @@ class DiaryFinding:
 def findings(diary: Diary) -> list[DiaryFinding]:
     if diary.table.empty:
         return []
-    looks = (_nan, _diverged, _weights, _samples, _random, _order, _slow, _memory, _start)
+    looks = (_nan, _diverged, _skipped, _weights, _samples, _random, _order, _slow, _memory, _start)
     return [found for look in looks for found in look(diary)]
 
 
@@ -78,6 +78,18 @@ def _diverged(diary: Diary) -> Iterator[DiaryFinding]:
         text = (f"the losses of all ranks rise to {left.iloc[0].min():.3g} and more at iteration "
                 f"{number}, from {before:.3g} at first")  # fmt: skip
         yield DiaryFinding("diverged", text, iteration=number)
+
+
+def _skipped(diary: Diary) -> Iterator[DiaryFinding]:
+    """A rank that went on without a step that the others made."""
+    made = {rank: set(rows["iteration"]) for rank, rows in diary.table.groupby("rank")}
+    every = set().union(*made.values())
+    for rank, steps in made.items():
+        left_out = sorted(step for step in every - steps if step < max(steps))
+        if left_out and all(left_out[0] in others for who, others in made.items() if who != rank):
+            number, node = int(str(rank)), _place(diary, int(str(rank)))
+            text = f"rank {number} ({node}) has made no step {left_out[0]}, and went on"
+            yield DiaryFinding("skipped", text, number, node, int(left_out[0]))
 
 
 def _weights(diary: Diary) -> Iterator[DiaryFinding]:

@@ -10,6 +10,7 @@ import pytest
 from course_lib import read
 
 RANKS, STEPS, VOCABULARY = 4, 10, 8192
+LEFT_OUT = object()
 
 
 def written(write, change=lambda row, rank, step: None, steps=STEPS, layout=None):
@@ -26,8 +27,8 @@ def written(write, change=lambda row, rank, step: None, steps=STEPS, layout=None
                 "loss": 9.01 - 0.02 * step + 0.01 * rank, "memory_mib": 56.0 + 0.01 * step,
                 "samples": [f"{100 * step + rank:08x}"], "weights": f"{step:08x}", "random": None,
             }  # fmt: skip
-            change(row, rank, step)
-            rows.append(row)
+            if change(row, rank, step) is not LEFT_OUT:
+                rows.append(row)
         text = "".join(json.dumps(row) + "\n" for row in rows)
         path = write(f"run/diary/rank{rank}.jsonl", text)
     return read.diary(path.parent.parent)
@@ -193,3 +194,14 @@ def test_one_hard_sample_is_no_divergence(write):
             row["loss"] = 200.0
 
     assert written(write, change).findings == []
+
+
+def test_a_step_that_one_rank_has_left_out_is_told(write):
+    found = only(written(write, lambda row, rank, step: LEFT_OUT if (rank, step) == (2, 5) else 0))
+    assert (found.kind, found.rank, found.node, found.iteration) == ("skipped", 2, "node2", 5)
+    assert str(found) == "rank 2 (node2) has made no step 5, and went on"
+
+
+def test_who_ends_earlier_or_begins_later_has_left_out_nothing(write):
+    ended = written(write, lambda row, rank, step: LEFT_OUT if rank == 2 and step > 5 else 0)
+    assert ended.findings == []
