@@ -62,18 +62,23 @@ def run_lesson(path: Path, workspace: Path) -> Result:
     with _environment(COURSE_WORKSPACE=str(workspace)):
         try:
             client.execute()
-        except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        except Exception as error:
+            if _was_stopped(client):
+                raise KeyboardInterrupt from error
+            if not isinstance(error, CellExecutionError | CellTimeoutError | DeadKernelError):
+                raise
             last_line = ANSI_COLOUR.sub("", str(error)).strip().splitlines()[-1]
             failure = f"{_where(notebook)}: {last_line}"
-        except AssertionError as error:
-            if client.kc is not None:
-                raise
-            raise KeyboardInterrupt from error  # so nbclient ends, whose kernel a signal has ended
     seconds = time.monotonic() - started
     jobs, made = _jobs(workspace)[jobs_before:], claims.kept(workspace, claims_before)
     origin.write(notebook, origin.of([*_handed_out_again(path, workspace, jobs), *jobs]))
     _keep_executed(notebook, path, workspace)
     return Result(path.stem, failure, seconds, len(jobs), tuple(made))
+
+
+def _was_stopped(client: object) -> bool:
+    """nbclient answers a signal by ending its kernel, which then fails in one of many ways."""
+    return getattr(client, "_async_cleanup_kernel_future", None) is not None
 
 
 def _where(notebook: object) -> str:

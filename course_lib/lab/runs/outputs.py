@@ -161,7 +161,7 @@ class RunOutputs(FollowedJob):
                 f"{self.name} (job {self.job_id}) has no {what} yet: it is {self.reason}. "
                 "run.wait() waits for its end"
             )
-        if self._was_asked_for(path.stem):
+        if not self.ok and self._was_asked_for(path.stem):
             raise NotRecordedError(
                 f"{self.name} (job {self.job_id}) has no {what}, though its recipe asks for one: "
                 f"{'no rank of it gave up' if path.stem == 'flight' else 'it ended before'}"
