@@ -154,8 +154,7 @@ class MemoryUse:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.at_start = status_bytes("VmRSS", "VmData")
-        self.own_at_start = status_bytes("RssAnon")[0]
+        *self.at_start, self.own_at_start = status_bytes("VmRSS", "VmData", "RssAnon")
 
     def own_bytes(self) -> int:
         """Allocated now, without what was read of libraries: a process that starts anew reads more

@@ -94,10 +94,7 @@ class Meeting:
 
     def _watch_neighbour(self) -> None:
         assert self.neighbour is not None
-        where = f"(rank {self.rank} on {node_name()})"
-        farewell = self.neighbour.farewell(
-            lambda text: say([f"[rank{self.rank}]: note: {text} {where}"])
-        )
+        farewell = self.neighbour.farewell(self._note)
         if farewell == WELL:
             return
         if farewell == DEAD and not self.heard.is_set():  # or a launcher ends who is left
@@ -137,9 +134,7 @@ class Meeting:
         leave_flight_record(self.rank)
         if self._has("gave_up") and (place := busy_at()) and not self.told_place.locked():
             self.told_place.acquire()
-            where = f"(rank {self.rank} on {node_name()})"
-            say([f"[rank{self.rank}]: note: not in a collective, but at {place} when others gave "
-                 f"up waiting {where}"])  # fmt: skip
+            self._note(f"not in a collective, but at {place} when others gave up waiting")
         time.sleep(LINGER_S + MARGIN_S)
         if self.leaving:  # the main thread ends this process, unless the store holds it up
             time.sleep(2 * MARGIN_S)
@@ -176,8 +171,7 @@ class Meeting:
         self._spread_failure()
         self._wait_for_all("ended")
         if others := self._others_alike():
-            where = f"(rank {self.rank} on {node_name()})"
-            say([f"[rank{self.rank}]: note: {counted(others)} found the same {where}"])
+            self._note(f"{counted(others)} found the same")
         time.sleep(MARGIN_S if self.keeps_store else 0 if spoke else MARGIN_S / 4)
 
     def finish(self) -> None:
@@ -217,6 +211,9 @@ class Meeting:
             return bool(self.store.check([key]))
         except RuntimeError:
             return False
+
+    def _note(self, text: str) -> None:
+        say([f"[rank{self.rank}]: note: {text} (rank {self.rank} on {node_name()})"])
 
     def _others_alike(self) -> list[int]:
         try:
