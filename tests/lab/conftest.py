@@ -1,7 +1,7 @@
 """A cluster for the tests of the lab: the box, in a state folder of its own.
 
 With COURSE_TEST_CLUSTER=slurm in the environment the same tests run on the real Slurm that
-SLURM_CONF names.
+SLURM_CONF names, with COURSE_TEST_CLUSTER=flat on a box in flat mode.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ HOSTILE = """we ird'"é$(touch pwned)%j;&"""
 @pytest.fixture(scope="session")
 def box_home(tmp_path_factory) -> Path:
     home = tmp_path_factory.mktemp("box")
-    (home / "box.toml").write_text("device_pace = 1\n")  # nothing here is timed
+    mode = "flat" if os.environ.get("COURSE_TEST_CLUSTER") == "flat" else "auto"
+    (home / "box.toml").write_text(f'device_pace = 1\nmode = "{mode}"\n')  # nothing here is timed
     return home
 
 

@@ -1,11 +1,12 @@
 /* Host names for nodes that are none: loaded into the processes of a job in flat mode, where the
    kernel gives the nodes of a job neither names nor addresses nor a network of their own.
 
-   NODES is a list of names, each ended by a NUL, itself ended by an empty one. The Nth has the
-   address 127.0.0.N: on Linux all of 127/8 leads to the machine itself.
+   NODES is a list of names, each ended by a NUL, itself ended by an empty one. The Nth has the Nth
+   address of NETWORK, a part of 127/8, which on Linux leads to the machine itself as a whole. Each
+   box has another part: all number their jobs from 1, and a port follows from the number of a job.
 
-   Nor does anybody else reach a job: what would listen on all networks of the machine listens on
-   this loopback, and hears its own user alone. torchrun's store unpickles what it is sent, so who
+   Nor does anybody else reach a job: what would listen on all networks of the machine listens at
+   the first of these addresses, and hears its own user alone. torchrun's store unpickles what it is sent, so who
    could reach it would run code in the job. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -29,16 +30,17 @@
         real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 
 enum { TEXT = 16 };
+static const uint32_t first = NETWORK + 1, localhost = INADDR_LOOPBACK;
 
 /* The address of a node as text; any other name as it is. */
 static const char *address(const char *name, char text[TEXT])
 {
-    int number = 1;
-    for (const char *node = NODES; name && *node; node += strlen(node) + 1, number++)
-        if (strcasecmp(node, name) == 0) {
-            snprintf(text, TEXT, "127.0.%d.%d", (number >> 8) & 255, number & 255);
-            return text;
-        }
+    struct in_addr found = {htonl(first)};
+    for (const char *node = NODES; name && *node; node += strlen(node) + 1) {
+        if (strcasecmp(node, name) == 0)
+            return inet_ntop(AF_INET, &found, text, TEXT);
+        found.s_addr = htonl(ntohl(found.s_addr) + 1);
+    }
     return name;
 }
 
@@ -142,6 +144,13 @@ static int four_of(const union place *place, uint32_t *address, unsigned *port)
     return 1;
 }
 
+/* The address within one of IPv6. */
+static void set_word(struct sockaddr_in6 *six, uint32_t address)
+{
+    address = htonl(address);
+    memcpy(six->sin6_addr.s6_addr + 12, &address, 4);
+}
+
 /* Looks through the connections of this machine; `row` stops at the first that it says yes to.
    Of an IPv6 address only the last word counts: all that we ask about is loopback. */
 typedef int row_check(uint32_t here, unsigned port, uint32_t there, unsigned there_port,
@@ -233,7 +242,7 @@ static int is_from_our_user(int connection)
     return (file_of(&peer, ends.own_port, path) && !unlink(path)) || is_seen;
 }
 
-/* Loopback in place of "all networks", for what will listen. */
+/* The first address in place of "all networks", for what will listen. */
 static int narrowed(int descriptor, const struct sockaddr *asked, socklen_t length,
                     union place *place)
 {
@@ -244,7 +253,7 @@ static int narrowed(int descriptor, const struct sockaddr *asked, socklen_t leng
         return 0;
     memcpy(place, asked, length);
     if (place->any.sa_family == AF_INET && place->four.sin_addr.s_addr == htonl(INADDR_ANY)) {
-        place->four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        place->four.sin_addr.s_addr = htonl(first);
         return 1;
     }
     if (place->any.sa_family != AF_INET6 || length < sizeof place->six
@@ -252,7 +261,9 @@ static int narrowed(int descriptor, const struct sockaddr *asked, socklen_t leng
         return 0;
     size = sizeof alone;
     getsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &alone, &size);
-    inet_pton(AF_INET6, alone ? "::1" : "::ffff:127.0.0.1", &place->six.sin6_addr);
+    inet_pton(AF_INET6, alone ? "::1" : "::ffff:0.0.0.0", &place->six.sin6_addr);
+    if (!alone)
+        set_word(&place->six, first);
     return 1;
 }
 
@@ -288,26 +299,34 @@ static int is_listener(uint32_t here, unsigned port, uint32_t there, unsigned th
     return state == LISTENING && port == ends->peer_port && here == ends->peer;
 }
 
-/* A node that listens on "all networks" is found at 127.0.0.1, whatever its number. */
+/* A node that listens on "all networks" is found at the first address, whatever its own, and as
+   localhost. */
+static int is_found_at_first(const union place *asked)
+{
+    struct ends ends;
+    if (!four_of(asked, &ends.peer, &ends.peer_port))
+        return 0;
+    uint32_t address = ntohl(ends.peer);
+    int is_of_box = address / ADDRESSES == first / ADDRESSES && address != first;
+    if ((!is_of_box && address != localhost) || any_row(is_listener, &ends))
+        return 0;
+    ends.peer = htonl(first);
+    return any_row(is_listener, &ends) == 1;
+}
+
 int connect(int descriptor, const struct sockaddr *asked, socklen_t length)
 {
     REAL(connect);
     union place place;
-    struct ends ends;
     int saved = errno;
-    uint32_t first = htonl(INADDR_LOOPBACK);
     if (asked && length >= sizeof place.four && length <= sizeof place) {
         memcpy(&place, asked, length);
-        if (four_of(&place, &ends.peer, &ends.peer_port) && ends.peer != first
-            && (ntohl(ends.peer) >> 16) == 0x7f00 && any_row(is_listener, &ends) == 0) {
-            ends.peer = first;
-            if (any_row(is_listener, &ends) == 1) {
-                if (place.any.sa_family == AF_INET)
-                    place.four.sin_addr.s_addr = first;
-                else
-                    memcpy(place.six.sin6_addr.s6_addr + 12, &first, 4);
-                asked = &place.any;
-            }
+        if (is_found_at_first(&place)) {
+            if (place.any.sa_family == AF_INET)
+                place.four.sin_addr.s_addr = htonl(first);
+            else
+                set_word(&place.six, first);
+            asked = &place.any;
         }
     }
     errno = saved;

@@ -17,6 +17,8 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "host_names.c"
 VARIABLE = "LD_PRELOAD"
 COMPILERS = ("cc", "gcc", "clang")
 COMPILING_S = 60.0
+NETWORKS, ADDRESSES = 16384, 1024
+"""Parts of 127/8, one for a box, and how many addresses each has, one for a node."""
 GLOO, LOOPBACK = b"GLOO_SOCKET_IFNAME", b"lo0" if sys.platform == "darwin" else b"lo"
 
 
@@ -29,13 +31,20 @@ def library(box: settings.Settings, stamp: str) -> str:
         return ""
     nodes = "".join(f"{name}\\0" for name in box.node_names)
     with open(SOURCE, "rb") as file:
-        mark = crc32(file.read() + f"{stamp} {nodes}".encode())
+        place = network(settings.state_home())
+        mark = crc32(file.read() + f"{stamp} {place} {nodes}".encode())
     path = os.path.join(settings.state_home(), f"names-{mark:08x}.so")
     usable = " " not in path and ":" not in path  # what parts the entries of the variable
-    return path if usable and (os.path.exists(path) or _compile(path, nodes)) else ""
+    return path if usable and (os.path.exists(path) or _compile(path, nodes, place)) else ""
 
 
-def _compile(path: str, nodes: str) -> bool:
+def network(home: str) -> int:
+    """What is before the addresses of a box's nodes, as a number. The first part is localhost's."""
+    mark = crc32(f"{os.getuid()} {os.path.realpath(home)}".encode())
+    return (127 << 24) + (mark % (NETWORKS - 1) + 1) * ADDRESSES
+
+
+def _compile(path: str, nodes: str, place: int) -> bool:
     import shutil
     import subprocess
 
@@ -43,7 +52,8 @@ def _compile(path: str, nodes: str) -> bool:
     if compiler is None:
         return False
     made = f"{path}.{os.getpid()}"
-    options = ["-shared", "-fPIC", "-O2", f'-DNODES="{nodes}"', "-o", made]
+    names = [f'-DNODES="{nodes}"', f"-DNETWORK={place}U", f"-DADDRESSES={ADDRESSES}U"]
+    options = ["-shared", "-fPIC", "-O2", *names, "-o", made]
     try:
         subprocess.run(
             [compiler, *options, SOURCE, "-ldl"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import ipaddress
 import os
 import platform
 import shutil
@@ -128,12 +129,41 @@ def test_every_refusal_has_a_reason_and_a_cure(error, files, reason):
     assert cure
 
 
+BOTH_AT_ONCE = """
+import pathlib, socket, sys, time
+own, other, place = sys.argv[1:]
+server = socket.create_server(("", 21234))
+pathlib.Path(own).touch()
+while not pathlib.Path(other).exists():
+    time.sleep(0.05)
+for name in (place, "localhost"):
+    with socket.create_connection((name, 21234)) as call:
+        call.sendall(own.encode())
+        there, _ = server.accept()
+        print(there.recv(99).decode() == own)
+"""
+
+
+def test_two_boxes_of_one_machine_listen_at_the_same_port(make_box, library):
+    """Each numbers its jobs from 1, and the port of a job follows from its number."""
+    boxes = [make_box(mode="flat") for _ in range(2)]
+    begun = [str(box.work / "begun") for box in boxes]
+    jobs = []
+    for box, own, other in zip(boxes, begun, begun[::-1], strict=True):
+        (box.work / "both.py").write_text(BOTH_AT_ONCE)
+        jobs.append(box.submit(f"python both.py {own} {other} node2", "-n1"))
+    for box, job in zip(boxes, jobs, strict=True):
+        assert box.wait(job) == "COMPLETED"
+        assert box.output(job).split() == ["True", "True"]
+
+
 def test_the_nodes_of_a_job_have_names_that_resolve(flat, library):
     look = "hostname; uname -n; getent hosts node2 | cut -d' ' -f1"
     text = flat.result(f'srun -N2 -n2 -l bash -c "{look}"', "-N2")
     lines = [line.split(": ") for line in text.splitlines()]
+    place = str(ipaddress.IPv4Address(host_names.network(str(flat.home)) + 2))
     for task, node in (("0", "node1"), ("1", "node2")):
-        assert [word for number, word in lines if number == task] == [node, node, "127.0.0.2"]
+        assert [word for number, word in lines if number == task] == [node, node, place]
 
 
 def test_two_nodes_meet_by_name(flat, library):

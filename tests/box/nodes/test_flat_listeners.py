@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import shutil
 import socket
@@ -85,6 +86,10 @@ def listeners(box) -> list[str]:
     return found
 
 
+def first_address(box) -> str:
+    return str(ipaddress.IPv4Address(host_names.network(str(box.home)) + 1))
+
+
 def is_loopback(address: str) -> bool:
     return address == "::1" or address.removeprefix("::ffff:").startswith("127.")
 
@@ -104,23 +109,23 @@ def test_what_would_listen_on_all_networks_listens_on_loopback(flat):
     assert all(map(is_loopback, found)), found
     ports = [int(word) for word in flat.output(job).split()]
     for port in (ports[0], ports[1], ports[3], ports[4]):
-        with socket.create_connection(("127.0.0.1", port)) as there:
+        with socket.create_connection((first_address(flat), port)) as there:
             assert there.recv(9) == b"heard"
-    _another_account_is_not_heard(ports)
+    _another_account_is_not_heard(first_address(flat), ports)
 
 
-def _another_account_is_not_heard(ports: list[int]) -> None:
+def _another_account_is_not_heard(place: str, ports: list[int]) -> None:
     if os.getuid():
         return  # only root can be another
     ask = (
         "import encodings.idna, os, socket, sys\nos.setuid(65534)\n"
-        "for port in map(int, sys.argv[1:]):\n"
-        "    with socket.create_connection(('127.0.0.1', port)) as there:\n"
+        "for port in map(int, sys.argv[2:]):\n"
+        "    with socket.create_connection((sys.argv[1], port)) as there:\n"
         "        try: print(there.recv(9))\n        except ConnectionError: print(b'')\n"
-        "    with socket.create_connection(('127.0.0.1', port)) as there: there.sendall(b'x')\n"
+        "    with socket.create_connection((sys.argv[1], port)) as there: there.sendall(b'x')\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", ask, str(ports[0]), str(ports[1])],
+        [sys.executable, "-c", ask, place, str(ports[0]), str(ports[1])],
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     assert done.stdout.split() == ["b''", "b''"]
@@ -156,10 +161,10 @@ def test_two_calls_in_a_row_are_both_heard(flat):
     job = flat.submit("python late.py", "-n1")
     flat.until_exists("begun")
     port = int(flat.output(job))
-    with socket.create_connection(("127.0.0.1", port)) as there:
+    with socket.create_connection((first_address(flat), port)) as there:
         there.sendall(b"first")
     time.sleep(1.5)
-    with socket.create_connection(("127.0.0.1", port)) as there:
+    with socket.create_connection((first_address(flat), port)) as there:
         there.sendall(b"second")
         flat.until_said(job, "second")
     assert Path(flat.work / f"out-{job}").exists()
@@ -180,7 +185,7 @@ while True:
 FROM_PORT = (
     "import encodings.idna, os, socket, sys\nos.setuid(65534)\n"
     "there = socket.socket()\nthere.bind(('127.0.0.1', int(sys.argv[2])))\n"
-    "there.connect(('127.0.0.1', int(sys.argv[1])))\n"
+    "there.connect((sys.argv[3], int(sys.argv[1])))\n"
     "try: print(there.recv(9))\nexcept ConnectionError: print(b'')\n"
 )
 
@@ -192,7 +197,7 @@ def test_a_call_to_another_port_speaks_for_nobody_who_gets_that_place_next(flat)
         job = flat.submit(f"python caller.py {elsewhere.getsockname()[1]}", "-n1")
         flat.until_exists("begun")
     done = subprocess.run(
-        [sys.executable, "-c", FROM_PORT, *flat.output(job).split()],
+        [sys.executable, "-c", FROM_PORT, *flat.output(job).split(), first_address(flat)],
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     assert done.stdout.strip() == "b''"
