@@ -39,8 +39,9 @@ AccountingStorageType=$1
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort=$((port + 2))
 AccountingStoragePass=$state/munge/socket
-AccountingStorageTRES=gres/gpu
 CONF
+    # Slurm counts devices only where it can write them down.
+    [ "$1" = accounting_storage/none ] || echo "AccountingStorageTRES=gres/gpu"
     local node
     for node in "${nodes[@]}"; do
         echo "NodeName=$node NodeAddr=$(node_address "$node") CPUs=$cpus_per_node" \
