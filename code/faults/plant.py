@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch.distributed import distributed_c10d
+from torch.distributed import DebugLevel, distributed_c10d, get_debug_level
 
 import checkpoints.checkpoint
 from faults import collectives, machines, meeting, numbers, silent, storage, surroundings
@@ -92,7 +92,14 @@ def plant(program: ModuleType | Any, args: argparse.Namespace) -> None:
     if args.detect_anomaly:
         torch.autograd.set_detect_anomaly(True)
     if args.distributed_timeout_seconds_after_init:
+        if get_debug_level() == DebugLevel.DETAIL:
+            args.distributed_timeout_minutes = min(args.distributed_timeout_minutes, DETAIL_MINUTES)
         _limit_waiting(program, timedelta(seconds=args.distributed_timeout_seconds_after_init))
+
+
+DETAIL_MINUTES = 0.5
+"""DETAIL lets all ranks meet before each collective, in a group of its own, whose patience is that
+of the start; nothing reaches it afterwards."""
 
 
 def _limit_waiting(program: Any, longest: timedelta) -> None:

@@ -33,7 +33,10 @@ PEER_GONE = re.compile(
     r"[Ff]ailed to recv|[Ww]atchdog caught collective operation timeout"
 )
 """How gloo, NCCL and the store say that somebody stopped answering."""
-WAITED = re.compile(r"Timed out waiting|[Ww]atchdog caught collective operation timeout")
+WAITED = re.compile(
+    r"Timed out waiting|[Ww]atchdog caught collective operation timeout|"
+    r"failed to pass monitoredBarrier"
+)
 NOBODY_THERE = re.compile(r"while trying to connect|failed to connect")
 """The store's words where ranks were to meet. To try that again would take as long again."""
 

@@ -156,6 +156,11 @@ def test_detail_names_who_calls_what(broken):
     assert run.failure.details["odd_rank"] == 2
 
 
+def test_a_hang_ends_with_detail_too(broken):
+    run = broken("stuck", environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})
+    assert (run.status.state, run.failure.rank) == ("FAILED", 2), run.text[-3000:]
+
+
 def test_a_damaged_checkpoint_is_passed_over(broken):
     damaged = broken("damaged", iteration=9)
     assert damaged.ok
