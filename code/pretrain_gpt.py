@@ -170,7 +170,7 @@ def train(training: Training, report: Report, progress: Progress) -> None:
     if missed := profiler.missed(progress.iteration):
         report.first(missed)
     saved = progress.iteration
-    report.restart()
+    report.interval.begin(progress)
     while progress.iteration < args.train_iters:
         profiler.before_step(progress.iteration)
         loss, result = train_step(training, progress)
@@ -200,7 +200,7 @@ def train(training: Training, report: Report, progress: Progress) -> None:
 
 def save(training: Training, report: Report, progress: Progress) -> None:
     folder, number = Path(training.args.save), progress.iteration
-    report.first(f"saving checkpoint at iteration {number:7d} to {folder} in torch_dist format")
+    report.saving(progress, folder)
     training.checkpoints.save(
         folder, progress, lambda problem: report.first(outcome(folder, number, problem))
     )

@@ -35,10 +35,14 @@ Tell = Callable[[str | None], None]
 
 @dataclass
 class Progress:
-    """How far a run has come."""
+    """How far a run has come, and what its log has not told of that yet."""
 
     iteration: int = 0
     consumed_samples: int = 0
+    untold_steps: int = 0
+    untold_skipped: int = 0
+    untold_nan_iterations: int = 0
+    untold_loss: float = 0.0
 
 
 class Checkpoints:

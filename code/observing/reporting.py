@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from torch import Tensor
 from checkpoints.checkpoint import Progress
 from observing import memory_snapshot
 from observing.flops import flops_per_iteration
+from observing.interval import IntervalSums
 from parallel.layout import Layout
 from process.device import MIB, MemoryUse
 from training.learning_rate import learning_rate
@@ -88,11 +90,7 @@ class Report:
         self.memory = MemoryUse(device)
         self.speaks_first = layout.rank == 0
         self.speaks_last = layout.everyone.last
-        # In float64: ranks add up other shares of it, and the printed digits must not tell which.
-        self.loss = torch.zeros((), dtype=torch.float64, device=device)
-        self.nan_iterations = torch.zeros_like(self.loss)
-        self.skipped = self.steps = 0
-        self.since = time.perf_counter()
+        self.interval = IntervalSums(layout, device)
         self.writer = self._writer()
         self.told_memory = False
 
@@ -139,31 +137,25 @@ class Report:
         """Time that does not count as an iteration's."""
         began = time.perf_counter()
         yield
-        self.since += time.perf_counter() - began
+        self.interval.since += time.perf_counter() - began
 
     def step(
         self, progress: Progress, loss_sum: Tensor, result: StepResult, optimizer: Optimizer
     ) -> None:
         """Adds one iteration to the interval that the next line is about."""
-        self.steps += 1
-        if result.skipped:
-            self.skipped += 1
-        else:
-            self.loss += loss_sum
-        # Counted where the loss is: to look at it here would make a GPU wait at every step.
-        self.nan_iterations += ~torch.isfinite(loss_sum)
+        self.interval.add(loss_sum, result)
         if progress.iteration % self.args.log_interval == 0:
             with self.paused():
-                self._interval(progress, result.norm.item(), optimizer)
+                self._tell(progress, result.norm.item(), optimizer)
                 self.memory_report(progress.iteration)
-            self.restart()
+            self.interval.begin(Progress())
 
-    def _interval(self, progress: Progress, norm: float, optimizer: Optimizer) -> None:
+    def _tell(self, progress: Progress, norm: float, optimizer: Optimizer) -> None:
         """All ranks come here: the losses are summed over them."""
-        counted = self.steps - self.skipped
+        counted = self.interval.counted
         tokens = self.args.global_batch_size * self.args.seq_length
-        elapsed_ms = (time.perf_counter() - self.since) * 1e3 / self.steps
-        loss, nan_iterations = self._sum_losses()
+        elapsed_ms = self.interval.elapsed_ms()
+        loss, nan_iterations = self.interval.over_ranks()
         tflops = flops_per_iteration(self.args) / elapsed_ms / 1e9  # per ms / 10⁹ = 10¹² per s
         interval = Interval(
             printed=datetime.now(),
@@ -174,18 +166,13 @@ class Report:
             loss=loss / counted / tokens if counted else None,
             scale=optimizer.loss_scale.scale,
             norm=norm,
-            skipped=self.skipped,
+            skipped=self.interval.skipped,
             nan_iterations=nan_iterations,
             tflops_per_device=tflops / self.layout.grid.world_size,
         )
         self.last(line(interval, self.args))
         for name, value in self._scalars(interval).items():
             self.scalar(name, value, progress.iteration)
-
-    def _sum_losses(self) -> tuple[float, int]:
-        both = self.layout.sum_of_losses(torch.stack([self.loss, self.nan_iterations])).tolist()
-        # Every rank counted its own: data ranks may mean the same step, but no more than all.
-        return both[0], min(self.steps, math.ceil(both[1]))
 
     def _scalars(self, interval: Interval) -> dict[str, float]:
         """Under the names that Megatron-LM gives them."""
@@ -202,13 +189,6 @@ class Report:
         }
         return values if interval.loss is None else {**values, "lm loss": interval.loss}
 
-    def restart(self) -> None:
-        """Begins a new interval."""
-        self.loss = torch.zeros_like(self.loss)
-        self.nan_iterations = torch.zeros_like(self.nan_iterations)
-        self.skipped = self.steps = 0
-        self.since = time.perf_counter()
-
     def memory_report(self, iteration: int) -> None:
         """After the first line of the run, and every --log-memory-interval: ranks of one copy."""
         every = self.args.log_memory_interval
@@ -222,6 +202,11 @@ class Report:
                 f"allocated: {now:.2f} | max allocated: {peak:.2f} | reserved: {reserved:.2f} | "
                 f"max reserved: {most:.2f}"
             )
+
+    def saving(self, progress: Progress, folder: Path) -> None:
+        where = f"at iteration {progress.iteration:7d} to {folder}"
+        self.first(f"saving checkpoint {where} in torch_dist format")
+        self.interval.note(progress)
 
     def evaluation(self, title: str, loss: float, iteration: int) -> None:
         perplexity = math.exp(min(20.0, loss))  # as Megatron does, so that it never overflows

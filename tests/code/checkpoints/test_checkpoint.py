@@ -56,6 +56,19 @@ def test_a_resumed_run_continues_bit_for_bit(worlds, tmp_path, ranks, flags):
     assert losses(resumed) == {5: whole[5], 6: whole[6]}
 
 
+@pytest.mark.parametrize("ranks", [(1, 1), (2, 4), (4, 1)])
+def test_a_line_about_several_steps_is_the_same_where_the_run_was_broken_off_between(
+    worlds, tmp_path, ranks
+):
+    rare = "--fp64 --log-interval 4"
+    whole = losses(run(worlds, 1, None, rare, steps=8))
+    run(worlds, ranks[0], tmp_path, rare, steps=2)
+    run(worlds, ranks[1], tmp_path, rare, steps=6)
+    resumed = run(worlds, ranks[0], tmp_path, rare, steps=8)
+    assert losses(resumed) == {8: whole[8]}
+    assert len(whole) == 2
+
+
 def test_a_checkpoint_of_one_layout_is_read_by_any_other(worlds, tmp_path):
     layouts = [
         (4, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"),
