@@ -35,9 +35,12 @@ class WrongMaster(Impatient):
     makes them do."""
 
     def mislead(self) -> None:
-        if self.on_my_node:
-            os.environ["MASTER_ADDR"] = "127.0.0.1"
+        if not self.on_my_node:
+            return
+        if socket.gethostbyname(os.environ["MASTER_ADDR"]).startswith("127."):
+            # Nodes that are one machine have one loopback: there nobody waits at another port.
             os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
+        os.environ["MASTER_ADDR"] = "127.0.0.1"
 
 
 class BadName(Impatient):
