@@ -131,7 +131,8 @@ def update(folder: Path, shipped: dict[str, str], before: Path | None = None) ->
                     _update_one(folder / name, text, notes, done)
         finally:
             write_json(folder / NOTES, notes)
-    _link_images(folder if folder.name not in LANGUAGES else folder.parent)
+    of_all = folder if folder.name not in LANGUAGES else folder.parent
+    link_images(of_all.parent, CLONE / "images")
     return done
 
 
@@ -212,11 +213,11 @@ def _alone_in(folder: Path) -> Iterator[None]:
         os.close(held)
 
 
-def _link_images(folder: Path) -> None:
-    """The notebooks show `../images/…`."""
-    link = folder.parent / "images"
-    if not link.exists() and not link.is_symlink():
-        link.symlink_to(CLONE / "images")
+def link_images(beside: Path, images: Path) -> None:
+    """The notebooks show `../images/…`, those of a language some of their own too."""
+    link = beside / "images"
+    with contextlib.suppress(FileExistsError):
+        link.symlink_to(images)
 
 
 def _some(names: list[str]) -> str:

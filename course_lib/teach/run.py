@@ -21,6 +21,7 @@ from course_lib.teach import claims
 from course_lib.teach.book import origin
 from course_lib.teach.build import folder_of, write
 from course_lib.teach.claims import Claim
+from course_lib.teach.lessons import CLONE, link_images
 from course_lib.teach.source import lessons_in, number_of
 from course_lib.words import ENGLISH
 from course_lib.words.choice import language_of
@@ -117,6 +118,9 @@ def _keep_executed(notebook: object, path: Path, workspace: Path) -> None:
     file = _executed(path, workspace)
     file.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, file)
+    link_images(executed_in(workspace).parent, CLONE / "images")
+    if (own := path.resolve().parent / "images").is_dir():
+        link_images(file.parent, own)
 
 
 def _jobs(workspace: Path) -> list[Record]:

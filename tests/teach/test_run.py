@@ -48,6 +48,23 @@ def test_a_lesson_that_fails_names_its_cell(notebook, tmp_path):
     assert "FAILED" in course_run.table([result])
 
 
+def test_pictures_of_what_ran_are_found_from_where_it_is_kept(notebook, tmp_path):
+    course_run.run_lesson(notebook("1"), tmp_path / "work")
+    kept = course_run.executed_in(tmp_path / "work") / "77_test.ipynb"
+    assert (kept.parent / "../images/ddp_step.png").is_file()
+
+
+def test_so_are_those_of_a_language(notebook, tmp_path):
+    folder = tmp_path / "solutions" / "ko"
+    (folder / "images").mkdir(parents=True)
+    (folder / "images" / "own.svg").touch()
+    path = notebook("1").rename(folder / "77_test.ipynb")
+    course_run.run_lesson(path, tmp_path / "work")
+    kept = course_run.executed_in(tmp_path / "work", "ko")
+    assert (kept / "images/own.svg").is_file()
+    assert (kept / "../../images/ddp_step.png").is_file()
+
+
 NO_PORT = "import psutil\nassert psutil.Process().net_connections('inet') == []"
 
 
