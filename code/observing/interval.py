@@ -18,10 +18,7 @@ class IntervalSums:
     that a run without a break prints. Only the time is that of the own steps."""
 
     def __init__(self, layout: Layout, device: torch.device) -> None:
-        self.layout = layout
-        # In float64: ranks add up other shares of it, and the printed digits must not tell which.
-        self.loss = torch.zeros((), dtype=torch.float64, device=device)
-        self.nan_iterations = torch.zeros_like(self.loss)
+        self.layout, self.device = layout, device
         self.begin(Progress())
 
     def begin(self, progress: Progress) -> None:
@@ -29,8 +26,9 @@ class IntervalSums:
         self.earlier = progress.untold_loss, progress.untold_nan_iterations
         self.steps, self.skipped = progress.untold_steps, progress.untold_skipped
         self.own_steps = 0
-        self.loss = torch.zeros_like(self.loss)
-        self.nan_iterations = torch.zeros_like(self.nan_iterations)
+        # In float64: ranks add up other shares of it, and the printed digits must not tell which.
+        self.loss = torch.zeros((), dtype=torch.float64, device=self.device)
+        self.nan_iterations = torch.zeros_like(self.loss)
         self.since = time.perf_counter()
 
     def add(self, loss_sum: Tensor, result: StepResult) -> None:

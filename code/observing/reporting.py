@@ -204,6 +204,7 @@ class Report:
             )
 
     def saving(self, progress: Progress, folder: Path) -> None:
+        """All ranks come here: `progress` takes along what no line has told yet."""
         where = f"at iteration {progress.iteration:7d} to {folder}"
         self.first(f"saving checkpoint {where} in torch_dist format")
         self.interval.note(progress)

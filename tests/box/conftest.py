@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from course_lib import box as box_room
-from course_lib.box.nodes import probe
+from course_lib.box.nodes import host_names, probe
 from course_lib.box.queue import rows, state
 from course_lib.box.scheduling import first_come
 from course_lib.box.settings import Settings
@@ -84,6 +85,10 @@ class Box:
     def output(self, job: str) -> str:
         path = self.work / f"out-{job}"
         return path.read_text(errors="replace") if path.exists() else ""
+
+    def flat_address(self, number: int) -> str:
+        """Of the node with this number, in flat mode."""
+        return str(ipaddress.IPv4Address(host_names.network(str(self.home)) + number))
 
     @staticmethod
     def until(what: str, condition):

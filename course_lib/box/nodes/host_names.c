@@ -6,8 +6,8 @@
    box has another part: all number their jobs from 1, and a port follows from the number of a job.
 
    Nor does anybody else reach a job: what would listen on all networks of the machine listens at
-   the first of these addresses, and hears its own user alone. torchrun's store unpickles what it is sent, so who
-   could reach it would run code in the job. */
+   the first of these addresses, and hears its own user alone. torchrun's store unpickles what it is
+   sent, so who could reach it would run code in the job. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -144,11 +144,14 @@ static int four_of(const union place *place, uint32_t *address, unsigned *port)
     return 1;
 }
 
-/* The address within one of IPv6. */
-static void set_word(struct sockaddr_in6 *six, uint32_t address)
+/* The first address in the place of what stands there, in IPv6 as its last word. */
+static void set_first(union place *place)
 {
-    address = htonl(address);
-    memcpy(six->sin6_addr.s6_addr + 12, &address, 4);
+    uint32_t address = htonl(first);
+    if (place->any.sa_family == AF_INET)
+        place->four.sin_addr.s_addr = address;
+    else
+        memcpy(place->six.sin6_addr.s6_addr + 12, &address, 4);
 }
 
 /* Looks through the connections of this machine; `row` stops at the first that it says yes to.
@@ -253,7 +256,7 @@ static int narrowed(int descriptor, const struct sockaddr *asked, socklen_t leng
         return 0;
     memcpy(place, asked, length);
     if (place->any.sa_family == AF_INET && place->four.sin_addr.s_addr == htonl(INADDR_ANY)) {
-        place->four.sin_addr.s_addr = htonl(first);
+        set_first(place);
         return 1;
     }
     if (place->any.sa_family != AF_INET6 || length < sizeof place->six
@@ -263,7 +266,7 @@ static int narrowed(int descriptor, const struct sockaddr *asked, socklen_t leng
     getsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &alone, &size);
     inet_pton(AF_INET6, alone ? "::1" : "::ffff:0.0.0.0", &place->six.sin6_addr);
     if (!alone)
-        set_word(&place->six, first);
+        set_first(place);
     return 1;
 }
 
@@ -322,10 +325,7 @@ int connect(int descriptor, const struct sockaddr *asked, socklen_t length)
     if (asked && length >= sizeof place.four && length <= sizeof place) {
         memcpy(&place, asked, length);
         if (is_found_at_first(&place)) {
-            if (place.any.sa_family == AF_INET)
-                place.four.sin_addr.s_addr = htonl(first);
-            else
-                set_word(&place.six, first);
+            set_first(&place);
             asked = &place.any;
         }
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import ipaddress
 import os
 import platform
 import shutil
@@ -161,9 +160,9 @@ def test_the_nodes_of_a_job_have_names_that_resolve(flat, library):
     look = "hostname; uname -n; getent hosts node2 | cut -d' ' -f1"
     text = flat.result(f'srun -N2 -n2 -l bash -c "{look}"', "-N2")
     lines = [line.split(": ") for line in text.splitlines()]
-    place = str(ipaddress.IPv4Address(host_names.network(str(flat.home)) + 2))
+    address = flat.flat_address(2)
     for task, node in (("0", "node1"), ("1", "node2")):
-        assert [word for number, word in lines if number == task] == [node, node, place]
+        assert [word for number, word in lines if number == task] == [node, node, address]
 
 
 def test_two_nodes_meet_by_name(flat, library):

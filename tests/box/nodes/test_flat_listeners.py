@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import shutil
 import socket
@@ -86,10 +85,6 @@ def listeners(box) -> list[str]:
     return found
 
 
-def first_address(box) -> str:
-    return str(ipaddress.IPv4Address(host_names.network(str(box.home)) + 1))
-
-
 def is_loopback(address: str) -> bool:
     return address == "::1" or address.removeprefix("::ffff:").startswith("127.")
 
@@ -109,9 +104,9 @@ def test_what_would_listen_on_all_networks_listens_on_loopback(flat):
     assert all(map(is_loopback, found)), found
     ports = [int(word) for word in flat.output(job).split()]
     for port in (ports[0], ports[1], ports[3], ports[4]):
-        with socket.create_connection((first_address(flat), port)) as there:
+        with socket.create_connection((flat.flat_address(1), port)) as there:
             assert there.recv(9) == b"heard"
-    _another_account_is_not_heard(first_address(flat), ports)
+    _another_account_is_not_heard(flat.flat_address(1), ports)
 
 
 def _another_account_is_not_heard(place: str, ports: list[int]) -> None:
@@ -161,10 +156,10 @@ def test_two_calls_in_a_row_are_both_heard(flat):
     job = flat.submit("python late.py", "-n1")
     flat.until_exists("begun")
     port = int(flat.output(job))
-    with socket.create_connection((first_address(flat), port)) as there:
+    with socket.create_connection((flat.flat_address(1), port)) as there:
         there.sendall(b"first")
     time.sleep(1.5)
-    with socket.create_connection((first_address(flat), port)) as there:
+    with socket.create_connection((flat.flat_address(1), port)) as there:
         there.sendall(b"second")
         flat.until_said(job, "second")
     assert Path(flat.work / f"out-{job}").exists()
@@ -197,7 +192,7 @@ def test_a_call_to_another_port_speaks_for_nobody_who_gets_that_place_next(flat)
         job = flat.submit(f"python caller.py {elsewhere.getsockname()[1]}", "-n1")
         flat.until_exists("begun")
     done = subprocess.run(
-        [sys.executable, "-c", FROM_PORT, *flat.output(job).split(), first_address(flat)],
+        [sys.executable, "-c", FROM_PORT, *flat.output(job).split(), flat.flat_address(1)],
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     assert done.stdout.strip() == "b''"
