@@ -18,7 +18,7 @@ def real(value: object) -> float | None:
         return None
     try:
         number = float(value)
-    except OverflowError:  # a whole number beyond the range of floats
+    except (OverflowError, ValueError):  # beyond the range of floats; a NaN that signals
         return None
     return number if math.isfinite(number) else None
 

@@ -95,6 +95,14 @@ class Checklist:
             self.refuse(f"{variable} is a number", why_no_number(answer))
         return found
 
+    def count(self, answer: object, variable: str, of: str) -> float:
+        """A gap that holds how many there are of something, which is no unit."""
+        given = self.number(answer, variable)
+        meant = Quantity(right=given, unit=of).in_its_unit(given)
+        if meant is None:
+            self.refuse(f"{variable} is a number", _another_unit(given, of))
+        return meant
+
     def text(self, answer: object, variable: str) -> str:
         """A filled gap that holds one text, also as the only one of a list or a table."""
         self.answered(answer, variable)
@@ -113,6 +121,8 @@ class Checklist:
         meant = wanted.in_its_unit(given)
         if meant is None:
             self.refuse(requirement, _another_unit(given, wanted.unit))
+        if digits := wanted.right_but_for_the_unit(given):
+            self.refuse(requirement, digits)
         given = meant
         self.no_slip(given, wanted, requirement)
         unit = f" {wanted.unit}" if wanted.unit else ""

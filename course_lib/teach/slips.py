@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import combinations, islice, product
 
@@ -23,13 +23,14 @@ from course_lib.teach.quantities.likely import (
     of_counts,
     of_digits,
     of_known,
+    of_miscounts,
     of_other_ways,
     of_parts,
     of_passes,
     of_the_ring,
     of_units,
 )
-from course_lib.teach.quantities.units import factor
+from course_lib.teach.quantities.units import factor, of_the_same_kind
 from course_lib.teach.quantities.written import Written
 from course_lib.words import told
 
@@ -59,12 +60,14 @@ FACTORS = {
     16: "what Adam, gradient and parameter take together, in bytes",
 }
 """What these factors usually are, so that an answer which is off by one of them may be traced."""
+PLAIN = (2, 4, 8)
+"""Likelier one slip than two that make them up by chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity:
-    """`counts` names the counts that the value is a product of; `within` is what is accepted, where
-    that is not just the share around `right`."""
+    """`counts` names the counts that the value is a product of, `shared_by` those that divide it;
+    `within` is what is accepted, where that is not just the share around `right`."""
 
     right: float
     unit: str = ""
@@ -78,6 +81,7 @@ class Quantity:
     parts: Mapping[str, float] = field(default_factory=dict)
     """What the value is a sum of."""
     counts: Mapping[str, float] = field(default_factory=dict)
+    shared_by: Mapping[str, float] = field(default_factory=dict)
     bytes_each: int = 0
     ring: int = 0
     is_work: bool = False
@@ -101,6 +105,24 @@ class Quantity:
         times = factor(given.unit, self.unit) if isinstance(given, Written) else 1
         return None if times is None else float(given) * times
 
+    def right_but_for_the_unit(self, given: float) -> str:
+        """Of a number that is right in a unit of this kind, and another one was written."""
+        meant = self.in_its_unit(given)
+        if not isinstance(given, Written) or not given.unit or meant is None:
+            return ""
+        if self.is_met_by(meant) or meant == float(given):
+            return ""
+        for unit, times in ((self.unit, 1.0), *of_the_same_kind(self.unit)):
+            if self.is_met_by(float(given) * times):
+                return f"The number is right in {unit}. You wrote {given.unit}."
+        return ""
+
+    def or_as(self, *others: float, given: float) -> Quantity:
+        """Where several ways are right: as that one whose value was given."""
+        meant = self.in_its_unit(given)
+        ways = [replace(self, right=right) for right in others]
+        return next((way for way in ways if meant is not None and way.is_met_by(meant)), self)
+
     def explain(self, given: float) -> str:
         """What was done instead, if one slip accounts for the answer, or two together. Of several
         that give the same value the two most particular ones are told."""
@@ -120,11 +142,20 @@ class Quantity:
     def _two_at_once(self, given: float) -> str:
         if not self.right:
             return ""
-        own, made, units = islice(self.slips(), 3)
-        for one, other in (*product(made, units), *product(own, units), *combinations(made, 2)):
-            if close(given, one[0] * other[0] / self.right, TOGETHER):
+        own, made, units, miscounts = islice(self.slips(), 4)
+        pairs = [*product(made, units), *product(own, units), *combinations(made, 2)]
+        pairs += product(made, miscounts)
+        if self._is_off_by_plain_factor(given):
+            pairs = [*product(own, units)]
+        for one, other in pairs:
+            both = one[0] * other[0] / self.right
+            if close(given, both, TOGETHER) and not close(both, self.right, SAME):
                 return f"{told('Two things at once:')} {one[1]}\n{told('And:')} {other[1]}"
         return ""
+
+    def _is_off_by_plain_factor(self, given: float) -> bool:
+        times = given / self.right
+        return any(close(times, of, SAME) or close(1, of * times, SAME) for of in PLAIN)
 
     def at_last(self, given: float) -> str:
         """Where no slip accounts for it: what its size may come from."""
@@ -163,10 +194,11 @@ class Quantity:
         yield [
             *of_the_ring(self.right, self.ring),
             *of_bytes(self.right, self.bytes_each),
-            *of_counts(self.right, self.counts),
+            *of_counts(self.right, {**self.counts, **self.shared_by}),
             *(of_passes(self.right) if self.is_work else ()),
         ]
         yield list(of_units(self.right, self.unit))
+        yield list(of_miscounts(self.right, self.counts, self.shared_by))
         yield list(of_other_ways(self.right, self.unit))
         yield list(of_digits(self.right, is_whole=self.share <= EXACT))
 

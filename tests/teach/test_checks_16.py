@@ -283,3 +283,27 @@ def test_what_half_as_many_checkpoints_cost(workspace):
     wrong = (100 * half.useful, -right, right / 100, right * 10)
     hold("costs_percent", check, right, wrong, accepted=(1.8, 2))
     assert "Choose" in hint_of(lesson16b.ex16b_half, right, "sharp")
+    assert "share of the kept work" in hint_of(lesson16b.ex16b_half, right / best.useful, "flat")
+    often = plan.goodput(2048, rate, best.interval_s / 2)
+    other_way = 100 * (best.useful - often.useful)
+    assert "half the interval" in hint_of(lesson16b.ex16b_half, other_way, "flat")
+    by_default = plan.failures_of("llama-405b")
+    best, half = (plan.goodput(2048, by_default, s) for s in (None, 2 * 1116.3))
+    cost = 100 * (best.useful - half.useful)
+    assert "other times" in hint_of(lesson16b.ex16b_half, cost, "flat")
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["flat (no sharp peak)", "fairly flat, not at all sharp",
+     "It is flat; doubling or halving hardly matters", "there is no steep slope: a plateau"],
+)  # fmt: skip
+def test_a_flat_curve_in_other_words(workspace, said):
+    lesson16b.ex16b_half(1.8, said)
+
+
+@pytest.mark.parametrize(
+    "said", ["not at all flat", "flat or sharp", "a sharp peak", "hardly flat"]
+)
+def test_a_curve_that_is_not_called_flat(workspace, said):
+    assert "Choose" in hint_of(lesson16b.ex16b_half, 1.8, said)

@@ -151,3 +151,63 @@ def test_a_size_that_no_slip_explains_is_told_what_it_looks_like(given, words):
 
 def test_a_quarter_of_an_hour_is_of_an_hour():
     assert written_in("a quarter of an hour").unit == "hour"
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted", "times"),
+    [
+        ("ns", "s", 1e-9), ("μs", "s", 1e-6), ("microsec", "ms", 1e-3), ("PB", "GB", 1e6),
+        ("TiB", "GB", 2**40 / 1e9), ("Tbit", "GB", 125), ("GFLOP", "TFLOP/s", 1e-3),
+        ("EFLOP/s", "TFLOP/s", 1e6), ("decades", "days", 3652.5),
+        ("node-hours", "device-hours", None),
+        ("GPU-minutes", "device-hours", 1 / 60), ("device minutes", "device-hours", 1 / 60),
+        ("million bytes", "MB", 1), ("billion bytes", "GB", 1), ("trillion FLOP/s", "FLOP/s", 1e12),
+        ("MB/sample", "GB", 1e-3), ("GB/s", "GB", None), ("Gbps", "GB", None),
+        ("MB per second", "MB", None), ("GFLOPS/GPU", "TFLOP/s", 1e-3), ("tokens/s", "s", None),
+        ("TFLOP/s per GPU", "FLOP/s", 1e12), ("TFLOP per s", "TFLOP/s", 1), ("TF/s", "TFLOP/s", 1),
+        ("h/epoch", "days", 1 / 24), ("tokens", "samples", None), ("steps", "minutes", None),
+        ("sequences", "samples", 1), ("ms", "micro-batches", None), ("밀리초", "s", 1e-3),
+        ("메가바이트", "GB", 1e-3), ("시간", "days", 1 / 24), ("억", "", 1e8),
+        ("만 스텝", "steps", 1e4),
+        ("조각", "", 1), ("seconds in all", "ms", 1e3), ("million tokens", "tokens", 1e6),
+    ],
+)  # fmt: skip
+def test_units_are_known_in_many_spellings_and_not_taken_for_words(written, wanted, times):
+    found = factor(written, wanted)
+    assert found is None if times is None else found == pytest.approx(times, rel=1e-12)
+
+
+@pytest.mark.parametrize("text", ["ca. 8000", "approx. 8000", "≥ 8000", "n >= 8000", "x8000"])
+def test_signs_of_about_and_at_least_are_words(text):
+    assert written_in(text) == 8000
+
+
+def test_right_digits_with_another_unit_are_told_so():
+    wanted = Quantity(right=5974.0, unit="ms")
+    said = wanted.right_but_for_the_unit(number_written("5974 s"))
+    assert said == "The number is right in ms. You wrote s."
+    assert "right in µs" in wanted.right_but_for_the_unit(number_written("5974000 minutes"))
+    for other in ("5.974 s", "5974 ms", "77 s", 5974.0, "5974 GB"):
+        given = number_written(other)
+        assert wanted.right_but_for_the_unit(given) == "", other
+
+
+def test_one_too_few_of_what_divides_is_told_as_that():
+    days = Quantity(right=100.0, unit="days", shared_by={"devices": 16})
+    assert "for 15 devices" in days.explain(100 * 16 / 15)
+    assert "for 17 devices" in days.explain(100 * 16 / 17)
+    work = Quantity(right=100.0, counts={"samples": 16})
+    assert "for 15 samples" in work.explain(100 * 15 / 16)
+
+
+def test_two_slips_that_cancel_or_make_a_plain_factor_are_not_told():
+    hours = Quantity(right=64.0, counts={"nodes": 16, "devices of a node": 4}, share=EXACT)
+    assert hours.explain(64.1) == ""
+    assert "Two things" not in Quantity(right=3.2, counts={"a": 4, "b": 8}).explain(6.4)
+
+
+def test_of_several_right_values_the_one_that_was_given_is_the_measure():
+    wanted = Quantity(right=7.587, unit="days", share=0.015)
+    assert wanted.or_as(6.63, given=6.6).is_met_by(6.6)
+    assert not wanted.or_as(6.63, given=7.06).is_met_by(7.06)
+    assert wanted.or_as(6.63, given=number_written("1.084 weeks")).right == 7.587

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from course_lib import plan
-from course_lib.teach.answers import in_short, plain
+from course_lib.teach.answers import in_short, only_one, plain
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import BYTES_PER_GRADIENT, same_shape
 from course_lib.teach.quantities.written import written_in
@@ -65,7 +65,9 @@ def ex04_describe(answer: object) -> None:
 def _spelt(name: str, given: Any) -> Any:
     """A number that was written as a text, a road with capitals, 0 for False."""
     if name == "gpu_direct":
-        return bool(given) if type(given) is int and given in (0, 1) else given
+        one = only_one(given)
+        one = one.item() if hasattr(one, "item") else one
+        return bool(one) if type(one) in (int, bool) and one in (0, 1) else given
     if not isinstance(given, str):
         return given
     number = written_in(given)

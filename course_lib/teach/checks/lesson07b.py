@@ -135,7 +135,7 @@ def _which(run: Any) -> str:
 def ex07b_bubble(answer: object) -> None:
     """Micro-batches that a pipeline of eight stages needs for a bubble of a tenth of the time."""
     with Checklist("07b.2") as check:
-        given = check.number(answer, "micro_batches_needed")
+        given = check.count(answer, "micro_batches_needed", "micro-batches")
         waiting = STAGES - 1
         least = round(waiting * (1 - MOST_BUBBLE) / MOST_BUBBLE)
         check.unless(
@@ -194,7 +194,7 @@ def _bubble_slips(waiting: int, least: int) -> Quantity:
 def ex07b_crossing(answer: object, run: Any) -> None:
     """The batch from which on sending gradients is cheaper than sending activations."""
     with Checklist("07b.3") as check:
-        given = check.number(answer, "crossing_batch")
+        given = check.count(answer, "crossing_batch", "samples")
         check.started(run, "pretrain_gpt.py")
         data = check.left(run, "log").world.data
         check.that(
@@ -248,7 +248,8 @@ def _crossing_slips(exact: float, first: int, data: int) -> Quantity:
     own: list[Slip] = []
     for value, said in slips:
         down = data * math.floor(value / data)
-        own += [(value, said), (down, said), (down + data, said)]
+        rounded = (value, math.floor(value), math.ceil(value), down, down + data)
+        own += [(each, said) for each in rounded]
     return Quantity(right=first, own=tuple(own))
 
 

@@ -89,7 +89,6 @@ def _rate(check: Checklist, given: float) -> None:
     each = LAB_SECONDS * LAB_DEVICES * 1e12
     right, recomputed = flops.model / each, flops.hardware / each
     per_parameter = parameters(model).total * LAB_SAMPLES * model.sequence / each
-    counts = {"devices": LAB_DEVICES, "samples": LAB_SAMPLES}
     twice = "You counted a recomputation (96, or 8 per parameter and token). This run did none."
     own = (
         (right * LAB_DEVICES, f"{given:.1f} TFLOP/s is what the four devices achieved together."),
@@ -116,7 +115,13 @@ def _rate(check: Checklist, given: float) -> None:
     check.amount(
         given,
         Quantity(
-            right=right, unit="TFLOP/s", share=CLOSE_ENOUGH, own=own, counts=counts, is_work=True
+            right=right,
+            unit="TFLOP/s",
+            share=CLOSE_ENOUGH,
+            own=own,
+            counts={"samples": LAB_SAMPLES},
+            shared_by={"devices": LAB_DEVICES},
+            is_work=True,
         ),
         "each device achieved so many TFLOP/s",
         hint="FLOPs of one iteration of 8 samples without recomputation, divided by "
@@ -145,11 +150,11 @@ def _days(check: Checklist, given: float) -> None:
         Quantity(
             right=right,
             unit="days",
-            # The short formula leaves attention out: it may be used, at the price of an eighth.
-            within=(0.85 * right, 1.02 * right),
+            share=CLOSE_ENOUGH,
             own=own,
-            counts={"samples": LAB_SAMPLES, "tokens of a sample": model.sequence},
-        ),
+            shared_by={"samples": LAB_SAMPLES, "tokens of a sample": model.sequence},
+            # The short formula leaves attention out: it may be used, at the price of an eighth.
+        ).or_as(short, given=given),
         "10 billion tokens take so many days",
         hint=f"One iteration is {per_iteration} tokens in {LAB_SECONDS} s. How many iterations are "
         "10 billion tokens?",
@@ -225,5 +230,4 @@ def _peak(measured_mib: float, before_mib: float, state_mib: float, gone_mib: fl
         ),
         (gone_mib, "That is what is saved. The peak that is left is asked for."),
     )
-    counts = {"devices": round(state_mib / (state_mib - gone_mib))} if state_mib > gone_mib else {}
-    return Quantity(right=measured_mib, unit="MiB", share=FORESEEN, own=own, counts=counts)
+    return Quantity(right=measured_mib, unit="MiB", share=FORESEEN, own=own)

@@ -12,7 +12,10 @@ WITH_RECOMPUTATION, WITHOUT = 8, 6
 """FLOPs for each parameter and token."""
 CLOSE_ENOUGH = 0.015
 """Share by which a rate may be off; typing 1048 for 1024 is further off."""
+NO_FURTHER = 0.001
+"""By which one may where two shortcuts and the mistyped sequence make up for each other."""
 ROUNDED_DAYS = 0.005
+MISTYPED = "Look at their_flops digit by digit: how long is a sequence of this model?"
 
 
 def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: object) -> None:
@@ -63,6 +66,17 @@ def _rate(sequence: int = 1024, kind: str = "hardware") -> float:
     return float(getattr(flops, kind)) / SECONDS / DEVICES
 
 
+def _shortened(sequence: int) -> float:
+    tokens = SAMPLES * sequence
+    return WITH_RECOMPUTATION * PARAMETERS * tokens / SECONDS / DEVICES
+
+
+def _layers_alone(sequence: int) -> float:
+    model = preset("18b").but(sequence=sequence)
+    words = 6 * SAMPLES * sequence * model.hidden * model.vocabulary
+    return _rate(sequence) - words / SECONDS / DEVICES
+
+
 def _achieved(check: Checklist, given: float) -> None:
     right, mistyped, counts = _rate(), _rate(1048), {"devices": DEVICES}
     tenfold = "10e12 is ten times a tera. Here is the mistake that hid the one in the tokens."
@@ -83,12 +97,18 @@ def _achieved(check: Checklist, given: float) -> None:
         (19.5e12, "19.5 TFLOP/s is the float32 peak of the data sheet, not what was achieved."),
         (right * SECONDS, "These are FLOPs of an iteration. It takes 32.09 s."),
         (right / SAMPLES, "That is one sample. An iteration has 512."),
-        (mistyped, "Look at their_flops digit by digit: how long is a sequence of this model?"),
+        *((rate, MISTYPED) for rate in (mistyped, _shortened(1048), _layers_alone(1048))),
+        (
+            _shortened(1024),
+            "8 for each parameter and token leaves out the products of queries and keys. Use the "
+            "formula for F.",
+        ),
+        (_layers_alone(1024), "You left out the logits, the last term of the formula for F."),
     )
     check.amount(
         given,
         Quantity(
-            right=right, unit="FLOP/s", share=CLOSE_ENOUGH, own=own, counts=counts, is_work=True
+            right=right, unit="FLOP/s", share=NO_FURTHER, own=own, shared_by=counts, is_work=True
         ),
         "each device achieved so many FLOP/s",
         hint=f"FLOPs of one iteration, fully recomputed, divided by {SECONDS} s and by "
@@ -122,7 +142,7 @@ def _days(check: Checklist, given: float) -> None:
     within = (right * (1 - CLOSE_ENOUGH), counted * (1 + ROUNDED_DAYS))
     check.amount(
         given,
-        Quantity(right=right, unit="days", within=within, own=own, counts=counts),
+        Quantity(right=right, unit="days", within=within, own=own, shared_by=counts),
         "the days follow from them"
         if given < (right + counted) / 2 or given > within[1]
         else "the days follow from them, some more than by the formula: it leaves attention out",

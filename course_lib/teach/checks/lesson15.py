@@ -83,7 +83,9 @@ def ex15_report(answer: object) -> None:
 
 
 def _time_to_report() -> Quantity:
-    layout, sequence = bench.CASES["175"].layout, bench.CASES["175"].model.sequence
+    reference = bench.CASES["175"]
+    layout, sequence = reference.layout, reference.model.sequence
+    nodes, devices = reference.nodes, reference.nodes * reference.devices_per_node
     rate = layout.global_batch * sequence / ITERATION_S
     right = bench.time_to_report_s(rate)
     steps, ranks = layout.micro_batches, layout.data
@@ -100,12 +102,16 @@ def _time_to_report() -> Quantity:
         (right * 2**20 / 1e6, "20 million are 20 × 10⁶, not 20 × 2²⁰."),
         (right / 2, f"A sequence of this model has {sequence} tokens."),
         (right * 2, f"A sequence of this model has {sequence} tokens."),
-        (right * NODES, f"You multiplied by {NODES} nodes. The 5.2 s are those of all together."),
-        (right / NODES, f"You divided by {NODES} nodes. The 5.2 s are those of all together."),
+        *(
+            (wrong, f"You multiplied by {many}. The 5.2 s are those of all together.")
+            for many, wrong in ((nodes, right * nodes), (devices, right * devices))
+        ),
+        *(
+            (wrong, f"You divided by {many}. The 5.2 s are those of all together.")
+            for many, wrong in ((nodes, right / nodes), (devices, right / devices))
+        ),
         (right * ranks, twice),
         (right * steps, twice),
-        (right * 512, "You multiplied by the devices. The 5.2 s are those of all together."),
-        (right / 512, "You divided by the devices. The 5.2 s are those of all together."),
         (20e6, "These are the tokens. How long do they take?"),
         (round(right / ITERATION_S) * 5, "5.2 s was rounded to 5."),
         (right / ITERATION_S * 6, "5.2 s was rounded to 6."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from math import sqrt
 
-from course_lib.plan.kept_work import daly_interval_s, failures_of
+from course_lib.plan.kept_work import Failures, daly_interval_s, failures_of, goodput
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.slips import Quantity
 
@@ -17,13 +17,11 @@ BETWEEN = 0.06
 
 LOST = "That is all that is lost. How much more is lost than with the best interval?"
 NOT_AS_MUCH = "Near its best the curve is flat: it is much less. goodput(…) says how much."
-FLAT = (
-    r"\b(?:flat\w*|plateau|shallow|broad|gentle|wide)\b|"
-    r"\bnot (?:very |so |that )?(?:sharp|steep)\b"
-)
-NOT_FLAT = (
-    r"\b(?:not|isn't|never|no|anything but|far from|hardly) (?:\w+ )?(?:flat|shallow|broad|"
-    r"a plateau)|\bor\b|(?<!not )(?<!not very )(?<!not so )(?<!not that )\b(?:sharp|steep)"
+DENIED = r"\b(?:not|isn['’]t|never|no|without|anything but|far from|hardly)\b(?: [a-z]+){0,3}? "
+NOT_SHARP = re.compile(rf"{DENIED}(?:sharp|steep)\w*")
+FLAT = re.compile(r"\b(?:flat\w*|plateau|shallow|broad|gentle|wide)\b")
+NOT_FLAT = re.compile(
+    rf"{DENIED}(?:flat|shallow|broad|plateau)|\b(?:sharp|steep)|\bflat\w* or\b|\bor flat"
 )
 
 
@@ -71,15 +69,25 @@ def ex16b_interval(minutes: object) -> None:
         )
 
 
+def _cost_of_twice(failures: Failures) -> list[float]:
+    """In points: of the best interval, of Young's, and of one in whole minutes."""
+    best_s = goodput(NODES, failures).interval_s
+    young_s = sqrt(2 * failures.checkpoint_s * failures.mtbf_s(NODES))
+    found = []
+    for interval_s in (best_s, young_s, 60 * round(best_s / 60)):
+        once, twice = (goodput(NODES, failures, times * interval_s) for times in (1, 2))
+        found.append(100 * (once.useful - twice.useful))
+    return found
+
+
 def ex16b_half(costs_percent: object, chosen: object) -> None:
     """What it costs to save half as often as is best; and which way one errs better."""
-    from course_lib.plan import goodput
-
     failures = failures_of("llama-405b", checkpoint_s=SAVE_S, restart_s=RESTART_S)
     best = goodput(NODES, failures)
     half = goodput(NODES, failures, 2 * best.interval_s)
     often = goodput(NODES, failures, best.interval_s / 2)
     right = 100 * (best.useful - half.useful)
+    relative = "That is a share of the kept work itself. How many points of a hundred less is it?"
     with Checklist("16b.2") as check:
         given = check.number(costs_percent, "costs_percent")
         check.amount(
@@ -87,8 +95,13 @@ def ex16b_half(costs_percent: object, chosen: object) -> None:
             Quantity(
                 right=right,
                 unit="%",
-                within=(right - 0.3, right + 0.3),
                 own=(
+                    (right / best.useful, relative),
+                    (
+                        _cost_of_twice(failures_of("llama-405b"))[0],
+                        f"That is for other times: a save takes {SAVE_S:g} s here, and a start "
+                        f"{RESTART_S:g} s.",
+                    ),
                     (100 * half.useful, "That is the kept work itself. By how much is it less?"),
                     (100 * best.useful, "That is the kept work itself. By how much is it less?"),
                     (100 * (1 - best.useful), LOST),
@@ -98,18 +111,19 @@ def ex16b_half(costs_percent: object, chosen: object) -> None:
                         "That is what is kept of the best. By how much is it less?",
                     ),
                     (
-                        100 * (often.useful - best.useful),
-                        "That is the other way: half the interval. Twice is asked for, and a cost.",
+                        100 * (best.useful - often.useful),
+                        "That is the other way: half the interval. Twice is asked for.",
                     ),
+                    (-right, "A cost is asked for: how much less is kept than at the best?"),
                     *((guess, NOT_AS_MUCH) for guess in (25, 50, 100)),
                 ),
-            ),
+            ).or_as(*_cost_of_twice(failures), round(right), given=given),
             "that is what the longer interval costs",
             hint="Subtract goodput(…).useful with interval_s=twice the best from that of the best.",
         )
-        said = check.text(chosen, "chosen").lower()
+        said = NOT_SHARP.sub("flat", check.text(chosen, "chosen").lower())
         check.that(
-            re.search(FLAT, said) is not None and re.search(NOT_FLAT, said) is None,
+            FLAT.search(said) is not None and NOT_FLAT.search(said) is None,
             "near its best the curve is flat",
             hint="A factor of 2 in the interval moved the kept work by how much? Choose "
             '"flat" or "sharp".',

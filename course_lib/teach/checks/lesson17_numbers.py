@@ -35,7 +35,7 @@ def least_days() -> Quantity:
         unit="days",
         share=0.03,
         own=own,
-        counts={"devices": MOST_DEVICES, "nodes": MOST_DEVICES / 8},
+        shared_by={"devices": MOST_DEVICES, "nodes": MOST_DEVICES / 8},
     )
 
 

@@ -67,12 +67,6 @@ def of_counts(right: float, counts: Mapping[str, float]) -> Iterator[Slip]:
     for name, count in counts.items():
         hint = f"You are off by {count:g}. Are the {count:g} {name} left out, or counted twice?"
         yield from ((right / count, hint), (right * count, hint))
-        for other in (count - 1, count + 1):
-            if other > 0:
-                yield (
-                    right * other / count,
-                    f"That is for {other:g} {name}. Count them again: you are off by one.",
-                )
     for one, another in combinations(counts, 2):
         product = counts[one] * counts[another]
         hint = (
@@ -80,6 +74,20 @@ def of_counts(right: float, counts: Mapping[str, float]) -> Iterator[Slip]:
             f"{counts[another]:g} {another} left out, or counted twice?"
         )
         yield from ((right / product, hint), (right * product, hint))
+
+
+def of_miscounts(
+    right: float, counts: Mapping[str, float], shared_by: Mapping[str, float]
+) -> Iterator[Slip]:
+    """One more or one less of what the value grows with, or is divided by."""
+    for given, power in ((counts, 1), (shared_by, -1)):
+        for name, count in given.items():
+            for other in (count - 1, count + 1):
+                if other > 0:
+                    yield (
+                        right * (other / count) ** power,
+                        f"That is for {other:g} {name}. Count them again: you are off by one.",
+                    )
 
 
 def of_units(right: float, unit: str) -> Iterator[Slip]:

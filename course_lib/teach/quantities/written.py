@@ -18,11 +18,11 @@ FIGURES = (
 POWER = rf"{FIGURES}(?:\s*(?:\*\*|\^)\s*[-−]?\d{{1,4}})?"
 LEAD = (
     r"(?:[^\W\d]\w*\s*={1,2}\s*)?"  # name = …
-    r"(?:[^\W\d_][^\W\d_'’-]*(?:[\s_-]+|\s*[:=≈~]\s*)|[≈~=]\s*){0,7}"
+    r"(?:[^\W\d_][^\W\d_'’-]*(?:\.?[\s_-]+|\s*[:=≈~≥]\s*|\s*>=\s*)|[≈~=≥]\s*|>=\s*){0,7}[×x]?"
 )
 NUMBER = re.compile(
     rf"(?P<lead>{LEAD})(?P<value>{POWER}(?:\s*[·×x*/]\s*{POWER})*)"
-    r"\s*(?P<unit>(?:[%×]|[^\W\d_])[^\d,;:!?=]*)?\.?",
+    r"\s*(?P<unit>(?:[%×]|-?[^\W\d_])[^\d,;:!?=]*)?\.?",
     re.IGNORECASE,
 )
 REPR = re.compile(
