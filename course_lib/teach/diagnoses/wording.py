@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import re
 
+from course_lib.teach.diagnoses.denials import DENIED, FAULTS
 from course_lib.teach.diagnoses.spoken import wording
 
 REST = r"[^,;:.()—–]*?(?=[,;:.()—–]|\sbut\s|\ssince\s|\sbecause\s|$)"
-FAULTS = (
-    r"(?:hang\w*|hung|dead.?lock\w*|leak\w*|oom|out.of.memory|stragglers?|crash\w*|nan|diverg\w*|"
-    r"memory (?:problem|issue)s?|skip\w*|(?:shape|size) mismatch\w*|port (?:conflict|clash)\w*|"
-    r"stuck|slow|killed|full|dead|frozen|missing|taken|in use|waiting|overheat\w*|left out|leave "
-    r"out|wait\w*|explod\w*|explosion)"
-)
 FINE = (
     r"(?:(?:is|are|was|were|looks?|seems?) (?:all |just |perfectly )?(?:fine|ok|okay|right|correct|"
     r"healthy|good|normal|innocent|level)\b|(?<!t )(?:works?|match(?:es)?)\b|"
@@ -50,7 +45,7 @@ SEVERAL = re.compile(r"\b(?:or|maybe|either|perhaps)\b| / ", re.IGNORECASE)
 
 def claimed(text: str) -> str:
     text = re.sub(r"\s+", " ", text.replace("’", "'")).strip()
-    return wording().without_denied(DENIALS.sub(" ", text))
+    return wording().without_denied(DENIALS.sub(" ", DENIED.sub(" ", text)))
 
 
 def clauses(text: str) -> list[str]:
