@@ -217,6 +217,12 @@ def test_neighbouring_seeds_are_unlike_and_each_kind_has_a_turn():
     assert sorted(found) == sorted(KINDS)
 
 
+def test_a_node_that_meets_itself_is_never_the_one_at_which_all_meet():
+    cases = [case_of(seed) for seed in range(len(KINDS) * 20)]
+    assert {one.rank for one in cases if one.kind == "wrong-master"} == {2, 3}
+    assert {one.rank for one in cases} == {1, 2, 3}
+
+
 def test_name_and_script_tell_nothing(lab):
     for seed in range(len(KINDS)):
         recipe = mystery(seed)

@@ -20,7 +20,7 @@ KINDS: dict[str, Kind] = STOPPING | {
         r"(?:some(?:one|body|thing else)|another (?:job|program|process))",
     ),
     "wrong-master": Kind(
-        "the ranks of a node take another machine for the master",
+        "the ranks of a node were told another address of the master",
         r"MASTER.ADDR|(?:the|is) first node|rendezvous (?:address|host)|(?:two|both) masters|"
         r"themselves|own node|node 0\b|"
         r"meet\w* (?:\S+ )?(?:at|on) node ?\d|address(?:es)? (?:differ|is different)|"
@@ -31,7 +31,7 @@ KINDS: dict[str, Kind] = STOPPING | {
         r"(?:is|be|for|as) (?:the )?master|(?:different|another) master\b(?!.port)",
         r"MASTER_ADDR|(?:first|head) node|node's name|scontrol|hostnames|same (?:master|address)|"
         r"address",
-        "all ranks of a node connect to another address, such as their own",
+        "all ranks of a node connect to another address than the rest, such as their own",
         MEETING,
         "node",
         r"resol\w*|\bdns\b|unknown|not (?:a )?known|\bname\b|typo|exist|mis.?spel\w*|mistyped",

@@ -18,8 +18,8 @@ STACKS = (
     "it? lab.stacks(run) asks while it hangs; the note near the end of the log says it afterwards."
 )
 MEETING = (
-    "No iteration was made. Which ranks came to the meeting point, which did not, and to which "
-    "name and port did those connect?"
+    "Before the first step all ranks meet. Which of them came to the meeting point, which did not, "
+    "and to which name and port did each connect?"
 )
 NUMBERS = (
     "A number is no number any more. Whose loss was it first, and what was it the step before? "
