@@ -170,6 +170,30 @@ def test_a_rank_and_a_node_in_any_form(case, rank, node):
     lesson16.ex16_mystery(case("stuck"), "stuck", rank, node, CURES["stuck"])
 
 
+@pytest.mark.parametrize("rank", ["two", "Rank two", "process number two", "rank no. 2", ["two"]])
+@pytest.mark.parametrize("node", [2, "2", 2.0, [2], "two", "node two", "the second node", "second"])
+def test_a_number_that_is_written_out_or_stands_bare(case, rank, node):
+    lesson16.ex16_mystery(case("stuck"), "stuck", rank, node, CURES["stuck"])
+
+
+@pytest.mark.parametrize("node", [1, 3, "one", "first", "node three", "third", "not 2", "1 or 2"])
+def test_another_number_is_another_node(case, node):
+    assert "✗ node" in hint_of(lesson16.ex16_mystery, case("stuck"), "stuck", 2, node, "x")
+
+
+@pytest.mark.parametrize(
+    ("rank", "words"),
+    [
+        ("the slow one", "Give its number"),
+        ("not rank 2", "Give its number"),
+        ([2, 3], "more than one"),
+        ("three", "only met the consequences"),
+    ],
+)
+def test_a_refused_rank_is_told_why(case, rank, words):
+    assert words in hint_of(lesson16.ex16_mystery, case("stuck"), "stuck", rank, "node2", "x")
+
+
 @pytest.mark.parametrize("rank", ["not rank 2", "2 or 3", [2, 3], "all but 2", "rank", "none"])
 def test_what_names_no_one_rank_is_refused(case, rank):
     assert "✗ " in hint_of(lesson16.ex16_mystery, case("stuck"), "stuck", rank, "node2", "x")

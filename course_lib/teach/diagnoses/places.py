@@ -22,8 +22,19 @@ NOBODY = re.compile(
 )
 EVERYBODY = re.compile(r"\b(?:all|any|every\w*|each)\b")
 RANK = re.compile(
-    r"\W*(?:on |the |global )*(?:ranks?|processe?s?|r)?[\s#:=_-]*(?:no\.? ?)?(\d+)\W*"
+    r"\W*(?:on |the |global )*(?:ranks?|processe?s?|r)?[\s#:=_-]*(?:no\.? ?|number )?(\d+)\W*"
 )
+FIGURES = {
+    word: str(number)
+    for number, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve".split()
+    )
+}
+NODE = re.compile(
+    r"\W*(?:on |the )*(?:nodes?|hosts?|machines?)?[\s#:=_-]*(?:no\.? ?|number )?(\d+)(?:\.0)?\W*"
+)
+PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+PLACE = re.compile(rf"\W*(?:on |the )*({'|'.join(PLACES)}) ?(?:node|host|machine|one)?\W*")
 
 
 def judge_rank(check: Checklist, run: Any, case: BlindCase, kind: Kind, rank: Any) -> None:
@@ -36,10 +47,16 @@ def judge_rank(check: Checklist, run: Any, case: BlindCase, kind: Kind, rank: An
     check.unless(nobody, "the rank", hint="It began at one place. Which rank is unlike the others?")
     wanted, shown = _ranks(run, case, kind), _shown(rank)
     check.that(
-        bool(said) and said <= wanted,
-        f"rank {shown}",
-        hint=f"Rank {shown} only met the consequences. Who is the first that the evidence names?",
+        bool(said) and said <= wanted, f"rank {shown}", hint=_why_not_rank(shown, said, wanted)
     )
+
+
+def _why_not_rank(shown: str, said: set[float], wanted: set[int]) -> str:
+    if not said:
+        return "No one rank can be read from that. Give its number, such as 2."
+    if said & wanted:
+        return "That is more than one. Which of them is the first that the evidence names?"
+    return f"Rank {shown} only met the consequences. Who is the first that the evidence names?"
 
 
 def _in_english(given: Any) -> str | None:
@@ -62,7 +79,8 @@ def _numbers_in(rank: Any) -> set[float]:
     """Of one rank, or of several: "rank 2", [2, 3], "2 and 3"."""
     text = _in_english(rank)
     if text is not None:
-        found = [RANK.fullmatch(part) for part in re.split(r",| and |&|\+", text.strip().lower())]
+        parts = re.split(r",| and |&|\+", _in_figures(text.strip().lower()))
+        found = [RANK.fullmatch(part) for part in parts]
         return {float(one[1]) for one in found if one} if all(found) else set()
     number = number_written(rank)
     if number is not None:
@@ -72,6 +90,11 @@ def _numbers_in(rank: Any) -> set[float]:
     except Exception:  # nothing that has several
         return set()
     return {one for one in numbers if one is not None} if None not in numbers else set()
+
+
+def _in_figures(text: str) -> str:
+    """Numbers that are written out, as figures: "rank two"."""
+    return re.sub(r"[a-z]+", lambda found: FIGURES.get(found[0], found[0]), text)
 
 
 def _shown(given: Any) -> str:
@@ -108,13 +131,29 @@ def judge_node(check: Checklist, run: Any, case: BlindCase, kind: Kind, node: An
 
 def _bare(name: str) -> str:
     """As people write it: without the domain, with a space or a hyphen somewhere."""
-    return re.sub(r"[\s_-]", "", name.split(".", maxsplit=1)[0].lower())
+    return re.sub(r"[\s_-]", "", _stem(name).lower())
 
 
 def _named(said: str, names: list[str]) -> set[str]:
     """Which nodes a text names; none where it denies one."""
     said = wording().translated(said)
+    if one := _counted(_in_figures(said.lower()), names):
+        return {_bare(one)}
     if re.search(r"\b(?:not|no|but)\b", said, re.IGNORECASE):
         return set()
     text = re.sub(r"[\s_-]", "", said.lower())
     return {_bare(name) for name in names if re.search(rf"{re.escape(_bare(name))}(?!\d)", text)}
+
+
+def _counted(said: str, names: list[str]) -> str | None:
+    """The node of a bare number, which its name ends in, or of its place: "2", "the second node"."""
+    if place := PLACE.fullmatch(said):
+        return dict(zip(PLACES, names, strict=False)).get(place[1])
+    if number := NODE.fullmatch(said):
+        ends = [name for name in names if re.search(rf"(?<!\d)0*{int(number[1])}$", _stem(name))]
+        return ends[0] if len(ends) == 1 else None
+    return None
+
+
+def _stem(name: str) -> str:
+    return name.split(".", maxsplit=1)[0]
