@@ -8,6 +8,7 @@ from course_lib.lab.mysteries import BlindCase, opened
 from course_lib.lab.plain_files import account
 from course_lib.teach import kept_lines
 from course_lib.teach.checklist import Checklist
+from course_lib.teach.diagnoses.cures import is_cured, why_no_cure
 from course_lib.teach.diagnoses.kind import Kind
 from course_lib.teach.diagnoses.known import known
 from course_lib.teach.diagnoses.places import judge_node, judge_rank
@@ -33,7 +34,7 @@ def judge(check: Checklist, run: Any, cause: Any, rank: Any, node: Any, cure: An
     judge_rank(check, run, case, kind, rank)
     check.answered(node, "node")
     judge_node(check, run, case, kind, node)
-    _cure(check, kind, check.text(cure, "cure"))
+    _cure(check, case.kind, check.text(cure, "cure"))
 
 
 def case_in(run: Any) -> BlindCase | None:
@@ -92,13 +93,8 @@ def _why_not(right: Kind, said: str) -> str:
     return f"If that were so ({other.title}), {other.looks}. Is that what you see? {right.look}"
 
 
-def _cure(check: Checklist, kind: Kind, said: str) -> None:
-    check.that(
-        kind.is_cured_by(claimed(said)),
-        f"the cure: {said}",
-        hint=f"Would that keep it from coming back? It was that {kind.title}: what makes that "
-        "impossible, or harmless?",
-    )
+def _cure(check: Checklist, name: str, said: str) -> None:
+    check.that(is_cured(name, said), f"the cure: {said}", hint=why_no_cure(name, said))
 
 
 def keep(workspace: Any, seed: str, solved: bool) -> None:

@@ -30,7 +30,8 @@ KINDS: dict[str, Kind] = STOPPING | {
         r"\$\(?hostname|rendezvous (?:point|place)|"
         r"(?:is|be|for|as) (?:the )?master|(?:different|another) master\b(?!.port)",
         r"MASTER_ADDR|(?:first|head) node|node's name|scontrol|hostnames|same (?:master|address)|"
-        r"address",
+        r"address|host ?name|(?:real|right|routable|reachable|proper|actual|correct) "
+        r"(?:\w+ )?(?:name|host|master|machine)|node ?1|rank 0",
         "all ranks of a node connect to another address than the rest, such as their own",
         MEETING,
         "node",
@@ -68,7 +69,10 @@ KINDS: dict[str, Kind] = STOPPING | {
         r"batch|sequence|example|document)|0 ?/ ?0|zero (?:tokens|length)|no tokens?|of nothing|"
         r"divi\w+ by zero|sample|\bdata\b|nan in (?:\w+ )?(?:input|target|label|record|example)\w*|"
         r"(?:damaged|garbage|defective) \w+|no labels",
-        r"samples?\b|\bdata|filter|skip|mask|clamp|remove|check(?!point)|divisor|token|clean",
+        r"samples?\b|\bdata|filter|skip|mask|clamp|remove|check(?!point)|divisor|token|clean|"
+        r"denominator|epsilon|\beps\b|(?:drop|exclud|discard|ignor|repair|fix|delet|reject|leave|"
+        r"throw)\w* .{0,20}(?:records?|examples?|sequences?|documents?|batch)\b|valid|sanit|"
+        r"nan_to_num|guard|division|divid",
         "the first loss that is no number is one rank's, and comes again with the same sample",
         NUMBERS,
         unlike=r"same|identical|equal|sampler|shard|duplicat\w*|split|order|\w*shuffl\w*|load\w*|"

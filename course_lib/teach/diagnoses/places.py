@@ -24,12 +24,11 @@ EVERYBODY = re.compile(r"\b(?:all|any|every\w*|each)\b")
 RANK = re.compile(
     r"\W*(?:on |the |global )*(?:ranks?|processe?s?|r)?[\s#:=_-]*(?:no\.? ?|number )?(\d+)\W*"
 )
-FIGURES = {
-    word: str(number)
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve".split()
-    )
-}
+COUNTED = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "eleven", "twelve",
+)  # fmt: skip
+FIGURES = {word: str(number) for number, word in enumerate(COUNTED)}
 NODE = re.compile(
     r"\W*(?:on |the )*(?:nodes?|hosts?|machines?)?[\s#:=_-]*(?:no\.? ?|number )?(\d+)(?:\.0)?\W*"
 )
@@ -146,7 +145,7 @@ def _named(said: str, names: list[str]) -> set[str]:
 
 
 def _counted(said: str, names: list[str]) -> str | None:
-    """The node of a bare number, which its name ends in, or of its place: "2", "the second node"."""
+    """The node whose name ends in a bare number, or the one of a place: "2", "second node"."""
     if place := PLACE.fullmatch(said):
         return dict(zip(PLACES, names, strict=False)).get(place[1])
     if number := NODE.fullmatch(said):

@@ -101,7 +101,9 @@ STOPPING: dict[str, Kind] = {
         r"(?:did|does) not fit (?:on|into|in)|refused \d+ [MG]i?B",
         r"on the fly|only what|at once|running (?:mean|sum|total)|stor\w*|throw|drop|release|"
         r"sav\w*|"
-        r"keep|free|smaller|micro|less|limit|delete|detach|shard|memory|batch",
+        r"keep|free|smaller|micro|less|limit|delete|detach|shard|memory|batch|checkpointing|"
+        r"recomput|short|(?:cut|trim|truncat|split|chop|bucket)\w* .{0,25}(?:sample|sequence|"
+        r"document|input|record|context)|offload|chunk|stream|sequence length",
         "one rank's allocation is refused, and its memory was level until then",
         "A rank was refused memory. Was its memory level before, or did it rise? "
         'run.diary.beside("memory_mib") says.',
