@@ -10,9 +10,9 @@ from course_lib.teach import kept_lines
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.diagnoses.cures import is_cured, why_no_cure
 from course_lib.teach.diagnoses.kind import Kind
-from course_lib.teach.diagnoses.known import known
+from course_lib.teach.diagnoses.known import known, thinkable
 from course_lib.teach.diagnoses.places import judge_node, judge_rank
-from course_lib.teach.diagnoses.wording import claimed, clauses, names_several
+from course_lib.teach.diagnoses.wording import cause_in, claimed, clauses, is_bare, names_several
 
 FILE = ".course/mysteries.jsonl"
 OUT_OF = 10
@@ -57,12 +57,13 @@ def is_meant(right: Kind, said: str) -> bool:
     undecided = len(others) >= MANY or (others and names_several(claim))
     apart = any(_are_apart(right, other, claim) for other in others)
     is_most = all(count >= times for _, times in named)
-    return count > 0 and is_most and not undecided and not apart
+    is_sure = count > 0 and is_most and not undecided and not apart
+    return is_sure and not is_bare(claim) and _is_cause(right, others, claim)
 
 
 def _rivals(right: Kind) -> list[Kind]:
     """All kinds but itself and what follows from it."""
-    others = known().items()
+    others = thinkable().items()
     return [one for name, one in others if one.title != right.title and name != right.explains]
 
 
@@ -72,22 +73,34 @@ def _are_apart(one: Kind, other: Kind, claim: str) -> bool:
     return not any(all(counts) for counts in parts)
 
 
-def _most(claim: str) -> int:
-    return max(kind.is_named_in(claim) for kind in known().values())
+def _is_cause(right: Kind, others: list[Kind], claim: str) -> bool:
+    """Not the consequence of another: "its samples are corrupt, so its weights drift away"."""
+    cause = cause_in(claim)
+    return right.is_named_in(cause) > 0 or not any(other.is_named_in(cause) for other in others)
+
+
+def _suspects(claim: str) -> list[Kind]:
+    """The kinds that are named most often; of several, those in what is said to be the cause."""
+    counts = [(kind, kind.is_named_in(claim)) for kind in thinkable().values()]
+    most = max(times for _, times in counts)
+    suspects = [kind for kind, times in counts if times == most > 0]
+    cause = cause_in(claim)
+    return [kind for kind in suspects if kind.is_named_in(cause)] or suspects
 
 
 def _why_not(right: Kind, said: str) -> str:
     claim = claimed(said)
-    most = _most(claim)
-    taken = [kind for kind in known().values() if kind.is_named_in(claim) == most]
-    if not most and any(kind.is_named_in(said) for kind in known().values()):
+    taken = _suspects(claim)
+    if not taken and any(kind.is_named_in(said) for kind in thinkable().values()):
         return f"That tells what it is not. What is it? {right.look}"
-    if not most:
+    if taken and is_bare(claim):
+        return f"That names a thing, and not what is wrong with it. What is? {right.look}"
+    if not taken:
         return (
             "None of its words is known here. Say it as you would to somebody who keeps the "
             f"cluster running: what broke, in a few words. {right.look}"
         )
-    if right in taken:
+    if any(one.title == right.title for one in taken):
         return f"That names several causes. Which one does the evidence show? {right.look}"
     other = taken[0]
     return f"If that were so ({other.title}), {other.looks}. Is that what you see? {right.look}"

@@ -5,7 +5,8 @@
 it. `one` says who has it: one "rank", one "node", the "first" rank, "none" in particular, or a
 "disk", of which the first rank tells and which all have. `explains` names a kind
 that is its consequence or goes with it: who says that a node is gone may say how its processes
-ended, and who says that a node takes another master may say at which port.
+ended, who says that a node takes another master may say at which port, and who says that a process
+was killed may say for what.
 """
 
 from __future__ import annotations

@@ -130,7 +130,9 @@ KINDS: dict[str, Kind] = STOPPING | {
         r"state_dict|checkpoint for all",
         "the checksum of one rank's weights differs from that of the others",
         DIARY,
-        unlike=r"dropout|masks?\b|\brng\b|generator|keep\w*|memory|random (?:numbers|state)",
+        unlike=r"dropout|masks?\b|\brng\b|generator|keep\w*|memory|random (?:numbers|state)|"
+        r"damag\w*|optimi[sz]er|(?:skip|miss|omit|left out|leaves out)\w* (?:an?|one|the|its) "
+        r"(?:\w+ )?(?:step|update|batch|iteration)",
     ),
     "same-dropout": Kind(
         "all ranks draw the same dropout masks",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+from course_lib.teach.diagnoses.elsewhere import ELSEWHERE
 from course_lib.teach.diagnoses.kind import Kind
 from course_lib.teach.diagnoses.kinds import KINDS
 from course_lib.teach.diagnoses.spoken import tables
@@ -21,6 +22,12 @@ def known() -> dict[str, Kind]:
         name: _with(kind, [table.get(name, {}) for table in tables()])
         for name, kind in KINDS.items()
     }
+
+
+@cache
+def thinkable() -> dict[str, Kind]:
+    """Those of the blind cases, and what else learners take for the cause."""
+    return known() | ELSEWHERE
 
 
 def _with(kind: Kind, others: list[dict[str, str]]) -> Kind:

@@ -90,7 +90,7 @@ STOPPING: dict[str, Kind] = {
         "gloo says that sizes do not match, and TORCH_DISTRIBUTED_DEBUG=DETAIL names both",
         "A process ended inside a collective. What does the library say of the sizes? Run the same "
         'recipe with environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}.',
-        unlike=r"\bports?\b|step size|versions?\b|batch.?size",
+        unlike=r"\bports?\b|\bspeed|step size|versions?\b|batch.?size",
     ),
     "hoard": Kind(
         "a rank runs out of memory at once",
@@ -107,7 +107,7 @@ STOPPING: dict[str, Kind] = {
         "one rank's allocation is refused, and its memory was level until then",
         "A rank was refused memory. Was its memory level before, or did it rise? "
         'run.diary.beside("memory_mib") says.',
-        unlike=rf"(?:{RISES})(?!.*{AT_ONCE})" + r"|kernel|oom.?kill|something|"
+        unlike=rf"(?:{RISES})(?!.*{AT_ONCE})" + r"|kernel|oom.?kill|something|\bflip|"
         r"memory\b.{0,15}(?:slow|broke\w*|defect\w*)",
     ),
     "leak": Kind(
@@ -130,6 +130,7 @@ STOPPING: dict[str, Kind] = {
         LOG + " How many tasks were killed, and on which nodes?",
         unlike=r"(?:all|both) (?:\w+ ){0,2}(?:ranks|tasks|processes)|(?:whole|entire|complete) "
         r"(?:node|machine)|time.?limit",
+        explains="hoard",
     ),
     "node-dies": Kind(
         "a whole node is gone",
@@ -158,7 +159,7 @@ STOPPING: dict[str, Kind] = {
         r"(?:takes?|computes?|times|needs?) (?:\S+ ){0,4}long\w*|thermal|drag\w*|more time|"
         r"power.?cap|"
         r"(?:twice|double) the time|comput\w* (?:time )?(?:\S+ ){0,4}(?:larger|long\w*|higher)|"
-        r"lagg\w*|"
+        r"lagg\w*|speed|sluggish|crawl\w*|"
         r"hold\w* (?:\S+ )?(?:back|up)",
         r"exclud|replac|(?:other|another|different|avoid|leave out|without) (?:the |this |that |"
         r"a )?"
@@ -166,8 +167,9 @@ STOPPING: dict[str, Kind] = {
         r"avoid|report|power|throttl|repair|\bfan",
         "steps are longer, and one rank computes longer than the others",
         DIARY,
-        unlike=r"memory|host ?name|(?:network|disk|link|file ?system|all ranks|every rank|"
-        r"everything)"
+        unlike=r"memory|host ?name|(?:network|link|cable)\b (?:(?!since|because|rank|gpu|device)"
+        r"\S+ ){0,6}(?:is|are) (?:too )?slow|(?:network|disk|link|file ?system|all ranks|"
+        r"every rank|everything)"
         r"\S* (?:is|are) (?:too )?slow|slow (?:network|disk|link)|slow (?:on|for) (?:all|every|"
         r"each|both)|data.?load\w*",
     ),

@@ -42,6 +42,24 @@ DENIALS = re.compile(
 HYPHENS = re.compile(r"(?<=\w)-(?=[^\W\d])")
 SEVERAL = re.compile(r"\b(?:or|maybe|either|perhaps)\b| / ", re.IGNORECASE)
 
+BECAUSE = re.compile(
+    r"\b(?:because(?: of)?|since|due to|caused by|as a result of|owing to)\b", re.I
+)
+SO = re.compile(
+    r",? \b(?:so(?! (?:i|we|it is|it's|this is|that is|the cause)\b)|therefore|thus|hence|"
+    r"which (?:makes?|made|lets?|caus\w+))\b",
+    re.IGNORECASE,
+)
+OWNER = r"(?:(?:rank|node|process) ?\d(?:'s)?|(?:all|the|some|one|a) (?:ranks?|nodes?)|its)"
+BARE = re.compile(
+    rf"(?:something (?:with|about) )?(?:{OWNER} )?(?:the |its |a |an |some )?(?:weights?|memory|"
+    r"data|samples?|batch(?:es)?|ports?|orders?|dropout|masks?|modules?|packages?|seeds?|names?|"
+    r"host ?names?|epochs?|inputs?|environment|parameters?|gradients?|initiali[sz]ation|"
+    r"checkpoints?|dis[ck]s?|learning.rate|lr|queue|readers?|(?:data ?)?loaders?|samplers?|clocks?|"
+    r"shapes?|sizes?|storage|addresses|address|master.addr|master.port|steps?|shuffling|versions?)"
+    rf"(?: (?:of|on|in|at) (?:the )?{OWNER})?"
+)
+
 
 def claimed(text: str) -> str:
     text = re.sub(r"\s+", " ", text.replace("’", "'")).strip()
@@ -60,3 +78,14 @@ def spellings(text: str) -> set[str]:
 def names_several(text: str) -> bool:
     """Whoever says "a hang or a leak" has not said which."""
     return any(one.search(text) for one in (SEVERAL, wording().several))
+
+
+def cause_in(claim: str) -> str:
+    """The part that the rest is said to follow from; all of it where nothing is."""
+    *_, reason = BECAUSE.split(claim)
+    return reason if reason.strip() != claim.strip() else SO.split(claim, maxsplit=1)[0]
+
+
+def is_bare(claim: str) -> bool:
+    """Whether it names a part and says nothing of it: "the weights of rank 2"."""
+    return BARE.fullmatch(claim.strip(" .!?").lower()) is not None
