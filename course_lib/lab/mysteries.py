@@ -31,7 +31,7 @@ ALIKE: dict[str, Any] = {
 }  # fmt: skip
 """What some of them need, all have."""
 LOWEST = {"wrong-master": 2}
-"""Kind -> lowest rank that may have it: on the first node, `localhost` is where the others meet, and
+"""Kind -> lowest rank that may have it: on the first node `localhost` is where all meet, and
 nothing breaks."""
 
 
