@@ -42,6 +42,9 @@ BESIDE_WHAT_IT_WAS_NOT = {
         "rank 2 waits for a batch; the port and the network are not at fault",
         "the data loader hangs, neither the learning rate nor a sample is to blame",
     ],
+    "leak": ["rank 2 leaks; the disk had enough room and nothing was wrong with the port"],
+    "shape": ["half the gradients; memory isn't an issue"],
+    "node-dies": ["node2 died, it isn't about memory"],
     "old-module": ["the module is not missing, its version is old"],
     "same-data": ["all ranks read the same samples; set_epoch was not forgotten"],
     "unequal-weights": ["rank 2 began with other weights. Its samples are read correctly."],
@@ -54,6 +57,7 @@ OPPOSITES = {
         "nobody forgot set_epoch",
         "the samples are shuffled properly",
         "set_epoch is called in each epoch",
+        "set_epoch gets called every epoch",
     ],
     "bad-name": [
         "can be resolved without trouble",

@@ -21,8 +21,8 @@ BROKEN = (
 )
 INNOCENT = (
     r"(?:to blame|at fault|guilty|responsible|involved|concerned|affected|relevant|"
-    r"(?:the|a|its|our|my) (?:\w+ )?(?:cause|culprit|reason|problem|point|fault|issue|matter|"
-    r"trouble)|(?:what|why|where|that)\b)"
+    r"(?:the|an?|its|our|my) (?:\w+ )?(?:cause|culprit|reason|problem|point|fault|issue|matter|"
+    r"trouble)|(?:what|why|where|that|about)\b)"
 )
 NO_TROUBLE = (
     r"without (?:any |an? |the (?:least|slightest) )?(?:trouble|problem|error|issue|difficult)"
@@ -49,6 +49,7 @@ DENIED = re.compile(
     rf"|{START}{TO}\b(?:ruled out|excluded as|unaffected|unrelated|irrelevant)\b{REST}"
     rf"|{START}{GLAD}\b(?:correctly|properly|duly|{NO_TROUBLE}|"
     rf"as (?:it|they) should|as (?:intended|planned|expected))\b{REST}"
+    rf"|{START}{GLAD}\b(?:ha[sd]|have) (?:enough|plenty|sufficient)\b{REST}"
     rf"|{START}{GLAD}\b(?:ok|okay|fine)(?=$|[,;:.)])"
     rf"|\b(?:there (?:is|was|are|were) )?no {OFTEN}\b{REST}"
     rf"|\b(?:there (?:is|was) )?nothing (?:is |was )?(?:wrong|bad|amiss|odd|strange)\b{REST}"

@@ -156,7 +156,7 @@ KINDS: dict[str, Kind] = STOPPING | {
         "after some steps the same samples come again in the same order",
         DIARY,
         "none",
-        r"set_epoch (?:is|was) called (?:\w+ )?(?:each|every)",
+        r"set_epoch (?:is|was|gets|got) called (?:\w+ )?(?:each|every)",
     ),
     "disk-full": Kind(
         "the disk is full",
