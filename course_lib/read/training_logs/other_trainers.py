@@ -42,7 +42,7 @@ _STEP = re.compile(
 )
 _STEP_PAIR = re.compile(
     rb"([A-Za-z][\w/ ]{0,30}?)[:= ]{1,3}(\d{1,3}(?:,\d{3}){1,4}|[+\-\d.][\d.eE+\-]{0,30}|nan)"
-    rb"(ms|s|%)?"
+    rb"(?![\d.]|,\d)(ms|s|%)?"
 )
 _BAR = re.compile(
     rb"(\d{1,12})/(?:\d{1,12}|\?) \[([^\[\]\r]{0,200}reduced_train_loss=[^\]\r]{0,600})"

@@ -17,8 +17,10 @@ Floats = npt.NDArray[np.float64]
 
 HEAD = re.compile(rb"iteration\s{0,20}(\d{1,15})\s{0,4}/\s{0,20}(\d{1,15})(?=[\s|,]|$)")
 NUMBER = re.compile(
-    rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?|[+-]?(?:nan|inf|NaN|Inf|NAN|INF)"
+    rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?(?!\d|,\d|\.[\d#]|#|[dD][+-]?\d)|"
+    rb"[+-]?(?:nan|NaN|NAN|(?:inf|Inf)(?:inity)?|INF)(?!\w)"
 )
+"""Not the beginning of one: `3,5`, `12,345.6`, `1.#QNAN` and `3.5D+00` are left alone."""
 
 _BARE_NUMBER = re.compile(rb"[+-]?[\d.][\d.eE+-]{0,40}")
 _NO_LETTERS = bytes(byte for byte in range(256) if not bytes([byte]).isalpha())
