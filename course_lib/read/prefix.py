@@ -19,7 +19,8 @@ _PEEL = re.compile(
     rb"(?P<space>[ \t>]+)"
     rb"|(?P<label>\d{1,6}): ?"
     rb"|\[(?P<role>[A-Za-z_]{1,20}?)(?:(?P<replica>\d{1,5})\|)?(?P<local>\d{1,5})\]:"
-    rb"|\[\d{1,5},(?P<mpi>\d{1,6})\]<std(?:out|err|diag)>:"
+    rb"|\[\d{1,5},(?:mpirank:)?(?P<mpi>\d{1,6})(?:,[\w.-]{1,60})?\]<std(?:out|err|diag)>"
+    rb"(?:@(?P<mpi_host>[\w.-]{1,80}))?:"
     rb"|\[?" + _STAMP.replace(rb"(\d{4}", rb"(?P<stamp>\d{4}") + rb"\]?(?=[ \t:\[]|$)"
     rb"|\[(?P<bracket>(?i:rank)) ?(?P<rank>\d{1,6})\]"
     rb"|\((?P<actor>[A-Za-z_][\w.-]{0,60}),? pid=\d{1,9}(?:, ip=(?P<ip>[\d.]{7,15}))?\)"
@@ -93,7 +94,7 @@ def _prefix(known: dict[str, bytes], length: int) -> Prefix:
     def number(*names: str) -> int | None:
         return next((int(known[name]) for name in names if name in known), None)
 
-    node = known.get("host") or known.get("ip")
+    node = known.get("host") or known.get("ip") or known.get("mpi_host")
     return Prefix(
         rank=number("rank", "mpi"),
         task=number("label", "replica"),

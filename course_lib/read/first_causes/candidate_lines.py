@@ -69,6 +69,7 @@ WORDS = tuple(
         "atchdog",
         "ABORT",
         "NVIDIA driver",
+        "NVRM: Xid",
         "barrier",
         "path prefix",
         "inline_container",

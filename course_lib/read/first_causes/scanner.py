@@ -21,7 +21,9 @@ MOST_EVENTS = 2000
 _LONGEST_LINE_BYTES = 8000
 _TASK = re.compile(rb"srun: error: ([\w.-]{1,100}): tasks? ([\d,-]{1,200}):")
 _INTERFACE = re.compile(rb"NCCL_SOCKET_IFNAME set (?:by environment )?to (\S{1,60})")
-_LAUNCHERS = (b"torchrun", b"torch.distributed.", b"torch/distributed/elastic", b"[default")
+_LAUNCHER = re.compile(
+    rb"torchrun|torch[./]distributed[./](?:run|launch|launcher|elastic)\b|\[default"
+)
 _ALIKE = re.compile(
     rb"note: ranks? (\d{1,7}(?:(?:, | and )\d{1,7}\b(?! more))*)(?: and \d{1,7} more)? "
     rb"found the same \(rank (\d{1,7}) on "
@@ -78,7 +80,7 @@ class Scanner:
 
     def _window(self, source: Source, window: Window) -> None:
         text, at, number = window.text, window.begin, window.line
-        self.launcher = self.launcher or any(word in text for word in _LAUNCHERS)
+        self.launcher = self.launcher or bool(_LAUNCHER.search(text))
         lines, ends = candidates(window)
         for start, end in lines:
             self.iterations[source.name] += text.count(ITERATION, at, start)

@@ -17,8 +17,8 @@ NETWORK = (
         ROOT,
         rb"<?urlopen error|HTTPSConnectionPool\(host=|"
         rb"[Cc]ouldn't connect to .?https?://|outgoing traffic has been disabled|"
-        rb"LocalEntryNotFoundError|OfflineModeIsEnabled",
-        unless=rb"Warning|WARNING|[Rr]etry",
+        rb"LocalEntryNotFoundError|OfflineModeIsEnabled|httpx\.Connect(?:Error|Timeout)",
+        unless=rb"Warning|WARNING|\b[Rr]etry",
     ),
     rule(
         "missing_master",

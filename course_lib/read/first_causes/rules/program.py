@@ -113,7 +113,8 @@ PROGRAM = (
         ROOT,
         rb"CUDA error: (?P<error>.{1,200})|device-side assert|illegal memory access|"
         rb"uncorrectable ECC|"
-        rb"invalid device ordinal|no CUDA-capable device|No CUDA GPUs are available|NVRM: Xid|"
+        rb"invalid device ordinal|no CUDA-capable device|No CUDA GPUs are available|"
+        rb"(?:(?P<node>[\w.-]{1,100}) kernel: (?:\[[\d. ]{1,30}\] )?)?NVRM: Xid|"
         rb"Found no NVIDIA driver|"
         rb"CUDA driver version is insufficient|HIP error: ",
     ),
