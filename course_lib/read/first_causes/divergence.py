@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 LEAST_WITHOUT_LOSS = 3
 _LOST = re.compile(
-    rb"(?i)(?:loss|grad[ _]norm)[\"']?\s{0,4}[:=]?\s{0,4}[-+]?(?:nan|inf(?:inity)?)\b"
+    rb"(?i)(?:loss|grad[ _]norm)[\"']?\s{0,4}[:=]?\s{0,4}[\"']?[-+]?(?:(?:nan|inf(?:inity)?)\b|"
+    rb"1\.#(?:QNAN|IND|INF))"
 )
 HOPELESS_SCALE = 8.0
 """Scales start at 2^16 and above, and settle above 2^8 in a healthy run."""
@@ -32,7 +33,7 @@ def logged(sources: Sequence[Source]) -> TrainingLog:
 
 
 def diverged(log: TrainingLog) -> Failure | None:
-    return _counted(log) or _lost(log) or _scale(log)
+    return _counted(log) or _lost(log) or _without_gradients(log) or _scale(log)
 
 
 def _counted(log: TrainingLog) -> Failure | None:
@@ -71,6 +72,35 @@ def _lost(log: TrainingLog) -> Failure | None:
     said = printed[0].decode("utf-8", "replace") if printed else "no loss is printed any more"
     text = f"iteration {int(first.iteration)}: {said}, and so to the end of the log"
     return _build("nan_loss", first, text, {"iteration": int(first.iteration)})
+
+
+def _without_gradients(log: TrainingLog) -> Failure | None:
+    """Some trainers print a loss of 0 in place of NaN: from some step on to the end the gradients
+    are no finite numbers, which they were before, or the loss is 0."""
+    import numpy as np
+    import pandas as pd
+
+    table = log.iterations
+    if table.empty or "grad_norm" not in table:
+        return None
+    norm, loss = (
+        pd.to_numeric(table[name], errors="coerce").to_numpy(float)
+        for name in ("grad_norm", "lm_loss")
+    )
+    finite = np.flatnonzero(np.isfinite(norm))
+    begin = int(finite[-1]) + 1 if len(finite) else 0
+    rest = table.iloc[begin:]
+    skipped = (rest["skipped_iterations"].fillna(0) > 0).any()
+    broken = begin > 0 or (loss[begin:] == 0).all()
+    if len(rest) < LEAST_WITHOUT_LOSS or skipped or not broken:
+        return None
+    first = rest.iloc[0]
+    printed = _LOST.search(_text_of(str(first["file"]), int(first["line"])))
+    if not printed:
+        return None
+    text = f"iteration {int(first.iteration)}: {printed[0].decode('utf-8', 'replace')}"
+    details = {"iteration": int(first.iteration)}
+    return _build("nan_loss", first, f"{text}, and so to the end of the log", details)
 
 
 def _text_of(file: str, wanted: int) -> bytes:
