@@ -30,7 +30,10 @@ _RENAMED = {
 _INTERNAL = {"mine", "theirs", "timeout_text", "rank"}
 
 
-def complete(first: FailureLine, same: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
+def complete(
+    first: FailureLine, same: list[FailureLine], scanner: Scanner, rank: int | None
+) -> dict[str, Any]:
+    """`rank`: who is taken for the cause."""
     found: dict[str, Any] = {}
     for name, value in first.details.items():
         if name not in _INTERNAL and name != "tried":
@@ -39,8 +42,9 @@ def complete(first: FailureLine, same: list[FailureLine], scanner: Scanner) -> d
     waited = [event for event in scanner.events if event.cause == "collective_timeout"]
     if waited and first.cause != "collective_timeout":
         found |= _waited_for(waited, scanner)
-    if "exitcode" in scanner.root:
-        found.setdefault("exit_code", int(scanner.root["exitcode"]))
+    code = scanner.tables.exit_code(rank)
+    if code is not None:
+        found.setdefault("exit_code", code)
     if "timeout_ms" in found:
         found["timeout_s"] = found["timeout_ms"] / 1000
     return found

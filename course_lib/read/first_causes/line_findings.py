@@ -6,13 +6,14 @@ import re
 from dataclasses import dataclass
 
 from course_lib.read import prefix
-from course_lib.read.first_causes.candidate_lines import WARNS
 from course_lib.read.first_causes.rules.all_rules import ANY_EXCEPTION, EXCEPTION, RULES
 from course_lib.read.first_causes.rules.rule import REPORT, ROOT, SECONDARY, WARNING, Rule
+from course_lib.read.first_causes.tracebacks import WARNS
 
 _CONSEQUENCES = {
     "ChildFailedError": REPORT,
     "CalledProcessError": REPORT,
+    "ProcessRaisedException": REPORT,
     "SignalException": REPORT,
     "KeyboardInterrupt": REPORT,
     "SystemExit": REPORT,
@@ -38,10 +39,17 @@ _CONTEXT_BYTES = 1 << 30
 _SIZE = re.compile(rb"\d[\d.]{0,20} [KMGT]?i?B")
 
 
+_LOGGED_AS_WARNING = re.compile(rb"\[W[\d ]|\bWARNING\b|^W\d{4} ")
+"""By torch or Python: what NCCL calls a warning is an error."""
+
+
 @dataclass(frozen=True)
 class Finding:
+    """`last_tier`: the tier if nothing but the end of the run came afterwards."""
+
     cause: str
     tier: int
+    last_tier: int
     details: dict[str, str]
     text: bytes
 
@@ -60,13 +68,18 @@ def classify(body: bytes, ahead: bytes, ends_traceback: bool = False) -> Finding
         details = {name: value.decode("utf-8", "replace") for name, value in named.items()}
         details |= memory_details(rule.cause, body)
         cause = "device_shared" if _held_by_others(rule.cause, details) else rule.cause
-        return Finding(cause, _tier(rule, body), details, body)
+        return Finding(cause, *_tiers(rule, body), details, body)
     return _exception(body, ANY_EXCEPTION if ends_traceback else EXCEPTION)
 
 
-def _tier(rule: Rule, body: bytes) -> int:
-    """What a logger marks as a warning did not end the run, whatever words it is in."""
-    return WARNING if rule.tier == ROOT and WARNS.search(body) else rule.tier
+def _tiers(rule: Rule, body: bytes) -> tuple[int, int]:
+    """What a logger marks as a warning did not end the run, whatever words it is in; but who warns
+    that another is not to be reached may have waited for it to the end."""
+    if rule.tier == ROOT and WARNS.search(body):
+        return WARNING, WARNING
+    if rule.tier == SECONDARY and _LOGGED_AS_WARNING.search(body):
+        return WARNING, SECONDARY
+    return rule.tier, rule.tier
 
 
 def _held_by_others(cause: str, details: dict[str, str]) -> bool:
@@ -101,7 +114,8 @@ def _exception(body: bytes, pattern: re.Pattern[bytes]) -> Finding | None:
     if name.endswith("Warning"):
         return None
     details = {"type": name, "message": (match["message"] or b"").decode("utf-8", "replace")}
-    return Finding("python_error", _CONSEQUENCES.get(name, ROOT), details, body)
+    tier = _CONSEQUENCES.get(name, ROOT)
+    return Finding("python_error", tier, tier, details, body)
 
 
 _UNITS = {"B": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from course_lib.read.first_causes.doubts import dead_before_victims, with_last_words
 from course_lib.read.first_causes.rules.rule import REPORT, ROOT, WARNING
 from course_lib.read.first_causes.scanner import FailureLine, Scanner
 
@@ -28,11 +29,8 @@ def causes_first(scanner: Scanner) -> list[FailureLine]:
     What the run survived is left out.
     """
     after = 2 if scanner.finished else SURVIVED_AFTER  # two streams may come in another order
-    lasting = [
-        event
-        for event in scanner.events
-        if scanner.iterations[event.source.name] - event.iterations < after
-    ]
+    lasting = [event for event in scanner.events if scanner.steps_after(event) < after]
+    lasting = dead_before_victims(with_last_words(lasting, scanner), scanner)
     timed = len({event.source.name for event in lasting}) > 1
     waited = next((event for event in lasting if event.cause == "collective_timeout"), None)
     if timed and waited is not None:

@@ -93,26 +93,8 @@ def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
     same = [event for event in ordered if event.cause == first.cause]
     if _is_own_loss(first):
         same = [event for event in same if _is_own_loss(event)]
-    ranks = {rank for event in same if (rank := rank_of(event, scanner)) is not None}
-    ranks |= {other for rank in ranks for other in scanner.alike.get(rank, ())}
-    rank = rank_of(first, scanner)
-    if rank is None and not scanner.root and first.cause not in BY_SCHEDULER:
-        found = _by_srun(first, scanner)
-        ranks |= set(found)
-        rank = next(iter(found), None)
-    if rank is None and scanner.root.get("rank", "").isdecimal():
-        rank = int(scanner.root["rank"])
-        ranks.add(rank)
-        if first.cause in _OF_THE_LAUNCHER:
-            code = scanner.exit_codes.get(rank)
-            ranks |= {other for other, its in scanner.exit_codes.items() if its == code}
-    if rank is None and first.cause == "rendezvous_timeout":
-        rank = next((r for event in same if (r := rank_of(event, scanner)) is not None), None)
-    details = complete(first, same, scanner)
-    if rank is None and first.cause == "collective_mismatch":  # gloo's own word, before it ends
-        rank = next(
-            (r for e in ordered if e.cause == "lost_rank" if (r := rank_of(e, scanner))), None
-        )
+    rank, ranks = _who(first, same, ordered, scanner)
+    details = complete(first, same, scanner, rank)
     rest = [event for event in ordered if event.cause != first.cause]
     return Failure.of(
         first.cause,
@@ -125,6 +107,31 @@ def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
         details=details,
         consequences=_consequences(rest, scanner),
     )
+
+
+def _who(
+    first: FailureLine, same: list[FailureLine], ordered: list[FailureLine], scanner: Scanner
+) -> tuple[int | None, set[int]]:
+    """The rank that is the cause, and all that found the same."""
+    ranks = {rank for event in same if (rank := rank_of(event, scanner)) is not None}
+    ranks |= {other for rank in ranks for other in scanner.alike.get(rank, ())}
+    rank = rank_of(first, scanner)
+    if rank is None and not scanner.tables.roots and first.cause not in BY_SCHEDULER:
+        found = _by_srun(first, scanner)
+        ranks |= set(found)
+        rank = next(iter(found), None)
+    if rank is None and (told := scanner.tables.first_rank(first.cause)) is not None:
+        rank = told
+        ranks.add(rank)
+        if first.cause in _OF_THE_LAUNCHER:
+            ranks |= scanner.tables.like(rank)
+    if rank is None and first.cause == "rendezvous_timeout":
+        rank = next((r for event in same if (r := rank_of(event, scanner)) is not None), None)
+    if rank is None and first.cause == "collective_mismatch":  # gloo's own word, before it ends
+        rank = next(
+            (r for e in ordered if e.cause == "lost_rank" if (r := rank_of(e, scanner))), None
+        )
+    return rank, ranks
 
 
 def _own_loss(ordered: list[FailureLine]) -> FailureLine:
@@ -147,6 +154,7 @@ def _node(
     found = next((node for event in told if (node := node_of(event, scanner))), None)
     if found is None and rank is not None and not scanner.launcher:
         found = scanner.nodes.get(rank)
+    found = found or (None if rank is None else scanner.tables.hosts.get(rank))
     return found or (node_of(first, scanner) if rank_of(first, scanner) is None else None)
 
 

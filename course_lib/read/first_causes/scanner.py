@@ -6,12 +6,27 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from course_lib.read import prefix
 from course_lib.read.files import Source
-from course_lib.read.first_causes.candidate_lines import BACK_BYTES, Window, candidates, windows
-from course_lib.read.first_causes.line_findings import classify, following, frame_before, moment
+from course_lib.read.first_causes.candidate_lines import (
+    BACK_BYTES,
+    Window,
+    candidates,
+    windows,
+)
+from course_lib.read.first_causes.later_steps import Steps, steps_of
+from course_lib.read.first_causes.launcher_tables import LauncherTables
+from course_lib.read.first_causes.line_findings import (
+    Finding,
+    classify,
+    following,
+    frame_before,
+    moment,
+)
 from course_lib.read.first_causes.rules.rule import REPORT, WARNING
+from course_lib.read.first_causes.tracebacks import Harm, Traceback
 from course_lib.read.prefix import Prefix
 from course_lib.read.training_logs.iteration_lines.names_and_values import HEAD
 
@@ -29,18 +44,13 @@ _ALIKE = re.compile(
     rb"found the same \(rank (\d{1,7}) on "
 )
 _PLACE = re.compile(rb"\(rank (\d{1,7}) on ([\w.-]{1,100})\)$")
-_TABLE_ROW = re.compile(rb"rank +: (\d{1,7}) [^\n]{0,60}\n[^\n]{0,200}?exitcode +: (-?\d{1,5})")
-_ROOT_CAUSE = {
-    "host": re.compile(rb"host +: (\S{1,100})"),
-    "rank": re.compile(rb"rank +: (\d{1,7})"),
-    "exitcode": re.compile(rb"exitcode +: (-?\d{1,5})"),
-}
 
 
 @dataclass(frozen=True)
 class FailureLine:
     """One line that tells of a failure. `moment` orders lines of different files; `iterations`
-    counts the iteration lines before it."""
+    counts the iteration lines before it; `begin` is the first line of the traceback that it ends.
+    `last_tier`: the tier if nothing but the end of the run came afterwards."""
 
     cause: str
     tier: int
@@ -52,6 +62,47 @@ class FailureLine:
     moment: tuple[float, ...] | None = None
     iterations: int = 0
     ends_traceback: bool = False
+    last_tier: int = WARNING
+    begin: int = 0
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line that may tell of a failure; `traceback` is the one that it ends, if any."""
+
+    source: Source
+    window: Window
+    span: tuple[int, int]
+    number: int
+    traceback: Traceback | None
+
+    @cached_property
+    def text(self) -> bytes:
+        cut = min(self.span[1], self.span[0] + _LONGEST_LINE_BYTES)
+        return prefix.without_colours(self.window.text[self.span[0] : cut]).rstrip()
+
+    @cached_property
+    def who(self) -> Prefix:
+        return self.traceback.who if self.traceback else prefix.parse(self.text)
+
+    @property
+    def begin(self) -> int:
+        """The number of the line in which it begins to tell of the failure."""
+        if self.traceback is None:
+            return self.number
+        return self.number - self.window.text.count(b"\n", self.traceback.begin, self.span[0])
+
+    def details(self, found: Finding) -> dict[str, str]:
+        """What the line says, and what stands around it."""
+        known = found.details
+        if place := _PLACE.search(self.text):
+            speaker = {"rank": place[1].decode(), "node": place[2].decode()}
+            known = known if "named_rank" in known else speaker | known
+        if found.tier < REPORT:
+            known = known | frame_before(self.window.text, self.span[0])
+        if self.traceback and self.traceback.spawned is not None:
+            known = known | {"process": str(self.traceback.spawned)}
+        return known
 
 
 @dataclass
@@ -65,8 +116,9 @@ class Scanner:
     events: list[FailureLine] = field(default_factory=list)
     iterations: Counter[str] = field(default_factory=Counter)
     nodes: dict[int, str] = field(default_factory=dict)
-    root: dict[str, str] = field(default_factory=dict)
-    exit_codes: dict[int, int] = field(default_factory=dict)
+    tables: LauncherTables = field(default_factory=LauncherTables)
+    lines: Counter[str] = field(default_factory=Counter)
+    steps: dict[str, Steps] = field(default_factory=dict)
     alike: dict[int, tuple[int, ...]] = field(default_factory=dict)
     interfaces: list[str] = field(default_factory=list)
     failed_tasks: tuple[int, ...] = ()
@@ -77,6 +129,15 @@ class Scanner:
     def read(self, source: Source) -> None:
         for window in windows(source):
             self._window(source, window)
+        told = any(event.source == source for event in self.events)
+        if told and not self.iterations[source.name]:
+            self.steps[source.name] = steps_of(source)
+
+    def steps_after(self, event: FailureLine) -> int:
+        """How many more iterations the same log tells of, whatever program made them."""
+        if steps := self.steps.get(event.source.name):
+            return steps.after(event.line)
+        return self.iterations[event.source.name] - event.iterations
 
     def _window(self, source: Source, window: Window) -> None:
         text, at, number = window.text, window.begin, window.line
@@ -86,48 +147,36 @@ class Scanner:
             self.iterations[source.name] += text.count(ITERATION, at, start)
             number += text.count(b"\n", at, start)
             at = start
-            self._line(source, window, (start, end), number, ends.get(start))
+            self._line(_Line(source, window, (start, end), number, ends.get(start)))
         self.iterations[source.name] += text.count(ITERATION, at, window.end)
+        self.lines[source.name] = number + text.count(b"\n", at, window.end)
         last = text.rfind(ITERATION, window.begin, window.end)
         heads = list(HEAD.finditer(text, max(window.begin, last - 300), last)) if last >= 0 else []
         if heads:
             self.finished = int(heads[-1][1]) >= int(heads[-1][2])
 
-    def _line(
-        self,
-        source: Source,
-        window: Window,
-        span: tuple[int, int],
-        number: int,
-        warned: bool | None,
-    ) -> None:
-        """`warned`: of the traceback that the line ends, if it ends one."""
-        cut = min(span[1], span[0] + _LONGEST_LINE_BYTES)
-        text = prefix.without_colours(window.text[span[0] : cut]).rstrip()
-        who = prefix.parse(text)
-        self._remember(text, window, span[1])
-        found = classify(text[who.length :], following(window.text, span[1]), warned is not None)
+    def _line(self, line: _Line) -> None:
+        self._remember(line.text, line.window, line.span[1])
+        ahead = following(line.window.text, line.span[1])
+        found = classify(line.text[line.who.length :], ahead, line.traceback is not None)
         if found is None or self._seen[found.cause] >= MOST_EVENTS:
             return
         self._seen[found.cause] += 1
-        details = found.details
-        if place := _PLACE.search(text):
-            speaker = {"rank": place[1].decode(), "node": place[2].decode()}
-            details = details if "named_rank" in details else speaker | details
-        if found.tier < REPORT:
-            details = details | frame_before(window.text, span[0])
+        harm = line.traceback.harm if line.traceback else Harm.UNKNOWN
         self.events.append(
             FailureLine(
                 cause=found.cause,
-                tier=WARNING if warned else found.tier,
-                who=who,
-                source=source,
-                line=number,
+                tier=found.tier if harm is Harm.UNKNOWN else WARNING,
+                who=line.who,
+                source=line.source,
+                line=line.number,
                 text=found.text.strip().decode("utf-8", "replace")[:2000],
-                details=details,
-                moment=moment(window.text, span),
-                iterations=self.iterations[source.name],
-                ends_traceback=warned is not None,
+                details=line.details(found),
+                moment=moment(line.window.text, line.span),
+                iterations=self.iterations[line.source.name],
+                ends_traceback=line.traceback is not None,
+                last_tier=WARNING if harm is Harm.NONE else found.last_tier,
+                begin=line.begin,
             )
         )
 
@@ -139,21 +188,12 @@ class Scanner:
                 self.nodes.setdefault(task, match[1].decode())
             if not self.failed_tasks and not text.endswith(b"Terminated"):
                 self.failed_tasks = tasks
-        if b"Root Cause (first observed" in text and not self.root:
-            self._table(window.text, end)
+        if b"Root Cause (first observed" in text:
+            self.tables.read(window.text, max(0, end - BACK_BYTES), end)
         if match := _ALIKE.search(text):
             self.alike[int(match[2])] = tuple(int(rank) for rank in re.findall(rb"\d+", match[1]))
         if match := _INTERFACE.search(text):
             self.interfaces = [match[1].decode("utf-8", "replace")]
-
-    def _table(self, text: bytes, end: int) -> None:
-        """The table that torchrun prints at the end: every rank's exit code, the first one last."""
-        for row in _TABLE_ROW.finditer(text, max(0, end - BACK_BYTES), end + 3000):
-            self.exit_codes[int(row[1])] = int(row[2])
-        table = prefix.without_colours(text[end : end + 3000])
-        for name, pattern in _ROOT_CAUSE.items():
-            if match := pattern.search(table):
-                self.root[name] = match[1].decode("utf-8", "replace")
 
 
 def _tasks(text: bytes) -> Iterator[int]:
@@ -163,6 +203,11 @@ def _tasks(text: bytes) -> Iterator[int]:
         if first.isdigit():
             stop = int(last) if last.isdigit() else int(first)
             yield from range(int(first), min(stop, int(first) + 5000) + 1)
+
+
+def tasks_of(event: FailureLine) -> tuple[int, ...]:
+    """Those that srun names in a line."""
+    return tuple(_tasks(event.details.get("task", "").encode()))
 
 
 def rank_of(event: FailureLine, scanner: Scanner) -> int | None:
@@ -178,15 +223,17 @@ def rank_of(event: FailureLine, scanner: Scanner) -> int | None:
         return event.source.rank
     if event.who.task is not None and event.who.local_rank is None:
         return event.who.task
-    return None
+    return int(event.details["process"]) if "process" in event.details else None
 
 
 def node_of(event: FailureLine, scanner: Scanner) -> str | None:
     if node := event.who.node or event.details.get("node"):
         return node
     rank = rank_of(event, scanner)
-    for task in (event.who.task, rank):
+    for task in (event.who.task, None if scanner.launcher else rank):
         if task is not None and task in scanner.nodes:
             return scanner.nodes[task]
-    hosts = {*scanner.nodes.values(), *([scanner.root["host"]] if "host" in scanner.root else [])}
+    if rank is not None:
+        return scanner.tables.hosts.get(rank)
+    hosts = {*scanner.nodes.values(), *(root["host"] for root in scanner.tables.roots)}
     return hosts.pop() if len(hosts) == 1 else None

@@ -6,28 +6,12 @@ import pytest
 
 from course_lib import read
 
+from .runs import steps, traceback
+
 LIMIT = (
     "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO TIME LIMIT ***\n"
 )
 BEFORE = ["", "0: ", "3: [default1]: ", "[rank2]: ", "n1: "]
-
-
-def traceback(last: str, before: str = "") -> str:
-    lines = (
-        "Traceback (most recent call last):",
-        '  File "/a/b.py", line 3, in f',
-        "    g()",
-        last,
-    )
-    return "".join(f"{before}{line}\n" for line in lines)
-
-
-def steps(first: int, last: int, total: int = 9, before: str = "", loss: str = "2.0") -> str:
-    return "".join(
-        f"{before} iteration {n}/ {total} | elapsed time per iteration (ms): 5.0 | "
-        f"lm loss: {loss} | number of skipped iterations: 0 | number of nan iterations: 0 |\n"
-        for n in range(first, last + 1)
-    )
 
 
 WARNINGS = [

@@ -34,6 +34,8 @@ def test_the_beginning_of_something_else_is_no_number(write, text):
 
 @pytest.mark.parametrize("text", ["2,75", "12,75", "2.75.1"])
 def test_a_step_with_a_comma_in_its_loss_has_none(write, text):
-    log = read.training_log(write("a.log", f"step 3: loss {text}\nstep 4: loss 2.5, time 1,200ms\n"))
+    log = read.training_log(
+        write("a.log", f"step 3: loss {text}\nstep 4: loss 2.5, time 1,200ms\n")
+    )
     assert log.iterations["iteration"].tolist() == [4]
     assert log.iterations["elapsed_ms"].tolist() == [1200.0]
