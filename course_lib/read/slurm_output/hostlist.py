@@ -8,6 +8,8 @@ from collections.abc import Iterator
 MOST_HOSTS, MOST_BRACKETS = 1_000_000, 20
 MOST_LETTERS = 20_000_000
 """A few bytes can stand for more names than fit the memory."""
+_NO_NODE = re.compile(r"None(?: a\w*\+?)?|\(null\)")
+"""`None assigned`, whole or as far as the column was wide."""
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 
 
@@ -15,6 +17,8 @@ def expand_hosts(text: str, most_letters: int = MOST_LETTERS) -> list[str]:
     """The names in their order. What is no host list is returned as it is; a list that was cut
     short by the printing command (`…` or `...`) gives the names that are whole. One that is too
     long ends early."""
+    if _NO_NODE.fullmatch(text.strip()):
+        return []
     names: list[str] = []
     for part in _split(text.strip()):
         for name in _expand(part) if part.count("[") <= MOST_BRACKETS else (part,):

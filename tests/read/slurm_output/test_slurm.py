@@ -172,6 +172,9 @@ def test_names_with_blanks_in_an_aligned_table():
         ("gra[8,99,803,85...", ["gra8", "gra99", "gra803"]),
         ("", []),
         ("login", ["login"]),
+        ("None assigned", []),
+        ("None assig+", []),
+        ("(null)", []),
     ],
 )
 def test_host_lists(text, names):
