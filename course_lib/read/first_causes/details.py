@@ -27,7 +27,7 @@ _RENAMED = {
     "pid4": "pid",
     "command2": "command",
 }
-_INTERNAL = {"mine", "theirs", "timeout_text", "rank"}
+_INTERNAL = {"mine", "theirs", "timeout_text", "rank", "rank2"}
 
 
 def complete(

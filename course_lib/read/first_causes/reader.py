@@ -125,13 +125,20 @@ def _who(
         ranks.add(rank)
         if first.cause in _OF_THE_LAUNCHER:
             ranks |= scanner.tables.like(rank)
-    if rank is None and first.cause == "rendezvous_timeout":
-        rank = next((r for event in same if (r := rank_of(event, scanner)) is not None), None)
+    if rank is None and first.cause in {"rendezvous_timeout", "crashed", "killed", "aborted"}:
+        near = [event for event in ordered if _in_one_report(first, event)]
+        rank = next((r for e in (*same, *near) if (r := rank_of(e, scanner)) is not None), None)
     if rank is None and first.cause == "collective_mismatch":  # gloo's own word, before it ends
         rank = next(
             (r for e in ordered if e.cause == "lost_rank" if (r := rank_of(e, scanner))), None
         )
     return rank, ranks
+
+
+def _in_one_report(first: FailureLine, other: FailureLine) -> bool:
+    """mpiexec tells in a frame who failed, and in the next line by which signal."""
+    near = other.source == first.source and abs(other.line - first.line) < 3
+    return near and other.cause == "process_failed"
 
 
 def _own_loss(ordered: list[FailureLine]) -> FailureLine:

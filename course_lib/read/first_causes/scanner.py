@@ -216,7 +216,7 @@ def rank_of(event: FailureLine, scanner: Scanner) -> int | None:
         return int(event.details["named_rank"])
     if event.who.rank is not None:
         return event.who.rank
-    for name in ("rank", "group_rank", *(() if scanner.launcher else ("task",))):
+    for name in ("rank", "rank2", "group_rank", *(() if scanner.launcher else ("task",))):
         if event.details.get(name, "").isdecimal():
             return int(event.details[name])
     if event.source.rank is not None:
@@ -227,10 +227,11 @@ def rank_of(event: FailureLine, scanner: Scanner) -> int | None:
 
 
 def node_of(event: FailureLine, scanner: Scanner) -> str | None:
-    if node := event.who.node or event.details.get("node"):
+    speaker = Prefix() if "named_rank" in event.details else event.who
+    if node := speaker.node or event.details.get("node"):
         return node
     rank = rank_of(event, scanner)
-    for task in (event.who.task, None if scanner.launcher else rank):
+    for task in (speaker.task, None if scanner.launcher else rank):
         if task is not None and task in scanner.nodes:
             return scanner.nodes[task]
     if rank is not None:

@@ -104,6 +104,44 @@ def test_a_spawned_process_is_named_with_the_error_inside(write):
         assert (found.cause, found.rank) == (cause, 2)
 
 
+MPIRUN = "mpirun noticed that process rank 3 with PID 23 on node gpu07 exited on signal {}.\n"
+MPIEXEC = "=   BAD TERMINATION\n=   RANK 3 PID 12 RUNNING AT gpu07\n=   KILLED BY SIGNAL: {}\n"
+LAUNCHERS = [
+    (MPIRUN.format("9 (Killed)"), "killed"),
+    ("[gpu07:23] Signal: Segmentation fault (11)\n" + MPIRUN.format("11 (x)"), "crashed"),
+    (MPIRUN.format("6 (Aborted)"), "aborted"),
+    (MPIEXEC.format("9 (Killed)"), "killed"),
+    (MPIEXEC.format("11 (Segmentation fault)"), "crashed"),
+    (MPIEXEC.replace("KILLED BY SIGNAL", "EXIT CODE"), "process_failed"),
+    ("srun: error: gpu07: task 3: Exited with exit code 137\n", "killed"),
+    ("srun: error: gpu07: task 3: Aborted (core dumped)\n", "aborted"),
+    ("terminate called after x\nsrun: error: gpu07: task 3: Aborted\n", "aborted"),
+]
+
+
+@pytest.mark.parametrize(("text", "cause"), LAUNCHERS)
+def test_every_launcher_names_rank_and_node(write, text, cause):
+    found = read.failure(write("a.log", steps(1, 2) + text))
+    assert (found.cause, found.rank, found.node) == (cause, 3, "gpu07")
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "rank"),
+    [
+        ("['python', 't.py'] exits with return code = -9\n", "killed", None),
+        ("['python', 't.py'] exits with return code = -11\n", "crashed", None),
+        ("  Reason: OOMKilled\n", "host_oom_kill", None),
+        ("x.ProcessExitedException: process 3 terminated with signal SIGSEGV\n", "crashed", 3),
+        ("  Process name: [[35161,1],3]\n  Exit code:    1\n", "process_failed", 3),
+        ("[rank0]: RuntimeError: [Rank 0]: Ranks 5 failed to pass monitoredBarrier in 60 ms\n",
+         "collective_timeout", 5),
+    ],
+)  # fmt: skip
+def test_other_last_words(write, text, cause, rank):
+    found = read.failure(write("a.log", steps(1, 2) + text))
+    assert (found.cause, found.rank) == (cause, rank)
+
+
 PREFIXES = [
     "[pod/train-worker-3/pytorch] ",
     "worker-3  | ",

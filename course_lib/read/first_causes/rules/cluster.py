@@ -46,7 +46,8 @@ MEMORY = (
     rule(
         "host_oom_kill",
         ROOT,
-        rb"[Ee]xceeded (?:job |step |virtual )?memory limit|oom-kill:constraint",
+        rb"[Ee]xceeded (?:job |step |virtual )?memory limit|oom-kill:constraint|"
+        rb"Reason: {1,20}OOMKilled",
     ),
     rule(
         "lost_rank",

@@ -68,7 +68,8 @@ NETWORK = (
         rb"Application timeout caused pair closure|"
         rb"[Rr]ank \d+ .{0,40}failed to (?:pass|"
         rb"reach) monitoredBarrier in (?P<barrier_ms>\d{1,15}) ms|"
-        rb"Ranks? [\d, ]{1,200} failed to pass monitoredBarrier|collective operation timeout|"
+        rb"Ranks? (?:(?P<named_rank>\d{1,7})|[\d, ]{1,200}) failed to pass monitoredBarrier|"
+        rb"collective operation timeout|"
         rb"reached monitoredBarrier, but received errors .{0,60}rank (?P<faulty_rank>\d{1,7})|"
         rb"[Rr]ank (?P<group_rank>\d{1,7})\] .{0,60}watchdog got stuck for (?P<stuck_s>\d{1,9}) s|"
         rb"Collective operation timed out",

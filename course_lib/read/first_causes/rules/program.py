@@ -120,7 +120,33 @@ PROGRAM = (
     ),
 )
 
+_BY_MPIRUN = (
+    rb"rank (?P<rank>\d{1,7}) with PID \d{1,9} on node (?P<node>[\w.-]{1,100}) exited on signal "
+)
+_BY_SPAWN = rb"process (?P<process>\d{1,6}) terminated with signal "
 LAUNCHER = (
+    rule("killed", SECONDARY, _BY_MPIRUN + rb"9\b"),
+    rule("crashed", SECONDARY, _BY_MPIRUN + rb"(?:4|7|8|11)\b"),
+    rule("aborted", REPORT, _BY_MPIRUN + rb"6\b"),
+    rule("killed", SECONDARY, _BY_SPAWN + rb"SIGKILL"),
+    rule("crashed", SECONDARY, _BY_SPAWN + rb"SIG(?:SEGV|BUS|FPE|ILL)"),
+    rule("killed", SECONDARY, rb"KILLED BY SIGNAL: 9\b|exits with return code = -9\b"),
+    rule(
+        "crashed",
+        SECONDARY,
+        rb"KILLED BY SIGNAL: (?:4|7|8|11)\b|exits with return code = -(?:4|7|8|11)\b",
+    ),
+    rule(
+        "process_failed",
+        REPORT,
+        rb"RANK (?P<rank>\d{1,7}) PID \d{1,9} RUNNING AT (?P<node>[\w.-]{1,100})|"
+        rb"Process name: \[\[\d{1,9},\d{1,9}\],(?P<rank2>\d{1,7})\]",
+    ),
+    rule(
+        "aborted",
+        REPORT,
+        rb"srun: error: (?P<node>[\w.-]{1,100}): tasks? (?P<task>[\d,-]{1,60}): Aborted",
+    ),
     rule(
         "killed",
         SECONDARY,
@@ -130,7 +156,8 @@ LAUNCHER = (
         rb"DataLoader worker \(pid\(?s?\)? ?\d{0,9}.{0,20}\) is killed by signal: Killed|"
         rb"DataLoader worker .{0,40}exited unexpectedly|line \d{1,6}: +(?P<pid3>\d{1,9}) Killed\b|"
         rb"died with <Signals\.SIGKILL|"
-        rb"srun: error: (?P<node>[\w.-]{1,100}): tasks? (?P<task>[\d,-]{1,60}): Killed|"
+        rb"srun: error: (?P<node>[\w.-]{1,100}): tasks? (?P<task>[\d,-]{1,60}): "
+        rb"(?:Killed|Exited with exit code 137\b)|"
         rb"\*\*\* (?:JOB|STEP) .{1,120} KILLED AT|\b(?P<pid4>\d{1,9}) (?:Killed|"
         rb"\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb)\s",
     ),
