@@ -56,12 +56,21 @@ class JobDevices:
     held: tuple[Devices, ...] = ()
     """On each of its nodes."""
     free: tuple[Devices, ...] = ()
+    unasked: bool = False
+    """It holds all devices of its nodes, however many it asked for."""
 
     @classmethod
     def of(cls, job: Job, kind: str, held: list[Devices], free: list[Devices]) -> JobDevices:
         total, per_node, per_task = job_placement.devices_wanted(job)
         per_job = total or per_task * job.tasks
-        return cls(per_job, per_node, per_task, kind, tuple(held), tuple(free))
+        unasked = bool(job.exclusive)
+        return cls(per_job, per_node, per_task, kind, tuple(held), tuple(free), unasked)
+
+    def handed_down(self, request: DeviceRequest) -> DeviceRequest:
+        """What a step that asks for no devices gets, where the job holds more than it asked for."""
+        if request.given or not self.unasked:
+            return request
+        return DeviceRequest(self.per_job, self.per_node, self.per_task, given=True)
 
 
 def check(request: DeviceRequest, job: JobDevices, least_nodes: int) -> None:
@@ -81,7 +90,7 @@ def check(request: DeviceRequest, job: JobDevices, least_nodes: int) -> None:
         ("gres_per_task", request.per_task, job.per_task),
     )
     for name, wanted, most in compared:
-        if wanted > most > 0:
+        if wanted > most > 0 and not job.unasked:
             text = f"Step requested {name}=gpu:{wanted} is more than the job's {name}=gpu:{most}"
             raise Impossible(NO_SUCH_DEVICES, text)
     if 0 < request.per_step < least_nodes:
@@ -108,6 +117,7 @@ def allot(
     needed = _needed(request, counts, [len(devices) for devices in held])
     if sum(map(len, held)) < request.per_step:
         raise Impossible(NO_SUCH_DEVICES)
+    request = job.handed_down(request)
     if sum(map(len, free)) < request.per_step:
         raise Busy
     if any(number > len(devices) for number, devices in zip(needed, free, strict=True)):

@@ -26,7 +26,6 @@ class Options(Protocol):
     distribution: str
     label: bool
     kill_on_bad_exit: bool | None
-    exclusive: bool
     exact: bool
     overlap: bool
     overcommit: bool
@@ -88,7 +87,7 @@ def request(options: Options, environment: Mapping[str, str]) -> dict[str, Any]:
         "plane": int(plane or 0) if kind == "plane" else 0,
         "nodes_least": least,
         "devices": _devices(options),
-        "exact": options.exact or options.exclusive or own_cpus is not None,
+        "exact": options.exact or own_cpus is not None,
         "overlap": options.overlap,
         "overcommit": options.overcommit,
         "relative": options.relative or 0,

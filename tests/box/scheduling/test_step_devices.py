@@ -39,6 +39,12 @@ def test_devices_of_a_node_decide_over_those_of_tasks_and_of_the_step():
     assert ask(per_task=1, per_step=2) == ((0,),)
 
 
+def test_of_a_whole_node_a_step_gets_what_its_job_asked_for():
+    assert ask(job(unasked=True)) == ((),)
+    assert ask(job(unasked=True, per_node=1)) == ((0,),)
+    assert ask(job(unasked=True, per_node=1), per_node=2) == ((0, 1),)
+
+
 def test_zero_and_none_are_no_devices():
     assert ask(given=True) == ((),)
     assert ask(none=True, per_step=2) == ((),)

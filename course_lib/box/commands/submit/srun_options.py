@@ -53,7 +53,6 @@ class SrunOptions(Record):
     label: bool = False
     unbuffered: bool = False
     kill_on_bad_exit: bool | None = None
-    exclusive: bool = False
     exact: bool = False
     overlap: bool = False
     overcommit: bool = False
@@ -153,7 +152,7 @@ def build(gathered: Gathered, command: list[str], submit_line: str) -> SrunOptio
         tasks_given_here=gathered.sources.get("ntasks") == "command line",
         **_read_as_for_a_job(gathered.fields),
         **_numbers(gathered.given),
-        **_switches(gathered.given),
+        **_switches(gathered),
         **{name: gathered.given.get(name.replace("_", "-"), "") for name in TEXTS},
     )
 
@@ -197,9 +196,11 @@ def _numbers(given: dict[str, str]) -> Fields:
     }
 
 
-def _switches(given: dict[str, str]) -> Fields:
+def _switches(gathered: Gathered) -> Fields:
+    given = gathered.given
+    whole_node = "jobid" not in given and "ntasks" not in given
     return {
-        "exact": "exact" in given or "exclusive" in given,
+        "exact": "exact" in given or ("exclusive" in given and not whole_node),
         "propagate": given.get("propagate"),
         **{name: name.replace("_", "-") in given for name in SWITCHES},
     }
@@ -216,7 +217,7 @@ BINDINGS = (
     *("none", "no", "yes", "rank", "rank_ldom", "map_cpu", "mask_cpu", "map_ldom", "mask_ldom"),
     *("sockets", "cores", "threads", "ldoms", "boards", "quiet", "q", "verbose", "v", "help"),
 )
-SWITCHES = ("label", "unbuffered", "exclusive", "overlap", "overcommit", "preserve_env", "pty")
+SWITCHES = ("label", "unbuffered", "overlap", "overcommit", "preserve_env", "pty")
 TEXTS = (
     *("distribution", "output", "error", "input", "chdir", "export", "job_name", "signal"),
     *("mpi", "gpus", "gpus_per_node", "gpus_per_task", "gres", "gpu_bind", "cpu_bind"),
