@@ -98,6 +98,17 @@ def check(request: DeviceRequest, job: JobDevices, least_nodes: int) -> None:
         raise Impossible(NO_SUCH_DEVICES, f"Step requested {text}")
 
 
+def lacking(request: DeviceRequest, job: JobDevices, place: int, nodes: int) -> bool:
+    """Whether other steps hold so many devices of a node that none of the step's tasks fits."""
+    request = job.handed_down(request)
+    if request.none or not any(job.held):
+        return False
+    held, free = job.held[place], job.free[place]
+    if not request.given:
+        return free != held
+    return len(free) < (request.per_node or request.per_task or -(-request.per_step // nodes))
+
+
 def allot(
     request: DeviceRequest,
     job: JobDevices,
@@ -106,6 +117,7 @@ def allot(
     overlap: bool,
 ) -> tuple[Devices, ...]:
     """`counts`: tasks on each of those nodes of the job."""
+    request = job.handed_down(request)
     if request.none or (request.given and not request.anything) or not any(job.held):
         return tuple(() for _ in places)
     held = [job.held[place] for place in places]
@@ -117,7 +129,6 @@ def allot(
     needed = _needed(request, counts, [len(devices) for devices in held])
     if sum(map(len, held)) < request.per_step:
         raise Impossible(NO_SUCH_DEVICES)
-    request = job.handed_down(request)
     if sum(map(len, free)) < request.per_step:
         raise Busy
     if any(number > len(devices) for number, devices in zip(needed, free, strict=True)):

@@ -37,31 +37,26 @@ class StepRequest:
 
 
 def allot(
-    request: StepRequest, names: list[str], cpus: list[int], free: list[int], devices: JobDevices
+    request: StepRequest,
+    names: list[str],
+    cpus: list[int],
+    free: list[int],
+    devices: JobDevices,
+    busy: frozenset[int] = frozenset(),
 ) -> Layout:
-    """`cpus` of the job and `free` ones, and its devices, on each of its nodes."""
+    """`cpus` of the job and `free` ones, and its devices, on each of its nodes; `busy`: those of
+    its nodes on which other steps run."""
     least = request.nodes_least or request.nodes
     step_devices.check(request.devices, devices, least)
     if not {*request.wanted} <= set(names):
         raise Impossible(NOT_AVAILABLE)
-    able = [
-        place
-        for place, name in enumerate(names)
-        if name not in request.excluded and place >= request.relative
-    ]
-    count = max(least, min(request.nodes, len(able)), len(request.wanted))
-    if count > len(able):
-        raise Impossible(NOT_AVAILABLE)
     room = cpus if request.overlap else free
-    first = [place for place in able if names[place] in request.wanted]
-    rest = [place for place in able if place not in first]
-    rest.sort(key=lambda place: room[place] < request.cpus_per_task)
-    places = sorted([*first, *rest][:count])
+    places = _places(request, names, room, devices, busy)
     counts = _counts(request, [cpus[place] for place in places])
     own = step_devices.allot(request.devices, devices, places, counts, request.overlap)
     needed = [number * request.cpus_per_task for number in counts]
     if not request.overcommit:
-        chosen = bool(request.excluded or request.wanted) and count < len(names)
+        chosen = bool(request.excluded or request.wanted) and len(places) < len(names)
         _check(needed, [cpus[place] for place in places], [room[place] for place in places], chosen)
     held = tuple(
         min(need, cpus[place]) if request.exact else cpus[place]
@@ -69,6 +64,34 @@ def allot(
     )
     tasks = spread(counts, _tasks_at_once(request, len(places)))
     return Layout(places=tuple(places), tasks=tasks, cpus=held, devices=own)
+
+
+def _places(
+    request: StepRequest,
+    names: list[str],
+    room: list[int],
+    devices: JobDevices,
+    busy: frozenset[int],
+) -> list[int]:
+    """Nodes named by the step, then those with room, of these first such as have no step yet."""
+    able = [
+        place
+        for place, name in enumerate(names)
+        if name not in request.excluded and place >= request.relative
+    ]
+    least = request.nodes_least or request.nodes
+    count = max(least, min(request.nodes, len(able)), len(request.wanted))
+    if count > len(able):
+        raise Impossible(NOT_AVAILABLE)
+
+    def rank(place: int) -> tuple[bool, bool, bool]:
+        lacks_devices = not request.overlap and step_devices.lacking(
+            request.devices, devices, place, count
+        )
+        lacks = room[place] < request.cpus_per_task or lacks_devices
+        return names[place] not in request.wanted, lacks, place in busy
+
+    return sorted(sorted(able, key=rank)[:count])
 
 
 def _tasks_at_once(request: StepRequest, nodes: int) -> int:

@@ -61,7 +61,8 @@ class JobSteps:
         names, cpus = [part.node for part in parts], [len(part.cpus) for part in parts]
         held, kind = [part.devices for part in parts], self.context.box.device_type
         devices = JobDevices.of(self.context.job, kind, held, self._free_devices())
-        layout = allot(request, names, cpus, self._free(), devices)
+        busy = frozenset(place for step in self.active for place in step.layout.places)
+        layout = allot(request, names, cpus, self._free(), devices, busy)
         holds = not request.overlap
         return RunningStep(self.context, connection, message, layout, holds, self._over)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.box.scheduling.step_devices import Busy, Impossible, JobDevices
+from course_lib.box.scheduling.step_devices import Busy, DeviceRequest, Impossible, JobDevices
 from course_lib.box.scheduling.step_placement import StepRequest, allot
 from course_lib.box.scheduling.task_layout import share, spread
 
@@ -38,6 +38,21 @@ def test_a_step_gets_all_cpus_of_its_nodes_unless_it_asks_for_exact_ones():
     exact = allot(StepRequest(nodes=1, tasks=2, exact=True), NAMES, [4, 4], [4, 4], JobDevices())
     assert exact.cpus == (2,)
     assert exact.tasks == ((0, 1),)
+
+
+def test_a_step_goes_first_to_a_node_without_one():
+    request = StepRequest(nodes=1, tasks=1, exact=True)
+    for busy, place in ((set(), 0), ({0}, 1), ({1}, 0), ({0, 1}, 0)):
+        found = allot(request, NAMES, [4, 4], [3, 4], JobDevices(), frozenset(busy))
+        assert found.places == (place,)
+
+
+def test_a_step_goes_where_devices_are_left():
+    one = DeviceRequest(per_node=1, given=True)
+    request = StepRequest(nodes=1, tasks=1, exact=True, devices=one)
+    devices = JobDevices(held=((0, 1), (0, 1)), free=((), (1,)))
+    found = allot(request, NAMES, [4, 4], [2, 3], devices, frozenset({0, 1}))
+    assert (found.places, found.devices) == ((1,), ((1,),))
 
 
 def test_a_step_goes_where_there_is_room():
