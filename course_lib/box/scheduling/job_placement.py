@@ -180,6 +180,8 @@ def _room(job: Job, node: FreeNode) -> int:
     room = job.tasks if job.overcommit else len(node.cpus) // max(job.cpus_per_task, 1)
     if job.tasks_per_node:
         room = min(room, job.tasks_per_node)
+    if job.tasks_per_gpu and per_node:
+        room = min(room, per_node * job.tasks_per_gpu)
     _, per_node, per_task = devices_wanted(job)
     return min(room, (per_node or len(node.devices)) // per_task) if per_task else room
 

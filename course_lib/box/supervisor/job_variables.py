@@ -76,4 +76,6 @@ def asked_for(job: Job) -> Variables:
         found |= {"SLURM_NTASKS": str(job.tasks), "SLURM_NPROCS": str(job.tasks)}
     if job.tasks_per_node:
         found["SLURM_NTASKS_PER_NODE"] = str(job.tasks_per_node)
+    if job.tasks_per_gpu:
+        found["SLURM_NTASKS_PER_GPU"] = str(job.tasks_per_gpu)
     return {name: text for name, text in found.items() if text}

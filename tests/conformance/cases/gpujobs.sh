@@ -120,3 +120,39 @@ E
     ended $id
 done
 out
+
+#: tasks per device
+cat >job.sh <<'E'
+#!/bin/bash
+echo $SLURM_NTASKS $SLURM_NNODES $SLURM_TASKS_PER_NODE $SLURM_NTASKS_PER_GPU ${SLURM_GPUS-unset}
+srun -l bash -c 'echo $(hostname) $CUDA_VISIBLE_DEVICES $SLURM_NTASKS_PER_GPU' 2>&1 | sort
+E
+for shape in '--gpus=2' '--gpus=4' '-N2 --gpus-per-node=2' '-N2 --gres=gpu:2' '-n4 --gpus=4' '-N1 --gpus-per-node=2'; do
+    t sbatch -W -o o --ntasks-per-gpu=1 $shape job.sh
+    cat o
+done
+t sbatch -W -o o --ntasks-per-gpu=2 --gpus=1 job.sh
+cat o
+t sbatch -W -o o --ntasks-per-gpu=2 -n2 --gpus=1 job.sh
+cat o
+t sbatch --ntasks-per-gpu=1 job.sh
+t sbatch --ntasks-per-gpu=1 --gpus-per-task=1 job.sh
+t salloc -Q --ntasks-per-gpu=1 -N2 --gpus-per-node=2 bash -c 'srun -l hostname | sort'
+
+#: a whole node has devices that nobody asked for
+cat >job.sh <<'E'
+#!/bin/bash
+env | grep -E '^(CUDA|SLURM.*GPU)' | sort
+for shape in '' '--gres=gpu:1' '--gres=gpu:2' '--gpus=1' '--gres=none'; do
+    echo "== $shape"
+    srun $shape -l bash -c 'env | grep -E "^(CUDA|SLURM.*GPU)"' 2>&1 | sort
+done
+E
+for shape in -N1 '-N2 -n2' '-N1 --gres=gpu:1' '-N1 --gpus=1' '-N1 --gpus-per-node=1'; do
+    t sbatch -W -o o --exclusive $shape job.sh
+    cat o
+done
+for shape in '' -N2 -n2 '-n2 -c2' --gres=gpu:1; do
+    t srun --exclusive $shape bash -c 'echo $CUDA_VISIBLE_DEVICES $SLURM_CPUS_ON_NODE $SLURM_JOB_CPUS_PER_NODE'
+done
+t salloc -Q --exclusive bash -c 'echo $SLURM_CPUS_ON_NODE; srun bash -c "echo \$CUDA_VISIBLE_DEVICES \$SLURM_CPUS_ON_NODE"'

@@ -28,6 +28,9 @@ class Refused(Exception):
 
 def check_client(job: Job) -> None:
     """What the command itself refuses, before the controller is asked."""
+    if job.tasks_per_gpu and job.gpus_per_task:
+        others = "--ntasks-per-gpu and SLURM_NTASKS_PER_GPU"
+        raise Failure(f"--gpus-per-task is mutually exclusive with {others}", fatal=True)
     memories = [text for text in (job.memory, job.memory_per_cpu, job.memory_per_gpu) if text]
     if len(memories) > 1:
         words = "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."
@@ -68,7 +71,12 @@ def _wrong_per_node(job: Job) -> str:
 
 
 def _wrong_per_task(job: Job) -> str:
-    total, _, per_task = job_placement.devices_wanted(job)
+    total, per_node, per_task = job_placement.devices_wanted(job)
+    if job.tasks_per_gpu and not (total or per_node or job.nodes_given or job.tasks_given):
+        return (
+            "gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a"
+            " node/ntask specification"
+        )
     if job.gpus_per_task and not (job.gpus or job.tasks_given or job.tasks_per_node):
         return (
             "Failed to validate job spec. --gpus-per-task used without either --gpus or"

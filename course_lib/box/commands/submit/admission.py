@@ -122,11 +122,13 @@ def _settle_counts(full: Fields, command: str) -> None:
     """Nodes and tasks that follow from each other."""
     asked = Job(id=0, **full)
     named = len([name for name in asked.want_nodes.split(",") if name])
-    total, _, per_task = job_placement.devices_wanted(asked)
+    total, per_node, per_task = job_placement.devices_wanted(asked)
     tasks, given = asked.tasks, asked.tasks_given
     if not given and total and (per_task or asked.tasks_per_gpu):
         tasks, given = total // per_task if per_task else total * asked.tasks_per_gpu, 1
     low, high = asked.nodes_min, asked.nodes_max
+    if not given and asked.tasks_per_gpu and per_node and command != "srun":
+        tasks, given = max(low, 1) * per_node * asked.tasks_per_gpu, 1
     if not given and asked.gpus_per_task and asked.nodes_given and low == high:
         tasks, given = low * max(asked.tasks_per_node, 1), 1
     if not asked.nodes_given:
