@@ -24,7 +24,7 @@ START_S = 60.0
 
 def run(options: Options, job_id: int) -> int:
     """Exit code of srun. Without --jobid the job was made for this srun, and ends with it."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # `srun … | head` ends as its tasks do
     owns_job = options.jobid is None
     try:
         message = _message(options, job_id if owns_job or _joins(job_id) else None)

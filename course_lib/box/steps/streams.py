@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
+import time
 
 CHUNK_BYTES = 64 * 1024
 LONGEST_LINE_BYTES = 1024 * 1024
+UNHEARD_S = 10.0
+"""How long a task may write on after the reader of srun's output has left."""
 
 
 class Output:
@@ -19,6 +23,7 @@ class Output:
         self.label = label
         self.unbuffered = unbuffered
         self.held = b""
+        self.unheard_since_s = 0.0
 
     def pump(self) -> bool:
         """Passes on what is there; False at the end of the stream."""
@@ -38,19 +43,29 @@ class Output:
             ready, self.held = ready + self.held, b""
         if self.label and ready:
             ready = b"".join(self.label + line for line in ready.splitlines(keepends=True))
-        write_all(self.target, ready)
-        return True
+        return write_all(self.target, ready) or self._goes_on()
+
+    def _goes_on(self) -> bool:
+        """`| head` leaves the tasks time to end by themselves; one that writes without end is then
+        told by SIGPIPE."""
+        now_s = time.monotonic()
+        self.unheard_since_s = self.unheard_since_s or now_s
+        if now_s - self.unheard_since_s < UNHEARD_S:
+            return True
+        os.close(self.source)
+        return False
 
 
-def write_all(descriptor: int, data: bytes) -> None:
-    """Waits for a slow reader; gives up where there is none, or where the disk is full."""
+def write_all(descriptor: int, data: bytes) -> bool:
+    """Waits for a slow reader; gives up where there is none (False), or where the disk is full."""
     while data:
         try:
             data = data[os.write(descriptor, data) :]
         except BlockingIOError:
             select.select([], [descriptor], [])
-        except OSError:
-            return
+        except OSError as error:
+            return error.errno != errno.EPIPE
+    return True
 
 
 class Input:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
+
+from course_lib.box.steps.streams import write_all
 
 
 def describe(status: int) -> str:
@@ -52,4 +53,4 @@ class Report:
 
 
 def say(text: str) -> None:
-    print(f"srun: {text}", file=sys.stderr, flush=True)
+    write_all(2, f"srun: {text}\n".encode(errors="surrogateescape"))

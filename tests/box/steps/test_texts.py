@@ -20,12 +20,12 @@ def test_ranges_are_written_as_slurm_does():
     assert task_ends.ranges([3, 0, 1]) == "0-1,3"
 
 
-def test_ends_of_tasks_are_told_per_node_and_kind(capsys):
+def test_ends_of_tasks_are_told_per_node_and_kind(capfd):
     report = task_ends.Report(NAMES, [[0, 1], [2]])
     for task, status in ((0, 256), (1, 256), (2, 9)):
         report.add(task, status)
     report.flush()
-    assert capsys.readouterr().err == (
+    assert capfd.readouterr().err == (
         "srun: error: node1: tasks 0-1: Exited with exit code 1\n"
         "srun: error: node2: task 2: Killed\n"
     )
