@@ -99,7 +99,7 @@ def _subject(path: bytes, asked: bytes) -> str:
     except OSError:
         first = b""
     words = first[2:].split()
-    if not first.startswith(b"#!") or not words:
+    if not first.startswith(b"#!") or not words or not os.access(path, os.X_OK):
         return os.fsdecode(asked)
     return f"bad interpreter({os.fsdecode(words[0])})"
 

@@ -84,13 +84,14 @@ def _message(options: Options, own_job: int | None) -> messages.Message:
     if options.job_name:
         own[b"SLURM_JOB_NAME"] = os.fsencode(options.job_name)
     choice = options.export or os.environ.get("SLURM_EXPORT_ENV", "")
+    folder = os.path.join(os.getcwdb(), os.fsencode(options.chdir))
     soft = [name for name in dir(resource) if name.startswith("RLIMIT_")]
     return {
         "do": "step",
         "request": request(options, _handed_down(options, own_job)),
-        "argv": _argv(options.command),
+        "argv": _argv(options.command, folder),
         "environment": exported(choice, own),
-        "folder": os.path.join(os.getcwdb(), os.fsencode(options.chdir)),
+        "folder": folder,
         "umask": mask,
         "limits": {name: resource.getrlimit(getattr(resource, name)) for name in soft},
         "name": options.job_name or os.path.basename(options.command[0]),
@@ -103,11 +104,11 @@ def _message(options: Options, own_job: int | None) -> messages.Message:
     }
 
 
-def _argv(command: list[str]) -> list[bytes]:
-    """A path relative to the folder of srun is that also on the nodes."""
+def _argv(command: list[str], folder: bytes) -> list[bytes]:
+    """A relative path starts at the folder of the tasks."""
     first = os.fsencode(command[0])
     if b"/" in first:
-        first = os.path.join(os.getcwdb(), first)
+        first = os.path.join(folder, first)
     return [first, *(os.fsencode(word) for word in command[1:])]
 
 

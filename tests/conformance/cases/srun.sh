@@ -409,3 +409,46 @@ srun -n1 -N2 echo one
 srun -n1 -t 0 echo two
 X
 tell
+
+#: a reader that has enough ends no script
+script a.sh <<'E'
+#!/bin/bash
+set -euo pipefail
+first=$(srun -n1 seq -f 'line %g' 200000 2>/dev/null | head -n 1)
+echo "got $first"
+srun -n1 env | grep -q PATH
+echo "found"
+E
+t sbatch -W -o o a.sh
+cat o
+states
+
+#: a program is looked for in the folder of -D
+mkdir sub
+script p.sh <<'E'
+#!/bin/bash
+echo outer
+E
+script sub/p.sh <<'E'
+#!/bin/bash
+echo inner
+E
+chmod +x p.sh sub/p.sh
+cp p.sh only.sh
+for word in ./p.sh p.sh ./only.sh ../only.sh; do t srun -D sub $word; done
+t srun -D "$PWD/sub" ./p.sh
+t salloc -Q srun -D sub ./p.sh
+t salloc -Q -D sub ./p.sh
+t salloc -Q -D sub pwd
+t sbatch -W -D sub -o "$PWD/o" --wrap './p.sh; srun ./p.sh'
+cat o
+
+#: a script that nobody made executable
+script plain.sh <<'E'
+#!/bin/bash
+echo plain
+E
+t srun ./plain.sh
+t srun plain.sh
+chmod +x plain.sh
+t srun ./plain.sh

@@ -52,6 +52,7 @@ def run(job: Job, words: list[str], folder: str, kill: int, quiet: bool) -> int:
         status = 1 << 8
         print(f'salloc: error: _fork_command: Unable to find command "{words[0]}"', file=sys.stderr)
     else:
+        path = os.path.abspath(path)  # of this folder, not of --chdir
         parts = state.read_allocation(job.id)
         command = AllocatedCommand(connection, job, kill)
         status = command.run(path, words, folder, _environment(job, parts))
