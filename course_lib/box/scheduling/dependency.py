@@ -73,6 +73,27 @@ def _condition(kind: str, text: str) -> Condition:
     )
 
 
+def leads_back(db: Connection, job: Job, text: str) -> str:
+    """Slurm's words where a job, told to wait so, would wait for itself; else empty."""
+    numbers = {job.id, job.array_job_id} - {0}
+    waited_for, seen = _waited_for(text), set[int]()
+    if waited_for & numbers:
+        return PROBLEM
+    while waited_for := waited_for - seen:
+        seen |= waited_for
+        marks = ",".join("?" * len(waited_for))
+        where = f"state = 'PENDING' AND (id IN ({marks}) OR array_job_id IN ({marks}))"
+        others = rows.jobs(db, where, (*waited_for, *waited_for))
+        waited_for = set().union(*(_waited_for(other.dependency) for other in others))
+        if waited_for & numbers:
+            return "Circular job dependency"
+    return ""
+
+
+def _waited_for(text: str) -> set[int]:
+    return {one.job_id for one in parse(text)[0]} - {0} if text else set()
+
+
 def part_decided(db: Connection) -> None:
     """Tasks whose own counterparts (aftercorr) ended otherwise leave the row: what is left in it
     may be judged by any of them."""

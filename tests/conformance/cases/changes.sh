@@ -110,3 +110,15 @@ X
 ended
 t scontrol update jobid="$id" timelimit=5
 t scontrol update jobid="$id" comment=late
+
+#: dependencies that lead back
+t sbatch -J a --hold --wrap true
+first=$id
+t sbatch -J b -d afterok:$first --wrap true
+second=$id
+t sbatch -J c -d afterany:$second --wrap true
+t scontrol update jobid=$first dependency=afterok:$second
+t scontrol update jobid=$first dependency=afterany:$id
+t scontrol update jobid=$first dependency=afterok:$first
+t squeue -h -S j -o '%j %E' -j $first,$second,$id
+scancel ${ids[@]}

@@ -15,6 +15,7 @@ from course_lib.box.commands.shared.errors import Failure, Unsupported
 from course_lib.box.processes import control
 from course_lib.box.queue import rows
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
+from course_lib.box.scheduling import dependency
 from course_lib.box.settings import UNLIMITED
 
 TYPE_CHECKING = False
@@ -222,6 +223,8 @@ def _apply(job: Job, changes: list[tuple[str, str]]) -> str:
         except refusal.Refused as refused:
             return refused.why
     with rows.transaction() as db:
+        if trouble := dependency.leads_back(db, job, str(fields.get("dependency", ""))):
+            return trouble
         rows.change(db, job.id, **fields)
     if job.state == RUNNING:
         control.send(job.id, {"do": "reload"})
