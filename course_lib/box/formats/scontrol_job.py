@@ -182,7 +182,8 @@ def step_paragraph(step: StepRecord, view: JobView) -> str:
     held = f",gres/gpu={step.devices}" if step.devices else ""
     lines = [
         f"StepId={view.shown_id}.{step.step} UserId={view.job.uid}"
-        f" StartTime={times.stamp(step.start_s, 'Unknown')} TimeLimit=UNLIMITED",
+        f" StartTime={times.stamp(step.start_s, 'Unknown')}"
+        f" TimeLimit={times.limit_full(step.time_limit_min)}",
         f"State={step.state} Partition={view.job.partition} NodeList={step.nodes}",
         f"Nodes={step.node_count} CPUs={0 if batch else step.cpus} Tasks={step.tasks}"
         f" Name={step.name} Network=(null)",

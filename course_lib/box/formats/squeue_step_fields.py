@@ -53,7 +53,7 @@ FIELDS: dict[str, tuple[str, Callable[[StepView], str]]] = {
     "tres-per-job": ("TRES_PER_JOB", lambda v: v.tres),
     "stepid": ("STEPID", lambda v: f"{v.view.shown_id}.{v.step.step}"),
     "stepname": ("NAME", lambda v: v.step.name),
-    "timelimit": ("TIME_LIMIT", lambda v: "UNLIMITED"),
+    "timelimit": ("TIME_LIMIT", lambda v: times.limit_short(v.step.time_limit_min)),
     "username": ("USER", lambda v: v.view.job.user),
     "numtasks": ("TASKS", lambda v: str(v.step.tasks)),
     "timeused": ("TIME", lambda v: times.short(v.view.now_s - v.step.start_s)),

@@ -165,6 +165,7 @@ class StepRecord(Record):
     devices: int = 0
     start_s: float = 0.0
     end_s: float = 0.0
+    time_limit_min: int = UNLIMITED
     cancelled_by: int = -1
     exit_code: int = 0
     exit_signal: int = 0

@@ -16,6 +16,7 @@ from course_lib.box.processes import messages
 from course_lib.box.scheduling import device_binding
 from course_lib.box.scheduling.step_devices import Impossible
 from course_lib.box.scheduling.task_layout import Layout
+from course_lib.box.settings import UNLIMITED
 from course_lib.box.steps.task_ends import code_of
 from course_lib.box.supervisor import limits, script_files
 from course_lib.box.supervisor.context import JobContext
@@ -70,6 +71,7 @@ class RunningStep:
             "tasks": self.layout.total,
             "cpus": sum(self.layout.cpus),
             "devices": sum(map(len, self.layout.devices)),
+            "time_limit_min": self.message.get("time_min") or UNLIMITED,
             "submit_line": self.message["line"],
         }
 
