@@ -62,7 +62,10 @@ HELD_AGAIN = "job requeued in held state"
 
 
 def queue_again(db: Connection, job: Job) -> None:
-    """Slurm holds a job back for a while, so that what made it fail may pass."""
+    """Slurm holds a job back for a while, so that what made it fail may pass. `job` has all of its
+    columns."""
+    from course_lib.box.queue import earlier_runs
+
     held = "user" if job.requeue_asked == "hold" else job.hold
     rows.change(
         db,
@@ -72,6 +75,7 @@ def queue_again(db: Connection, job: Job) -> None:
         requeue_asked="",
         hold=held,
         restarts=job.restarts + 1,
+        earlier_runs=earlier_runs.with_the_last(db, job),
         start_s=0.0,
         end_s=0.0,
         supervisor_pid=0,

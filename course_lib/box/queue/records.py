@@ -98,6 +98,8 @@ class Job(Record):
     nice: int = 0
     requeue: int = 1
     restarts: int = 0
+    earlier_runs: str = ""
+    """A line of JSON for each run that ended in a requeue."""
     requeue_asked: str = ""
     """`requeue` or `hold` while a running job is being stopped in order to be queued again."""
     signal_number: int = 0
@@ -163,9 +165,9 @@ class StepRecord(Record):
     tasks: int = 1
     cpus: int = 1
     devices: int = 0
+    time_limit_min: int = UNLIMITED
     start_s: float = 0.0
     end_s: float = 0.0
-    time_limit_min: int = UNLIMITED
     cancelled_by: int = -1
     exit_code: int = 0
     exit_signal: int = 0

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-HEAVY = ("script", "argv", "environment", "rlimits", "step_options", "submit_line")
+HEAVY = (
+    *("script", "argv", "environment", "rlimits", "step_options", "submit_line"),
+    "earlier_runs",
+)
 """Columns that only who runs or shows one job reads; together they are kilobytes per job."""
 LIGHT_COLUMNS = [name for name in Job.__annotations__ if name not in HEAVY]
 READ_AT_ONCE = 16

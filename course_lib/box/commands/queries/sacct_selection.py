@@ -33,6 +33,7 @@ class AccountingSelection:
         self.nodes = set(hostlist.expand(options.get("nodelist", "")))
         self.everyone = "allusers" in options or os.getuid() == 0 or bool(self.users)
         self.with_steps = "allocations" not in options
+        self.with_earlier_runs = "duplicates" in options
 
     def passes(self, job: Job) -> bool:
         return (
@@ -74,8 +75,19 @@ class AccountingSelection:
         box, lines = settings.load(), []
         views = [JobView(job, parts.get(job.id, [])) for job in jobs]
         for view in sorted(views, key=lambda view: view.in_order):
+            if self.with_earlier_runs and view.job.earlier_runs:
+                lines += self._of_earlier_runs(view.job, box)
             if not self.nodes or self.nodes & {part.node for part in view.parts}:
                 lines += self._of_job(view, steps.get(view.job.id, []), box)
+        return lines
+
+    def _of_earlier_runs(self, job: Job, box: settings.Settings) -> list[AccountingLine]:
+        from course_lib.box.queue import earlier_runs
+
+        lines = []
+        for earlier, parts, steps in earlier_runs.read(job):
+            if not self.nodes or self.nodes & {part.node for part in parts}:
+                lines += self._of_job(JobView(earlier, parts), steps, box)
         return lines
 
     def _of_job(
