@@ -381,3 +381,49 @@ t sacct -S tomorrow -n
 t sacct -S now -E now-1hour -n
 t sacct -S 2020-13-01 -n
 t sacct -S 0101 -X -n -P -o jobname -j "${ids[0]}"
+
+#: runs of a job that was requeued
+job -J again --requeue <<'E'
+touch up-$SLURM_RESTART_COUNT
+sleep 60
+E
+appears up-
+sleep 2
+t scontrol requeue $id
+because BeginTime
+counted() { (($(sacct -D -n -X -j $id -o jobid | wc -l) == $1)); }
+patience 15 counted 2
+t sacct -D -n -P -X -j $id -o jobid,state
+t sacct --duplicates -n -P -j $id -o jobid,state
+t scontrol update jobid=$id starttime=now
+appears up-1
+sleep 2
+t scancel $id
+ended
+sleep 2
+t sacct -n -P -j $id -o jobid,state
+t sacct -D -n -P -j $id -o jobid,jobname,state,exitcode
+
+#: the time limit of a step
+job -n2 -t 10 <<'E'
+srun -n1 --exact -t 5 sleep 60 &
+srun -n1 --exact sleep 60 &
+touch up
+wait
+E
+appears up
+stepped() { (($(squeue -s -h -j $id -o %i | wc -l) == 3)); }
+patience 20 stepped
+scontrol show step $id | grep -oE 'TimeLimit=.*' | sort
+squeue -s -h -j $id -o '%j %l' | sort
+t scancel $id
+ended
+
+#: blanks in lists of fields and jobs
+t sbatch -W -J one --wrap true
+t sacct -n -P -X -j $id '--format=JobID, State'
+t sacct -n -P -X -j $id -o 'jobid ,state'
+t sacct -n -P -X -j "$id, $id" -o jobid
+t squeue -h -t all -j "$id, $id" -o %j
+t squeue -h -t all -j " $id" -o %j
+t squeue -h -t all -j "$id x" -o %j

@@ -75,7 +75,7 @@ def _fields(formats: list[str], options: dict[str, str]) -> list[tuple[str, int]
     for item in items:
         if not item:
             continue
-        asked, _, width = item.partition("%")
+        asked, _, width = item.lstrip().partition("%")
         near = [full for name, full in lower.items() if name.startswith(asked.lower())]
         name = lower.get(asked.lower()) or (near[0] if near else None)
         if name is None:

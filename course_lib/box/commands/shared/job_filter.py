@@ -173,7 +173,7 @@ def words(text: str) -> set[str]:
 def ids(text: str) -> list[JobWord]:
     found = []
     for word in job_words.split(text):
-        meant = job_words.read(word)
+        meant = job_words.read(word.split()[0] if word.strip() else word)  # as Slurm, to the blank
         if meant is None:
             raise Failure(f"Invalid job id: {word}")
         found.append(meant)
