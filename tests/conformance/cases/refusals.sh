@@ -261,3 +261,9 @@ t sacct -o bogus
 SLURM_EXIT_ERROR=0 t sbatch -N9 --wrap true
 SLURM_EXIT_ERROR=x t sbatch -N9 --wrap true
 SLURM_EXIT_ERROR=300 t sbatch -N9 --wrap true
+
+#: places of tasks in a file
+printf 'node2\nnode1\nnode2\n' >places
+t sbatch -W -o o -N2 -n4 --wrap 'SLURM_HOSTFILE=places srun -n3 -l hostname 2>&1 | sort'
+cat o
+SLURM_HOSTFILE=places t srun -n3 -l hostname

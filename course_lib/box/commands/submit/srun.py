@@ -32,6 +32,8 @@ def run(arguments: list[str]) -> int:
         if not options.nodelist and "SLURM_HOSTFILE" not in os.environ:
             raise Failure(_without_places(options))
         raise Unsupported("--distribution=arbitrary", "Use block, cyclic or plane.")
+    if not options.nodelist and os.environ.get("SLURM_HOSTFILE"):
+        raise Unsupported("SLURM_HOSTFILE", "Unset it, and name nodes with --nodelist.")
     if options.jobid is not None and "test-only" not in gathered.given:
         return _in_job(options, options.jobid)
     if options.relative is not None:
