@@ -137,8 +137,8 @@ def _share(job: Job, nodes: list[FreeNode]) -> list[Allocation] | None:
         return None
     parts = []
     for node, task_count, device_count in zip(nodes, tasks, devices, strict=True):
-        cpus = max(cpus_for(job, task_count), device_count * job.cpus_per_gpu)
-        if max(cpus, job.cpus_min) > len(node.cpus) or device_count > len(node.devices):
+        cpus = max(cpus_for(job, task_count), device_count * job.cpus_per_gpu, job.cpus_min)
+        if cpus > len(node.cpus) or device_count > len(node.devices):
             return None
         everything = bool(job.exclusive)
         parts.append(
@@ -153,9 +153,8 @@ def _share(job: Job, nodes: list[FreeNode]) -> list[Allocation] | None:
 
 
 def cpus_for(job: Job, tasks: int) -> int:
-    if job.overcommit:
-        return 1
-    return max(tasks, 1) * max(job.cpus_per_task, 1)
+    tasks = 1 if job.overcommit else max(tasks, 1)
+    return tasks * max(job.cpus_per_task, 1)
 
 
 def _tasks_on(job: Job, nodes: list[FreeNode]) -> list[int] | None:
@@ -180,9 +179,9 @@ def _room(job: Job, node: FreeNode) -> int:
     room = job.tasks if job.overcommit else len(node.cpus) // max(job.cpus_per_task, 1)
     if job.tasks_per_node:
         room = min(room, job.tasks_per_node)
+    _, per_node, per_task = devices_wanted(job)
     if job.tasks_per_gpu and per_node:
         room = min(room, per_node * job.tasks_per_gpu)
-    _, per_node, per_task = devices_wanted(job)
     return min(room, (per_node or len(node.devices)) // per_task) if per_task else room
 
 

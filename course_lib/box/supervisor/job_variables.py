@@ -67,7 +67,7 @@ def asked_for(job: Job) -> Variables:
         "SLURM_GPUS_PER_NODE": job.gpus_per_node,
         "SLURM_GPUS_PER_TASK": job.gpus_per_task,
         **spread_over_nodes(job.distribution),
-        "SLURM_MEM_PER_NODE": job.memory,
+        "SLURM_MEM_PER_NODE": job.memory if job.memory != "0" else "",
         "SLURM_MEM_PER_CPU": job.memory_per_cpu,
         "SLURM_MEM_PER_GPU": job.memory_per_gpu,
         "SLURM_OVERCOMMIT": "1" if job.overcommit else "",

@@ -245,3 +245,14 @@ for option in --signal=USR1@65535 --signal=USR1@65536 --begin=2030-1-1 --begin=2
     echo "$option"
     sbatch --hold $option --wrap true 2>&1 | sed 's/job 7.*/job/; s/pos=[0-9]*/pos=N/' | indented '  '
 done
+
+#: counts that a job gets and does not
+for shape in --mincpus=4 '-n2 -O -c8' '-n2 -O' --mem=0; do
+    t sbatch -W -o o $shape --wrap 'echo $SLURM_CPUS_ON_NODE $SLURM_JOB_CPUS_PER_NODE ${SLURM_MEM_PER_NODE-unset}; srun -l bash -c "echo \$SLURM_CPUS_ON_NODE" | sort'
+    cat o
+done
+t scancel -s KILL $id
+t scancel $id
+for bad in --profile=bad --acctg-freq=x --acctg-freq=x=5 --wait-all-nodes=2; do
+    t sbatch -H $bad --wrap true
+done

@@ -138,7 +138,8 @@ def _act(target: Target, number: int, options: dict[str, str]) -> int:
     plain = not number or (number == SIGNAL_KILL and not {"batch", "full"} & options.keys())
     if target.step:
         return _signal_step(target, jobs, number or SIGNAL_KILL, options)
-    if plain and "batch" not in options:
+    over = bool(number and jobs) and all(job.state in FINAL_STATES for job in jobs)
+    if plain and "batch" not in options and not over:
         return _cancel(target, jobs, options)
     if not jobs:
         return _failed("job id", target, GONE, options)

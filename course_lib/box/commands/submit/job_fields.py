@@ -137,6 +137,26 @@ def _no_more_than_a_number(option: str) -> Callable[[str, Fields], None]:
     return put
 
 
+def _wait_all_nodes(value: str, fields: Fields) -> None:
+    _no_more_than_a_number("wait-all-nodes")(value, fields)
+    if int(value.partition("@")[0]) > 1:
+        raise read.invalid("wait-all-nodes")
+
+
+def _profile(value: str, _: Fields) -> None:
+    known = ("all", "none", "energy", "task", "lustre", "network")
+    if not any(name in value.lower() for name in known):  # one of several is enough for Slurm
+        raise Failure(f"invalid --profile={value} option", code=read.BAD_OPTION_CODE)
+
+
+def _accounting_frequency(value: str, _: Fields) -> None:
+    for piece in value.lower().split(","):
+        kind, _equals, seconds = piece.rpartition("=")
+        if kind not in ("", "task", "energy", "network", "filesystem") or not seconds.isdigit():
+            words = f"Invalid --acctg-freq specification: {value}"
+            raise Failure(words, code=read.BAD_OPTION_CODE)
+
+
 def _propagate(value: str, _: Fields) -> None:
     known = {"ALL", "NONE", "AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC"}
     for name in value.upper().split(",") if value else []:
@@ -166,6 +186,7 @@ def _kill_on_invalid(value: str, fields: Fields) -> None:
 
 SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "account": _text("account"),
+    "acctg-freq": _accounting_frequency,
     "array": _array,
     "begin": _begin,
     "chdir": _bytes("work_dir"),
@@ -208,6 +229,7 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "oversubscribe": _flag("oversubscribe"),
     "partition": _text("partition"),
     "priority": _count("priority", "priority", 0),
+    "profile": _profile,
     "propagate": _propagate,
     "qos": _text("qos"),
     "requeue": _flag("requeue", 1),
@@ -217,7 +239,7 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "time": _time("time_limit_min", "time"),
     "time-min": _time("time_least_min", "time-min"),
     "switches": _no_more_than_a_number("switches"),
-    "wait-all-nodes": _no_more_than_a_number("wait-all-nodes"),
+    "wait-all-nodes": _wait_all_nodes,
     "wckey": _text("wckey"),
 }
 """What an option does to the fields; the rest is done by the command itself."""
