@@ -38,6 +38,7 @@ BUILDERS_OWN = {
 OF_PROGRAMS = {
     "show/__init__.py", "plan/__init__.py", "plan/simulated_nccl/lines.py",
     "plan/simulated_nccl/wording.py", "read/first_causes/candidate_lines.py",
+    "read/first_causes/doubts.py",
 }  # fmt: skip
 """Names, and the words of other programs: the same in every language."""
 TITLED = "lab/job/sites/*.toml"
