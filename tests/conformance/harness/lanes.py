@@ -7,11 +7,12 @@ import queue
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 
 from harness.cases import HERE, Case
 from harness.clusters import Cluster
@@ -47,9 +48,9 @@ class Lanes:
         for case in cases:
             self._todo.put(case)
         self._closing = False
+        self._open, self._lock = min(count, len(self.futures)), Lock()
         self._threads = [
-            Thread(target=self._work, args=(make(),), daemon=True)
-            for _ in range(min(count, len(self.futures)))
+            Thread(target=self._work, args=(make(),), daemon=True) for _ in range(self._open)
         ]
         for thread in self._threads:
             thread.start()
@@ -64,23 +65,41 @@ class Lanes:
 
     def _work(self, cluster: Cluster) -> None:
         try:
-            cluster.start()
+            _start(cluster)
             while not self._closing:
-                case = self._todo.get_nowait()
-                try:
-                    text = run_case(cluster, case)
-                    if not self._accepts(case, text):
-                        text = run_case(cluster, case)
-                    self.futures[case.id].set_result(text)
-                except Exception as error:
-                    self.futures[case.id].set_exception(error)
+                self._run(cluster, self._todo.get_nowait())
         except queue.Empty:
             pass
-        except Exception as error:  # the cluster does not start: every case of the lane says so
-            while not self._todo.empty():
-                self.futures[self._todo.get().id].set_exception(error)
+        except Exception as error:  # the cluster does not start: others take what is left
+            self._give_up(error)
         finally:
             cluster.stop()
+
+    def _run(self, cluster: Cluster, case: Case) -> None:
+        try:
+            text = run_case(cluster, case)
+            if not self._accepts(case, text):
+                text = run_case(cluster, case)
+            self.futures[case.id].set_result(text)
+        except Exception as error:
+            self.futures[case.id].set_exception(error)
+            _start(cluster)
+
+    def _give_up(self, error: Exception) -> None:
+        print(f"conformance: a lane ends: {error}", file=sys.stderr)
+        with self._lock:
+            self._open -= 1
+            while not self._open and not self._todo.empty():
+                self.futures[self._todo.get().id].set_exception(error)
+
+
+def _start(cluster: Cluster) -> None:
+    """A machine that is busy with other things may need more than one try."""
+    try:
+        cluster.start()
+    except Exception:
+        cluster.stop()
+        cluster.start()
 
 
 def run_case(cluster: Cluster, case: Case) -> str:
