@@ -32,12 +32,9 @@ FORMULAS = ("parameters_of", "flops_of", "days_of")
 
 
 def test_every_gap_that_asks_for_a_number_is_tried_with_all_kinds_of_answers():
+    reads = re.compile(r'check\.(?:number|count)\(\w+, "(\w+)"')
     checks = (ROOT / "course_lib/teach/checks").glob("*.py")
-    asked = {
-        name
-        for path in checks
-        for name in re.findall(r'check\.number\(\w+, "(\w+)"\)', path.read_text(encoding="utf-8"))
-    }
+    asked = {name for path in checks for name in reads.findall(path.read_text(encoding="utf-8"))}
     tests = "\n".join(
         path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py")
     )

@@ -26,7 +26,7 @@ _THE_END = 1 << 20
 
 
 @dataclass(frozen=True)
-class Steps:
+class LaterSteps:
     """`after` counts different steps only: many ranks may tell of one."""
 
     at: tuple[int, ...]
@@ -37,7 +37,7 @@ class Steps:
         return self.left[place] if place < len(self.left) else 0
 
 
-def steps_of(source: Source) -> Steps:
+def steps_of(source: Source) -> LaterSteps:
     told = sorted([*_read_by_trainers(source), *_others(source)], reverse=True)
     seen: set[object] = set()
     left, ends = [], 0
@@ -45,7 +45,7 @@ def steps_of(source: Source) -> Steps:
         seen.add(step)
         ends += step == "end"
         left.append(len(seen) + (_THE_END if ends else 0))
-    return Steps(tuple(line for line, _ in reversed(told)), tuple(reversed(left)))
+    return LaterSteps(tuple(line for line, _ in reversed(told)), tuple(reversed(left)))
 
 
 def _read_by_trainers(source: Source) -> Iterator[tuple[int, str]]:

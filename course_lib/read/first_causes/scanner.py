@@ -16,7 +16,7 @@ from course_lib.read.first_causes.candidate_lines import (
     candidates,
     windows,
 )
-from course_lib.read.first_causes.later_steps import Steps, steps_of
+from course_lib.read.first_causes.later_steps import LaterSteps, steps_of
 from course_lib.read.first_causes.launcher_tables import LauncherTables
 from course_lib.read.first_causes.line_findings import (
     Finding,
@@ -118,7 +118,7 @@ class Scanner:
     nodes: dict[int, str] = field(default_factory=dict)
     tables: LauncherTables = field(default_factory=LauncherTables)
     lines: Counter[str] = field(default_factory=Counter)
-    steps: dict[str, Steps] = field(default_factory=dict)
+    steps: dict[str, LaterSteps] = field(default_factory=dict)
     alike: dict[int, tuple[int, ...]] = field(default_factory=dict)
     interfaces: list[str] = field(default_factory=list)
     failed_tasks: tuple[int, ...] = ()
