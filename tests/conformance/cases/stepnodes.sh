@@ -73,32 +73,3 @@ E2
 done
 longest=60 ended
 out
-
-#: steps side by side go to nodes without a step first
-cat >sweep.sh <<'E'
-touch began-$1; for i in $(seq 150); do [ -e began-all ] && break; sleep 0.1; done
-echo "$1: $(hostname) $CUDA_VISIBLE_DEVICES" >>swept-$2
-E
-cat >job.sh <<'E'
-#!/bin/bash
-for n in 1 2 3 4; do
-    srun $STEP bash sweep.sh $n $NAME 2>said-$n &
-    for i in $(seq 150); do [ -e began-$n ] || grep -qs disabled said-$n && break; sleep 0.1; done
-done
-touch began-all; wait; rm began-*
-E
-one='-N1 -n1 --gres=gpu:1 --exact' k=0
-while IFS=/ read -r asked step; do
-    k=$((k + 1))
-    STEP=$step NAME=$k t sbatch -W $asked job.sh
-    sorted swept-$k
-done <<E
--N2 --ntasks-per-node=2 -c2 --gres=gpu:2/$one
--N2 -n4 --gpus=4/-N1 -n1 --gpus=1 --exact
--N2 --ntasks-per-node=2 --gpus-per-task=1/-N1 -n1 --exact
--N2 -n4 --gpus-per-node=2 -c4/$one
--n4 --gpus-per-node=2/-N1 -n1 --gpus=1 --exact
--N2 --ntasks-per-node=2/-N1 -n1 --exact
--N2 -n4/-n1 -c1 --exact
--N2 -n2/-N1 -n1 --overlap
-E
