@@ -108,7 +108,7 @@ class Quantity:
     def right_but_for_the_unit(self, given: float) -> str:
         """Of a number that is right in a unit of this kind, and another one was written."""
         meant = self.in_its_unit(given)
-        if not isinstance(given, Written) or not given.unit or meant is None:
+        if not isinstance(given, Written) or not (given.unit and self.unit) or meant is None:
             return ""
         if self.is_met_by(meant) or meant == float(given):
             return ""

@@ -187,6 +187,7 @@ def test_right_digits_with_another_unit_are_told_so():
     said = wanted.right_but_for_the_unit(number_written("5974 s"))
     assert said == "The number is right in ms. You wrote s."
     assert "right in µs" in wanted.right_but_for_the_unit(number_written("5974000 minutes"))
+    assert Quantity(right=6).right_but_for_the_unit(number_written("6 %")) == ""  # no unit to name
     for other in ("5.974 s", "5974 ms", "77 s", 5974.0, "5974 GB"):
         given = number_written(other)
         assert wanted.right_but_for_the_unit(given) == "", other
