@@ -98,9 +98,13 @@ class Checklist:
     def count(self, answer: object, variable: str, of: str) -> float:
         """A gap that holds how many there are of something, which is no unit."""
         given = self.number(answer, variable)
-        meant = Quantity(right=given, unit=of).in_its_unit(given)
+        wanted = Quantity(right=given, unit=of)
+        return self._in_unit_of(wanted, given, f"{variable} is a number")
+
+    def _in_unit_of(self, wanted: Quantity, given: float, requirement: str) -> float:
+        meant = wanted.in_its_unit(given)
         if meant is None:
-            self.refuse(f"{variable} is a number", _another_unit(given, of))
+            self.refuse(requirement, _another_unit(given, wanted.unit))
         return meant
 
     def text(self, answer: object, variable: str) -> str:
@@ -118,9 +122,7 @@ class Checklist:
 
     def amount(self, given: float, wanted: Quantity, requirement: str, *, hint: str) -> None:
         """The number is right; if it is not, the slip that explains it is told, else the hint."""
-        meant = wanted.in_its_unit(given)
-        if meant is None:
-            self.refuse(requirement, _another_unit(given, wanted.unit))
+        meant = self._in_unit_of(wanted, given, requirement)
         if digits := wanted.right_but_for_the_unit(given):
             self.refuse(requirement, digits)
         given = meant

@@ -12,6 +12,10 @@ from course_lib.read.files import Source
 from course_lib.read.first_causes.result import Failure
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pandas as pd
+
     from course_lib.read.training_logs.result import TrainingLog
 
 LEAST_WITHOUT_LOSS = 3
@@ -52,55 +56,62 @@ def _counted(log: TrainingLog) -> Failure | None:
 def _lost(log: TrainingLog) -> Failure | None:
     """Without a loss scale Megatron-LM counts no NaN, and leaves out a loss that is none: from some
     iteration on to the end, the loss is no finite number although no step was skipped."""
-    import numpy as np
-    import pandas as pd
-
     table = log.iterations
     if table.empty:
         return None
-    loss = pd.to_numeric(table["lm_loss"], errors="coerce").to_numpy(float)
-    finite = np.flatnonzero(np.isfinite(loss))
-    begin = int(finite[-1]) + 1 if len(finite) else 0
+    begin = _end_of_numbers(table, "lm_loss")
     rest = table.iloc[begin:]
     bad = rest[(rest["skipped_iterations"].fillna(0) == 0).to_numpy()]
     if bad.empty:
         return None
     first = bad.iloc[0]
-    printed = _LOST.search(_text_of(str(first["file"]), int(first["line"])))
-    if not printed and (not len(finite) or len(bad) < LEAST_WITHOUT_LOSS):
+    printed = _printed_loss(first)
+    if not printed and (not begin or len(bad) < LEAST_WITHOUT_LOSS):
         return None
-    said = printed[0].decode("utf-8", "replace") if printed else "no loss is printed any more"
-    text = f"iteration {int(first.iteration)}: {said}, and so to the end of the log"
-    return _build("nan_loss", first, text, {"iteration": int(first.iteration)})
+    return _to_the_end(first, printed or "no loss is printed any more")
 
 
 def _without_gradients(log: TrainingLog) -> Failure | None:
     """Some trainers print a loss of 0 in place of NaN: from some step on to the end the gradients
     are no finite numbers, which they were before, or the loss is 0."""
-    import numpy as np
-    import pandas as pd
-
     table = log.iterations
     if table.empty or "grad_norm" not in table:
         return None
-    norm, loss = (
-        pd.to_numeric(table[name], errors="coerce").to_numpy(float)
-        for name in ("grad_norm", "lm_loss")
-    )
-    finite = np.flatnonzero(np.isfinite(norm))
-    begin = int(finite[-1]) + 1 if len(finite) else 0
+    begin = _end_of_numbers(table, "grad_norm")
     rest = table.iloc[begin:]
     skipped = (rest["skipped_iterations"].fillna(0) > 0).any()
-    broken = begin > 0 or (loss[begin:] == 0).all()
+    broken = begin > 0 or (_numbers(rest, "lm_loss") == 0).all()
     if len(rest) < LEAST_WITHOUT_LOSS or skipped or not broken:
         return None
     first = rest.iloc[0]
-    printed = _LOST.search(_text_of(str(first["file"]), int(first["line"])))
-    if not printed:
-        return None
-    text = f"iteration {int(first.iteration)}: {printed[0].decode('utf-8', 'replace')}"
-    details = {"iteration": int(first.iteration)}
-    return _build("nan_loss", first, f"{text}, and so to the end of the log", details)
+    printed = _printed_loss(first)
+    return _to_the_end(first, printed) if printed else None
+
+
+def _numbers(table: pd.DataFrame, name: str) -> npt.NDArray[np.float64]:
+    import pandas as pd
+
+    found: npt.NDArray[np.float64] = pd.to_numeric(table[name], errors="coerce").to_numpy(float)
+    return found
+
+
+def _end_of_numbers(table: pd.DataFrame, name: str) -> int:
+    """The place from which on no value of a column is a finite number."""
+    import numpy as np
+
+    finite = np.flatnonzero(np.isfinite(_numbers(table, name)))
+    return int(finite[-1]) + 1 if len(finite) else 0
+
+
+def _printed_loss(row: Any) -> str:
+    """What the log says there of a loss or gradient that is no number; empty if nothing."""
+    found = _LOST.search(_text_of(str(row["file"]), int(row["line"])))
+    return found[0].decode("utf-8", "replace") if found else ""
+
+
+def _to_the_end(first: Any, said: str) -> Failure:
+    text = f"iteration {int(first.iteration)}: {said}, and so to the end of the log"
+    return _build("nan_loss", first, text, {"iteration": int(first.iteration)})
 
 
 def _text_of(file: str, wanted: int) -> bytes:

@@ -36,6 +36,8 @@ MOST_EVENTS = 2000
 _LONGEST_LINE_BYTES = 8000
 _TASK = re.compile(rb"srun: error: ([\w.-]{1,100}): tasks? ([\d,-]{1,200}):")
 _INTERFACE = re.compile(rb"NCCL_SOCKET_IFNAME set (?:by environment )?to (\S{1,60})")
+_LAUNCHER_WORDS = (b"torchrun", b"torch.distributed", b"torch/distributed", b"[default")
+"""One of them is in all that the pattern finds, which takes eight times as long to search for."""
 _LAUNCHER = re.compile(
     rb"torchrun|torch[./]distributed[./](?:run|launch|launcher|elastic)\b|\[default"
 )
@@ -141,7 +143,7 @@ class Scanner:
 
     def _window(self, source: Source, window: Window) -> None:
         text, at, number = window.text, window.begin, window.line
-        self.launcher = self.launcher or bool(_LAUNCHER.search(text))
+        self.launcher = self.launcher or _tells_of_launcher(text)
         lines, ends = candidates(window)
         for start, end in lines:
             self.iterations[source.name] += text.count(ITERATION, at, start)
@@ -194,6 +196,10 @@ class Scanner:
             self.alike[int(match[2])] = tuple(int(rank) for rank in re.findall(rb"\d+", match[1]))
         if match := _INTERFACE.search(text):
             self.interfaces = [match[1].decode("utf-8", "replace")]
+
+
+def _tells_of_launcher(text: bytes) -> bool:
+    return any(word in text for word in _LAUNCHER_WORDS) and bool(_LAUNCHER.search(text))
 
 
 def _tasks(text: bytes) -> Iterator[int]:

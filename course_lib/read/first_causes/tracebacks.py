@@ -91,7 +91,7 @@ def _heads(text: bytes, first: int, at: int) -> HeadOf:
 def _like(head: bytes) -> re.Pattern[bytes]:
     """Letters that are the same but for the time of day."""
     parts = map(re.escape, _CLOCK.split(head))
-    return re.compile(rb"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?".join(parts))
+    return re.compile(_CLOCK.pattern.join(parts))
 
 
 def _unknown_head(pattern: re.Pattern[bytes], line: bytes) -> Prefix | None:

@@ -103,12 +103,12 @@ def _time_to_report() -> Quantity:
         (right / 2, f"A sequence of this model has {sequence} tokens."),
         (right * 2, f"A sequence of this model has {sequence} tokens."),
         *(
-            (wrong, f"You multiplied by {many}. The 5.2 s are those of all together.")
-            for many, wrong in ((nodes, right * nodes), (devices, right * devices))
+            (right * many, f"You multiplied by {many}. The 5.2 s are those of all together.")
+            for many in (nodes, devices)
         ),
         *(
-            (wrong, f"You divided by {many}. The 5.2 s are those of all together.")
-            for many, wrong in ((nodes, right / nodes), (devices, right / devices))
+            (right / many, f"You divided by {many}. The 5.2 s are those of all together.")
+            for many in (nodes, devices)
         ),
         (right * ranks, twice),
         (right * steps, twice),

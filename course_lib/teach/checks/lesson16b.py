@@ -86,7 +86,7 @@ def ex16b_half(costs_percent: object, chosen: object) -> None:
     best = goodput(NODES, failures)
     half = goodput(NODES, failures, 2 * best.interval_s)
     often = goodput(NODES, failures, best.interval_s / 2)
-    right = 100 * (best.useful - half.useful)
+    right, *by_other_intervals = _cost_of_twice(failures)
     relative = "That is a share of the kept work itself. How many points of a hundred less is it?"
     with Checklist("16b.2") as check:
         given = check.number(costs_percent, "costs_percent")
@@ -117,7 +117,7 @@ def ex16b_half(costs_percent: object, chosen: object) -> None:
                     (-right, "A cost is asked for: how much less is kept than at the best?"),
                     *((guess, NOT_AS_MUCH) for guess in (25, 50, 100)),
                 ),
-            ).or_as(*_cost_of_twice(failures), round(right), given=given),
+            ).or_as(*by_other_intervals, round(right), given=given),
             "that is what the longer interval costs",
             hint="Subtract goodput(…).useful with interval_s=twice the best from that of the best.",
         )

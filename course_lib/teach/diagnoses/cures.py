@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from course_lib.teach.diagnoses.known import known
 from course_lib.teach.diagnoses.spoken import NEVER, wording
+from course_lib.teach.diagnoses.wording import on_one_line
 
 
 @dataclass(frozen=True)
@@ -144,8 +145,7 @@ def is_cured(name: str, said: str) -> bool:
 
 def _done_and_left(said: str) -> tuple[str, list[str]]:
     """What is to be done, and each thing that is to be left undone."""
-    text = re.sub(r"\s+", " ", said.replace("’", "'")).strip()
-    text = wording().without_denied(DONE.sub(" ", REPLACED.sub(" ", text)))
+    text = wording().without_denied(DONE.sub(" ", REPLACED.sub(" ", on_one_line(said))))
     done, left = [], []
     for part in PARTS.split(text):
         does, *not_to = ["", part] if PASSIVE.search(part) else NOT.split(part, maxsplit=1)

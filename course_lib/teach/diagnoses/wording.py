@@ -61,9 +61,12 @@ BARE = re.compile(
 )
 
 
+def on_one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text.replace("’", "'")).strip()
+
+
 def claimed(text: str) -> str:
-    text = re.sub(r"\s+", " ", text.replace("’", "'")).strip()
-    return wording().without_denied(DENIALS.sub(" ", DENIED.sub(" ", text)))
+    return wording().without_denied(DENIALS.sub(" ", DENIED.sub(" ", on_one_line(text))))
 
 
 def clauses(text: str) -> list[str]:

@@ -126,9 +126,8 @@ def _names() -> dict[str, str]:
 
 def others_of(unit: str) -> Iterator[tuple[str, float]]:
     """Units of the same kind that are taken by mistake, with the factor from this one to them."""
-    scale = _scale_of(unit)
-    likely = {name: size for name, size in scale.items() if name not in (unit, *ON_PURPOSE)}
-    return ((other, scale[unit] / size) for other, size in likely.items())
+    same = of_the_same_kind(unit)
+    return ((other, 1 / times) for other, times in same if other not in ON_PURPOSE)
 
 
 def of_the_same_kind(unit: str) -> Iterator[tuple[str, float]]:
@@ -163,7 +162,7 @@ def _many(words: str, to: Scale) -> tuple[float, str]:
     is_count = not to or to is COUNTS
     if first in LETTERS and not is_count:
         return 1.0, words
-    name = LETTERS.get(first) or _names().get(first.removesuffix("개"), "")
+    name = LETTERS.get(first) or _names().get(first, "")
     return (COUNTS[name], rest.removeprefix("of ")) if name in COUNTS else (1.0, words)
 
 
@@ -171,22 +170,22 @@ def _name_of(words: str, to: Scale) -> str | None:
     """The unit, whatever it is said to be for: of "TFLOP/s per GPU" the TFLOP/s."""
     if words == "b" and "bytes" in to:
         return "bytes"
-    words = words.replace(" per second", "/s")
     parts = [(len(words), ""), *((one.start(), words[one.end() :]) for one in PART.finditer(words))]
     for end, of in sorted(parts, reverse=True):
         if name := _unit_in(words[:end]):
             is_whole = name in FLOP_RATES and _names().get(of) in (None, "s")
             return name if is_whole or not _is_time(of) else A_RATE
     is_rate = RATE.fullmatch(words) or any(_is_time(of) for _, of in parts)
-    return A_RATE if is_rate else _unit_in(words.split(" ")[0])
+    return A_RATE if is_rate else _unit_in(words.split(" ", maxsplit=1)[0])
 
 
 def _are_other_things(words: str, wanted: str) -> bool:
     """Tokens where samples, or minutes, are asked for."""
-    given, asked = ([THINGS.get(word) for word in WORD.findall(text)] for text in (words, wanted))
-    first = next(filter(None, given), None)
-    is_counted = bool(given) and (given[0] or _names().get(WORD.findall(words)[0]) in COUNTS)
-    return bool(wanted and first and is_counted and first not in asked)
+    given = WORD.findall(words)
+    if given and _names().get(given[0]) in COUNTS:
+        given = [word for word in given if word in THINGS]
+    thing = THINGS.get(given[0]) if given else None
+    return bool(wanted and thing) and thing not in map(THINGS.get, WORD.findall(wanted))
 
 
 def _is_time(words: str) -> bool:
