@@ -611,7 +611,8 @@ check.ex16_hang(device_hours)
 # > **Exercise 16.2** — A blind case. `lab.mystery(1)` submits a run with one fault; name and script tell nothing.
 # > Look at it with what you have (`run.failure`, `run.diary.findings`, `show.diary`, `lab.stacks` while it runs).
 # > Then write down the cause in your own words, the rank and the node that have it (`None` where it is no single
-# > one), and what cures it.
+# > one; where it is all ranks of a node, one of them or a list of them), and what cures it. (A traceback may lead into
+# > `code/faults/`, where this course keeps its faults; in life it would lead into your program.)
 # >
 # > The cell below waits until the run is over, which is enough for most cases. Ranks give up after six
 # > seconds in it. To ask one *while it hangs*, submit the same case once more, with more patience:
@@ -637,7 +638,8 @@ check.ex16_warm_up(one, cause, rank, node, cure)
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 16.3** — Now any other seed, ten of them if you like: each is another case, and the check keeps your
-# > score over the first ten. What counts is the first answer.
+# > score over the first ten. What counts is the first answer. (There are 22 kinds of faults, and 22 seeds that follow
+# > each other have one of each.)
 
 # %% id="ex3-run" tags=["exercise"]
 ### BEGIN SOLUTION

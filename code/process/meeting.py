@@ -86,8 +86,8 @@ class Meeting:
             self.neighbour = Neighbour(self.shared, self.rank, self.size)
         except OSError as error:
             after = (self.rank + 1) % self.size
-            say([f"[rank{self.rank}]: note: nobody would notice if rank {after} were killed, which "
-                 f"cannot be reached from {node_name()} ({error})"])  # fmt: skip
+            say([f"[rank{self.rank}]: note: rank {after} cannot be reached from {node_name()} "
+                 f"({error}); if it is killed, the others will wait until their time-out"])  # fmt: skip
             return
         atexit.register(self.neighbour.leave, WELL)  # of a program that ends by itself
         _aside(self._watch_neighbour)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,17 +33,31 @@ class Rows:
             self.dropped += 1
 
     def table(self) -> pd.DataFrame:
-        import pandas as pd
+        if not self.rows:
+            return _empty(self.columns, self.integers).copy()
+        return _table(self.rows, self.columns, self.integers)
 
-        table = pd.DataFrame.from_records(self.rows)
-        extra = [name for name in table.columns if name not in self.columns]
-        table = table.reindex(columns=[*self.columns, *extra])
-        for name in table.columns:
-            if name in self.integers:
-                table[name] = as_integers(table[name])
-            elif table[name].dtype == object and _numeric(table[name]):
-                table[name] = as_numbers(table[name])
-        return table
+
+def _table(
+    rows: list[dict[str, Any]], columns: tuple[str, ...], integers: tuple[str, ...]
+) -> pd.DataFrame:
+    import pandas as pd
+
+    table = pd.DataFrame.from_records(rows)
+    extra = [name for name in table.columns if name not in columns]
+    table = table.reindex(columns=[*columns, *extra])
+    for name in table.columns:
+        if name in integers:
+            table[name] = as_integers(table[name])
+        elif table[name].dtype == object and _numeric(table[name]):
+            table[name] = as_numbers(table[name])
+    return table
+
+
+@cache
+def _empty(columns: tuple[str, ...], integers: tuple[str, ...]) -> pd.DataFrame:
+    """Most logs leave most tables empty, and to give each column its type takes milliseconds."""
+    return _table([], columns, integers)
 
 
 def _numeric(column: pd.Series[Any]) -> bool:

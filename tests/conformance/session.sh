@@ -94,7 +94,11 @@ is_now() { [[ $(state_of "$2") == "$1" ]]; }
 appears() { patience 20 test -e "$1"; }
 have_ended() {
     local found
-    found=$(squeue -h -t all -o %T -j "$(joined "$@")" 2>/dev/null) || return 0
+    # a controller that was too busy to answer has not said that they are gone
+    found=$(squeue -h -t all -o %T -j "$(joined "$@")" 2>&1) || {
+        grep -q 'Invalid job id' <<<"$found"
+        return
+    }
     ! grep -qE 'PENDING|RUNNING|COMPLETING|SUSPENDED|CONFIGURING|REQUEUE' <<<"$found"
 }
 ended() {

@@ -92,8 +92,10 @@ TEXTS: dict[str, tuple[str, str, str]] = CLUSTER_TEXTS | {
         "the loss or the gradients became NaN",
         "Numbers left the range of their type: the learning rate is too high, the loss scale too "
         "large, the data broken, or a device computes wrongly.",
-        "Lower the learning rate or warm up longer, use bfloat16, clip gradients, look at the "
-        "batch in question; repeat it on another node to exclude the device.",
+        "See whose loss it was first, before anything was summed over ranks. If it was one rank's, "
+        "look at the samples that it had read, and repeat them on another node to exclude the "
+        "device. If it was everybody's at once, lower the learning rate or warm up longer, use "
+        "bfloat16, clip gradients.",
     ),
     "loss_scale": (
         "the loss scale fell to its minimum",
@@ -151,3 +153,11 @@ TEXTS: dict[str, tuple[str, str, str]] = CLUSTER_TEXTS | {
     ),
 }
 """cause -> title, meaning, what to try"""
+
+SEVERAL_KILLED = (
+    "Nothing in the log says who sent it. Several processes at once: their node was lost or "
+    "restarted, the scheduler or a person ended what ran there, or the launcher itself was killed.",
+    "Look at `sacct -j <job> -o State,ExitCode,NodeList` and at that node's kernel log; go on from "
+    "the last checkpoint, without the node if it happens there again (--exclude=<node>).",
+)
+"""meaning, what to try: of `killed`, where more than one process was"""

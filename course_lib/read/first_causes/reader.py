@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from course_lib.read import files
 from course_lib.read.files import PathLike
-from course_lib.read.first_causes.advice import TEXTS
+from course_lib.read.first_causes.advice import SEVERAL_KILLED, TEXTS
 from course_lib.read.first_causes.details import complete
 from course_lib.read.first_causes.divergence import diverged, logged
 from course_lib.read.first_causes.ordering import (
@@ -96,7 +96,7 @@ def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
     rank, ranks = _who(first, same, ordered, scanner)
     details = complete(first, same, scanner, rank)
     rest = [event for event in ordered if event.cause != first.cause]
-    return Failure.of(
+    found = Failure.of(
         first.cause,
         rank=rank,
         ranks=tuple(sorted(ranks)),
@@ -107,6 +107,9 @@ def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
         details=details,
         consequences=_consequences(rest, scanner),
     )
+    if first.cause == "killed" and len(ranks) > 1:
+        return found.with_advice(*SEVERAL_KILLED)
+    return found
 
 
 def _who(

@@ -14,7 +14,7 @@ ELAPSED_SHORT = re.compile(r"(?<![\d:.-])[01]:\d\d(?![\d:])")
 # Whether a step or job has to wait for the one before to be tidied away, or a signal comes too
 # late, is a matter of milliseconds.
 WAITS = re.compile(
-    r"^  srun: (Job \S+ step creation (temporarily disabled|still disabled), retrying.*"
+    r"^(?:! |  )?srun: (Job \S+ step creation (temporarily disabled|still disabled), retrying.*"
     r"|Step created for job \S+)\n"
     r"|^  slurmstepd: error: _handle_signal_container: failed signal .*\n"
     r"|^! salloc: Job allocation \S+ has been revoked\.\n"

@@ -180,3 +180,12 @@ def test_a_rank_behind_an_unknown_prefix(write):
 def test_a_log_level_before_the_traceback_alone(write):
     text = "2026-03-04 10:00:01,123 - root - ERROR - " + traceback("KeyError: 'x'")
     assert read.failure(write("a.log", text)).cause == "python_error"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "memory"), [("task 3", True), ("tasks 2-3", False), ("tasks 0,3", False)]
+)
+def test_advice_for_one_that_was_killed_and_for_all_of_a_node(write, tasks, memory):
+    found = read.failure(write("a.log", victims(CLOSED) + f"srun: error: n2: {tasks}: Killed\n"))
+    assert ("host memory" in found.remedy) == memory
+    assert ("--exclude" in found.remedy) != memory
