@@ -86,8 +86,8 @@ class Meeting:
             self.neighbour = Neighbour(self.shared, self.rank, self.size)
         except OSError as error:
             after = (self.rank + 1) % self.size
-            say([f"[rank{self.rank}]: note: rank {after} cannot be reached from {node_name()} "
-                 f"({error}); if it is killed, the others will wait until their time-out"])  # fmt: skip
+            far = f"rank {after} cannot be reached from {node_name()} ({error})"
+            say([f"[rank{self.rank}]: note: {far}; if it dies, others wait for a time-out"])
             return
         atexit.register(self.neighbour.leave, WELL)  # of a program that ends by itself
         _aside(self._watch_neighbour)
