@@ -26,7 +26,7 @@ KINDS = (
 STRIDE = 5
 """Coprime to the number of kinds: neighbours have unlike cases, and each kind has a turn."""
 ALIKE: dict[str, Any] = {
-    "iterations": 16, "device_memory_gib": 0.2,
+    "iterations": 16, "device_memory_gib": 0.2, "hidden_dropout": 0.1,
     **fault.WAITS,
 }  # fmt: skip
 """What some of them need, all have."""

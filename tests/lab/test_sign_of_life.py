@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import time
+import types
 from pathlib import Path
 
 import nbformat
@@ -149,6 +151,14 @@ def test_the_panel_says_from_the_start_how_long_and_what_for(lab, monkeypatch):
     lab.cancel([second, first])
     second.wait(PATIENCE_S)
     first.wait(PATIENCE_S)
+
+
+def test_a_sign_that_takes_longer_than_the_pause_does_not_end_the_wait(lab):
+    """On a busy machine the time is up before the run's end is seen."""
+    run = lab.submit(shell.recipe("over", "true"))
+    run.wait(PATIENCE_S)
+    slow = types.SimpleNamespace(show=lambda status: time.sleep(0.05))
+    run._pause_with(slow, run.status, 0.01)
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ class FollowedJob:
         end_s = time.monotonic() + seconds
         while True:
             sign.show(status)
-            left_s = end_s - time.monotonic()
+            left_s = max(0.0, end_s - time.monotonic())
             self.pause(min(left_s, SIGN_EVERY_S))
             if left_s <= SIGN_EVERY_S or self.paths.exit_code.exists():
                 return
