@@ -5,6 +5,7 @@
 # SITE=recorded            lab: recorded runs stand in for jobs; or the name of a preset
 # FILES="tests/box"        test: only these
 # WORKERS=1                test: so many at the same time
+# ALL=1                    test: all cases, also of tests that have many of one kind
 # RUN=course-run-abc       book, slides: the workspace in which `make course` ran; default: the newest here
 # TRANSLATION=ko           course, book: in this language
 # OPEN_AT=URL              book: where readers open a notebook, with {notebook} in it
@@ -13,6 +14,7 @@ PYTHON ?= python3
 TORCH_WHEELS ?=
 FILES ?= tests notebooks solutions
 WORKERS ?= 2
+ALL ?=
 RUN ?=
 SITE ?=
 OPEN_AT ?=
@@ -34,7 +36,7 @@ lint: setup
 	@$(BIN)/mypy
 
 test: setup
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	@$(if $(ALL),COURSE_TEST_ALL=1) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 	    -p course_lib.teach.nbval_checks --nbval-lax --nbval-cell-timeout=600 $(FILES)
 
 course: setup

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,32 @@ the shortest of them last, so that no worker is left alone at the end. A solutio
 its lesson, which was before it."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+EVERYTHING = bool(os.environ.get("COURSE_TEST_ALL"))
+
+
+def pytest_report_header() -> str | None:
+    return None if EVERYTHING else "of many cases of one kind a sample runs; make test ALL=1: all"
+
+
+def sampled(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Those that run, and those left out: with `many(every)` each so many-th case runs."""
+    seen: Counter[str] = Counter()
+    runs, left = [], []
+    for item in items:
+        many = item.get_closest_marker("many")
+        family = item.nodeid.partition("[")[0]
+        is_left = many is not None and seen[family] % many.args[0] != 0
+        (left if is_left else runs).append(item)
+        seen[family] += 1
+    return runs, left
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    is_chosen = config.option.keyword or any("[" in name for name in config.args)
+    if not (EVERYTHING or is_chosen):
+        items[:], left = sampled(items)
+        config.hook.pytest_deselected(items=left)
+
     def turn(item: pytest.Item) -> int:
         named = (n for n, start in enumerate(ORDER) if item.nodeid.startswith(start))
         return next(named, 0)

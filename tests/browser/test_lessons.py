@@ -81,6 +81,7 @@ def open_lesson(browser, repository, tmp_path, monkeypatch, box_home):
         subprocess.run(["scancel", "--me"], check=False, timeout=60)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("lesson", ["00_the_lab", "13b_long_sequences_by_hand"])
 def test_a_learner_works_through_a_lesson(open_lesson, lesson):
     work_through(open_lesson(lesson))

@@ -171,6 +171,7 @@ WRONG_RINGS = {
 }  # fmt: skip
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", WRONG_RINGS)
 def test_a_wrong_ring_is_told_its_mistake(tried, name):
     pairs, words = WRONG_RINGS[name]
@@ -228,6 +229,7 @@ WRONG_DDPS = {
 }  # fmt: skip
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", WRONG_DDPS)
 def test_a_wrong_ddp_is_told_its_mistake(tried, name):
     pairs, words = WRONG_DDPS[name]

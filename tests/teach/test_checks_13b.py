@@ -62,6 +62,7 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_attention_is_told_its_mistake(tried, name):
     pairs, words = WRONG[name]

@@ -50,6 +50,7 @@ def _run(box, mounts: list[str], script: str, small, *words: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("options", [{}, {"warm": True}, {"mode": "flat"}], ids=str)
 @pytest.mark.parametrize("folder", ["state", "workspace", "TMPDIR", "HOME"])
 def test_a_full_disk_ends_no_job_and_loses_no_step(make_box, private_mounts, folder, options):

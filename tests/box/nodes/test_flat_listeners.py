@@ -126,6 +126,7 @@ def _another_account_is_not_heard(place: str, ports: list[int]) -> None:
     assert done.stdout.split() == ["b''", "b''"]
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
 @pytest.mark.parametrize("kind", JOBS)
 def test_ranks_listen_on_loopback_alone(make_box, kind, warm):

@@ -28,6 +28,7 @@ WARNINGS = [
 ERRORS = ["ValueError: no", "PermissionError: [Errno 13] Permission denied: '/x'", "Odd: x"]
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("before", BEFORE)
 @pytest.mark.parametrize("warning", WARNINGS)
 def test_a_warning_with_a_traceback_is_no_cause(write, warning, before):
