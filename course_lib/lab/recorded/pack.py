@@ -43,10 +43,11 @@ from course_lib.lab.workspace import Workspace, write_bytes_atomically
 LARGEST_BYTES = 3 << 20
 """Of one file of recorded runs, so that all of them are a small download."""
 NOT_READ = frozenset(
-    {"Ev Idx", "Record function id", "Concrete Inputs", "Input type", "Input Strides"}
+    {"Ev Idx", "Record function id", "Concrete Inputs", "Input Strides"}
     | {"Fwd thread id", "Sequence number"}
 )
-"""Of the arguments of an operator in a trace: half of its bytes, and no reader asks for them."""
+"""Of the arguments of an operator in a trace: much of its bytes, and nobody asks for them, neither
+a reader of the course nor the profiler's tab of TensorBoard."""
 PRESET = 6
 RANK = re.compile(r"rank(\d{1,6})")
 XZ_OVER_ZLIB = 0.5

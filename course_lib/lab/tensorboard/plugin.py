@@ -3,7 +3,8 @@ folders that are still being written.
 
 What is changed, each where its name says: the processes that it starts (`mortal`), the two
 scripts that it loads from the web (`static_file_route`), when it reads traces (`_monitor_runs`),
-and what becomes of a run whose traces cannot be read (`_load_run`).
+what becomes of a run whose traces cannot be read (`_load_run`), and of messages without types
+(`_analysed`).
 """
 
 from __future__ import annotations
@@ -30,8 +31,20 @@ profiler_processes.Manager = mortal.mortal_manager
 
 from torch_tb_profiler import utils  # noqa: E402
 from torch_tb_profiler.plugin import TorchProfilerPlugin  # noqa: E402
-from torch_tb_profiler.profiler import RunLoader  # noqa: E402
+from torch_tb_profiler.profiler import RunLoader, communication  # noqa: E402
+from torch_tb_profiler.profiler import data as profiler_data  # noqa: E402
 
+
+def _analysed(messages: list[Any]) -> Any:
+    """A trace may tell the shape of a message and not its type, as some that were recorded do: then
+    its bytes are unknown, and all else is shown."""
+    for message in messages:
+        if message.input_type is None:
+            message.input_shape = None
+    return communication.analyze_communication_nodes(messages)
+
+
+profiler_data.analyze_communication_nodes = _analysed
 warnings.filterwarnings("ignore", message="The copy keyword is deprecated")
 
 STATIC = Path(torch_tb_profiler.__file__).with_name("static")
