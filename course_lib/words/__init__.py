@@ -7,7 +7,7 @@ translation stays English. So no room has to mark its sentences, and `course tra
 counts them all.
 """
 
-from course_lib.words.choice import ENGLISH, LANGUAGES, language
-from course_lib.words.telling import spoken, told
+from course_lib.words.choice import ENGLISH, LANGUAGES, language, speaking
+from course_lib.words.telling import heard, spoken, told
 
-__all__ = ["ENGLISH", "LANGUAGES", "language", "spoken", "told"]
+__all__ = ["ENGLISH", "LANGUAGES", "heard", "language", "speaking", "spoken", "told"]

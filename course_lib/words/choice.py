@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ENGLISH = "en"
@@ -38,6 +40,20 @@ def language() -> str:
     if KERNEL in sys.modules:
         return ENGLISH
     return next((_known(said) for name in OF_A_TERMINAL if (said := os.environ.get(name))), ENGLISH)
+
+
+@contextmanager
+def speaking(code: str) -> Iterator[None]:
+    """This process speaks that language meanwhile: what is made by `told` for somebody else."""
+    before = os.environ.get(SWITCH)
+    os.environ[SWITCH] = code
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SWITCH]
+        else:
+            os.environ[SWITCH] = before
 
 
 def _of_folder() -> str:

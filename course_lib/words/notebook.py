@@ -26,5 +26,8 @@ def tell(*values: Any, **how: Any) -> None:
 
 
 def _is_of_the_course(value: object) -> bool:
-    """A text, or what the course has found and tells as one, such as a failure."""
-    return isinstance(value, str) or type(value).__module__.startswith("course_lib.")
+    """A text of several words, or what the course has found and tells as one, such as a failure. A
+    single word may be the learner's own."""
+    if isinstance(value, str):
+        return " " in value
+    return type(value).__module__.startswith("course_lib.")

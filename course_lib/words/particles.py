@@ -28,6 +28,13 @@ def fitted(text: str) -> str:
     return BOTH.sub(_one, text)
 
 
+def any_particle(pattern: str) -> str:
+    """A pattern that was made of a text with both forms: for the one that was spoken, too."""
+    for both, forms in PAIRS.items():
+        pattern = pattern.replace(re.escape(both), f"(?:{'|'.join([re.escape(both), *forms])})")
+    return pattern
+
+
 def _one(found: re.Match[str]) -> str:
     before, marks, both = found.groups()
     unit = SPOKEN_UNIT.search(found.string, 0, found.end(1))

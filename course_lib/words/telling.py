@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from course_lib.words.catalog import Catalog, catalog_of
 from course_lib.words.choice import ENGLISH, language
-from course_lib.words.particles import fitted
+from course_lib.words.particles import any_particle, fitted
+from course_lib.words.templates import Template
 
 LONGEST = 800
 """Characters that are tried as one message: a log that an error quotes is none, and patterns with
@@ -32,6 +33,14 @@ def told(text: object, code: str = "") -> str:
     """The same in the language of this process, or in `code`; English as it is."""
     said, code = str(text), code or language()
     return said if code == ENGLISH or not said.strip() else _told(said, code)
+
+
+def heard(english: str) -> re.Pattern[str]:
+    """Of a template, as a pattern: what `told` makes of it in the language of this process. So what
+    a notebook has printed is known again in any language."""
+    known = () if language() == ENGLISH else catalog_of(language()).templates
+    said = next((one.translated for one in known if one.english == english), english)
+    return re.compile(any_particle(Template(said, said).pattern.pattern), re.DOTALL)
 
 
 @lru_cache(maxsize=4096)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
 from matplotlib.text import Text
 
 from course_lib import show
@@ -24,6 +27,27 @@ def test_frames_of_a_moving_picture_are_korean_as_well(monkeypatch):
     story = show.moving.ddp_step()
     assert "레이어 2의 역전파, 레이어 3의 all-reduce" in story.caption(3)
     assert "랭크 0" in story.stepper()
+
+
+STORIES = (
+    lambda: show.moving.collective("all-reduce"),
+    lambda: show.moving.collective("all-to-all"),
+    show.moving.ddp_step,
+    show.moving.fsdp_step,
+    show.moving.tensor_parallel_mlp,
+    show.moving.loss_scaling,
+    show.moving.pipeline,
+    lambda: show.moving.pipeline(schedule="1f1b"),
+)
+SMALL = re.compile(r"[a-z]{2,} [a-z]{2,}")
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_no_sentence_of_a_frame_stays_english(monkeypatch, story):
+    monkeypatch.setenv("COURSE_LANGUAGE", "ko")
+    told = story()
+    captions = [told.caption(number) for number in range(len(told))]
+    assert [words for words in captions if SMALL.search(re.sub("<[^>]+>", "", words))] == []
 
 
 def test_letters_of_korean_come_from_a_font_that_has_them(monkeypatch, recwarn, lacking):

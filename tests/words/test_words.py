@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
 
-from course_lib.words import catalog, choice, telling
+from course_lib.words import catalog, choice, notebook, telling
 from course_lib.words.catalog import sentences_of
 from course_lib.words.particles import fitted
 
@@ -142,3 +143,33 @@ def test_nobody_who_reads_english_loads_a_catalog():
         "assert not [name for name in sys.modules if name.startswith('babel')]"
     )
     subprocess.run([sys.executable, "-c", program], check=True, env={"COURSE_LANGUAGE": "en"})
+
+
+@pytest.mark.parametrize("printed", ["노드를 2개 썼습니다", "노드를 2개 썼습니다. 또 있습니다"])
+def test_what_was_told_is_heard_again(printed):
+    assert telling.heard("the run used {nodes} nodes").match(printed)
+
+
+def test_a_particle_that_was_fitted_is_heard_too():
+    assert telling.heard("{what} is filled in").fullmatch(telling.told("the run is filled in"))
+    assert not telling.heard("{what} is filled in").fullmatch("실행을 비웠습니다")
+
+
+def test_in_english_a_sentence_is_heard_as_it_was_made():
+    with choice.speaking("en"):
+        assert telling.heard("the run used {nodes} nodes").fullmatch("the run used 2 nodes")
+
+
+def test_another_language_is_spoken_for_a_while(monkeypatch):
+    with choice.speaking("en"):
+        assert choice.language() == "en"
+    assert choice.language() == "ko"
+    monkeypatch.delenv(choice.SWITCH)
+    with choice.speaking("ko"):
+        assert choice.language() == "ko"
+    assert choice.SWITCH not in os.environ
+
+
+def test_a_single_word_that_a_learner_prints_stays_theirs(capsys):
+    notebook.tell("days", "the run used 2 nodes")
+    assert capsys.readouterr().out == "days 노드를 2개 썼습니다\n"

@@ -9,6 +9,7 @@ from course_lib.show.moving.collectives import ALGORITHMS, NOTHING, Piece, Send,
 from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import FAINT, GREEN, INK, SERIES, SKY, VERMILION, listed
+from course_lib.words import told
 
 COLUMN, ROW, CELL = 2.6, 0.72, 1.55
 MOST_RANKS = 8
@@ -39,16 +40,19 @@ def collective(name: str, ranks: int = 4, algorithm: str = "") -> Story:
 def _frame(name: str, steps: list[Step], number: int) -> Frame:
     step = steps[number]
     if number == 0:
-        text = "Nothing has been sent. " + AIM[name].capitalize() + "."
-        return Frame("before", text, _scene(name, step))
+        begin = f"{told('Nothing has been sent.')} {told(AIM[name]).capitalize()}."
+        return Frame(told("before"), begin, _scene(name, step))
     most = max(step.sent)
     what = "adds what comes to what it has" if step.sends[0].adds else "keeps what comes"
     size = "the whole" if len(step.held[0]) == 1 else f"1/{len(step.held[0])} of the whole"
-    text = f"{len(step.sends)} messages at the same time, each {size}; every receiver {what}."
-    text += f" So far the busiest rank has sent {_fraction(most)} of the message."
+    text = [
+        told(f"{len(step.sends)} messages at the same time, each {size}; every receiver {what}."),
+        told(f"So far the busiest rank has sent {_fraction(most)} of the message."),
+    ]
     if number == len(steps) - 1:
-        text += f" Done: {AIM[name]}."
-    return Frame(f"{step.phase}, step {number} of {len(steps) - 1}", text, _scene(name, step))
+        text.append(told(f"Done: {AIM[name]}."))
+    title = f"{step.phase}, step {number} of {len(steps) - 1}"
+    return Frame(title, " ".join(text), _scene(name, step))
 
 
 def _fraction(value: Fraction) -> str:

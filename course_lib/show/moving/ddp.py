@@ -13,6 +13,7 @@ from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, SKY, VERMILION
+from course_lib.words import told
 
 WEIGHTS = (1.2, 0.8, 1.5)
 RATE = 0.1
@@ -94,18 +95,20 @@ def _moment(
     reducing: int,
 ) -> DdpState:
     layers = len(WEIGHTS)
-    moment, text = [], ""
+    moment, text = [], []
     if computing >= 0:
         moment.append(f"backward of layer {computing + 1}")
-        text = f"The gradients of layer {computing + 1} differ: each rank saw other data. "
+        text.append(
+            told(f"The gradients of layer {computing + 1} differ: each rank saw other data.")
+        )
     if reducing < layers:
         moment.append(f"all-reduce of layer {reducing + 1}")
         hidden = "while the next layer computes" if computing >= 0 else "and nothing hides it"
-        text += f"Layer {reducing + 1} is averaged {hidden}."
+        text.append(told(f"Layer {reducing + 1} is averaged {hidden}."))
     return replace(
         state,
         moment=", ".join(moment),
-        text=text.strip(),
+        text=" ".join(text),
         gradients=tuple(tuple(row) for row in held),
         averaged=frozenset(averaged),
         computing=computing if computing >= 0 else None,

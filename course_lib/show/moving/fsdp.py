@@ -13,6 +13,7 @@ from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, QUIET, VERMILION
+from course_lib.words import told
 
 RATE = 0.05
 SHARD, GAP = 0.55, 0.9
@@ -71,7 +72,9 @@ def simulate(ranks: int = 3, layers: int = 3) -> list[FsdpState]:
     held: list[list[tuple[float, ...] | None]] = [[None] * layers for _ in range(ranks)]
     telling = _Telling(weights, held)
     telling.tell(
-        "sharded", f"Every rank keeps 1/{ranks} of every layer, and of its optimizer state.", None
+        told("sharded"),
+        f"Every rank keeps 1/{ranks} of every layer, and of its optimizer state.",
+        None,
     )
     for layer in range(layers):
         name = f"layer {layer + 1}"
@@ -131,7 +134,8 @@ def fsdp_step(ranks: int = 3, layers: int = 3) -> Story:
     frames = []
     for state in simulate(ranks, layers):
         most = max(state.memory_layers(rank) for rank in range(ranks))
-        text = f"{state.text} Memory of a rank: {most:.3g} layers of {2 * layers} without sharding."
+        held = told(f"Memory of a rank: {most:.3g} layers of {2 * layers} without sharding.")
+        text = f"{told(state.text)} {held}"
         frames.append(Frame(state.moment, text, _scene(state), _is_minor(state)))
     return Story(f"One step of FSDP: {layers} layers on {ranks} ranks", tuple(frames))
 

@@ -9,7 +9,8 @@ from course_lib.plan.schedules.steps import orders
 from course_lib.plan.schedules.timing import Moment, bubble, moments, timed
 from course_lib.show.moving.scene import Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
-from course_lib.show.style import CATEGORY, FAINT, INK, QUIET, listed
+from course_lib.show.style import CATEGORY, FAINT, INK, QUIET
+from course_lib.words import told
 
 TIME_WIDTH = 9.0
 MOST_FRAMES = 80
@@ -35,21 +36,25 @@ def pipeline(stages: int = 4, micro_batches: int = 4, schedule: str = "gpipe") -
 
 
 def _frame(table: pd.DataFrame, state: Moment, share: float, last: bool) -> Frame:
+    waiting = sum(work is None for work in state.busy)
+    text = [f"{_work(state)}.".capitalize()]
+    if waiting:
+        text.append(told(f"{waiting} of {len(state.busy)} stages wait."))
+    most = max(state.holds)
+    units = "1 micro-batch" if most == 1 else f"{most} micro-batches"
+    text.append(told(f"The fullest stage holds the activations of {units}."))
+    if last:
+        text.append(told(f"In all, {share:.0f} % of the stages' time was spent waiting."))
+    return Frame(f"time {state.time:g}", " ".join(text), _scene(table, state))
+
+
+def _work(state: Moment) -> str:
     working = [
-        f"stage {stage} does the {work[0]} of micro-batch {work[1]}"
+        told(f"stage {stage} does the {work[0]} of micro-batch {work[1]}")
         for stage, work in enumerate(state.busy)
         if work
     ]
-    waiting = sum(work is None for work in state.busy)
-    text = f"{listed(working)}.".capitalize()
-    if waiting:
-        text += f" {waiting} of {len(state.busy)} stages wait."
-    most = max(state.holds)
-    units = "1 micro-batch" if most == 1 else f"{most} micro-batches"
-    text += f" The fullest stage holds the activations of {units}."
-    if last:
-        text += f" In all, {share:.0f} % of the stages' time was spent waiting."
-    return Frame(f"time {state.time:g}", text, _scene(table, state))
+    return told(" and ").join(filter(None, [", ".join(working[:-1]), *working[-1:]]))
 
 
 def _scene(table: pd.DataFrame, state: Moment) -> Scene:
@@ -57,11 +62,11 @@ def _scene(table: pd.DataFrame, state: Moment) -> Scene:
     end = float(table["end"].max())
     height = stages * 1.0 + 0.9
     left, scale = 4.9, TIME_WIDTH / end
-    things: list[Cell | Words] = [Words(2.5, height - 0.3, "now", 10.5, bold=True)]
+    things: list[Cell | Words] = [Words(2.5, height - 0.3, told("now"), 10.5, bold=True)]
     for stage, work in enumerate(state.busy):
         y = (stages - stage - 0.5) * 1.0
         things.append(Words(0.05, y, f"stage {stage}", 10.5, align="left", bold=True))
-        text = f"{work[0]} {work[1]}" if work else "waits"
+        text = f"{work[0]} {work[1]}" if work else told("waits")
         paint = CATEGORY[work[0]] if work else FAINT
         hatch, strong = "" if work else "//", bool(work)
         things.append(Cell(2.5, y, text, paint, 1.7, 0.62, strong=strong, hatch=hatch, size=9.5))

@@ -12,6 +12,7 @@ from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from course_lib.words import told
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 ROWS, WIDTH, HIDDEN = 4, 6, 12
@@ -61,13 +62,13 @@ def simulate(ranks: int) -> list[MlpState]:
         states.append(MlpState(moment, text, tuple(dict(v) for v in values), new, reduces))
 
     text = "Every rank has all of X, its own columns of A, and the same rows of B."
-    tell("cut", text, "X", "A", "B")
+    tell(told("cut"), text, "X", "A", "B")
     for v in values:
         v["Z"] = v["X"] @ v["A"]
     tell("first product", "Z = X A: each rank gets its own columns, nothing is sent.", "Z")
     for v in values:
         v["Y"] = activation(v["Z"])
-    tell("activation", "It acts on every number alone, so columns can be kept apart.", "Y")
+    tell(told("activation"), "It acts on every number alone, so columns can be kept apart.", "Y")
     for v in values:
         v["P"] = v["Y"] @ v["B"]
     tell("second product", "P = Y B: full shape on every rank, but only a partial sum.", "P")
