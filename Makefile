@@ -7,7 +7,7 @@
 # WORKERS=1                test: so many at the same time
 # ALL=1                    test: all cases, also of tests that have many of one kind
 # RUN=course-run-abc       book, slides: the workspace in which `make course` ran; default: the newest here
-# TRANSLATION=ko           course, book: in this language
+# TRANSLATION=ko           course, book, slides: in this language
 # OPEN_AT=URL              book: where readers open a notebook, with {notebook} in it
 
 PYTHON ?= python3
@@ -61,4 +61,4 @@ book:
 
 slides:
 	@bash deploy/slides/setup.sh
-	@$(BIN)/course slides $(if $(RUN),--workspace '$(RUN)')
+	@$(BIN)/course slides $(if $(RUN),--workspace '$(RUN)') $(if $(TRANSLATION),--language '$(TRANSLATION)')

@@ -101,6 +101,13 @@ def without_results(reveal, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def in_korean(reveal, tmp_path_factory):
+    made = site.write(None, tmp_path_factory.mktemp("korean") / "slides", language="ko")
+    assert len(made.slides) == 4
+    return made
+
+
+@pytest.fixture(scope="module")
 def deck(reveal, repository, tmp_path_factory):
     """One lesson that was run, and printed what nobody would wish for."""
     clone = tmp_path_factory.mktemp("clone")
@@ -160,6 +167,16 @@ def go_to(page, name):
 def test_nothing_sticks_out_of_any_slide_of_the_course(open_deck, without_results, part, shape):
     page = open_deck(without_results.folder / f"part{part}.html", shape)
     assert page.evaluate(MEASURE) == []
+
+
+@pytest.mark.parametrize("part", range(1, 5))
+def test_nothing_sticks_out_in_korean_either_where_slides_are_narrow(open_deck, in_korean, part):
+    page = open_deck(in_korean.folder / f"part{part}.html", "4:3")
+    assert page.evaluate(MEASURE) == []
+
+
+def test_links_of_korean_slides_hold_too(in_korean):
+    assert check.broken_links(in_korean.folder) == []
 
 
 @pytest.mark.parametrize("shape", SHAPES)

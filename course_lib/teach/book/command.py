@@ -47,9 +47,8 @@ def main(argv: list[str] | None = None) -> int:
         raise LabError("there is no lessons/ here; `course book` works in a clone only")
     links = Links(address(options.open_at))
     workspace = options.workspace or newest_run(language=language)
-    if workspace and not executed_in(workspace, language).is_dir():
-        also = "" if language == ENGLISH else f" --language {language}"
-        raise LabError(f"no lesson was run in {workspace}; `course run --workspace{also}` does it")
+    if workspace:
+        refuse_unrun(workspace, language)
     book = write(workspace, options.out.resolve(), links, language=language)
     print(book)
     broken = check.broken_links(book.folder)
@@ -63,6 +62,12 @@ def newest_run(folder: Path | None = None, language: str = ENGLISH) -> Path | No
     there = (folder or Path.cwd()).glob("course-run-*")
     made = [path for path in there if any(executed_in(path, language).glob("*.ipynb"))]
     return max(made, key=lambda path: executed_in(path, language).stat().st_mtime, default=None)
+
+
+def refuse_unrun(workspace: Path, language: str) -> None:
+    if not executed_in(workspace, language).is_dir():
+        also = "" if language == ENGLISH else f" --language {language}"
+        raise LabError(f"no lesson was run in {workspace}; `course run --workspace{also}` does it")
 
 
 def address(text: str) -> str:

@@ -8,13 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from course_lib import words
 from course_lib.teach.slides import faces, results
 
 FIGURE = re.compile(r"^\s*(?:\w+ = )?show\.(?!guess\b|moving\b)\w+", re.MULTILINE)
 LISTING = re.compile(r"^lab\.(code|script)\(", re.MULTILINE)
-SUBMITTED = re.compile(r"[\w-]+: (no devices, )?(at most|submitted to) ")
-"""What the lab says of every job."""
-CHOICES = re.compile(r"^.*= \.\.\..*?#\s*(.+(?:\n#.+)*)$", re.MULTILINE)
+OF_A_JOB = re.compile(r"[\w-]+: (?P<words>.*)")
+SUBMITTED = ("{name}: submitted to {name2} as job {job_id}",)
+COSTS = (
+    "at most {text} = {device_hours} device-hours",
+    "no devices, at most {time_limit_minutes} min",
+)
+"""What the lab says of every job, behind its name."""
 MOST_LINES, MOST_PRINTED, MOST_ROWS, MOST_COLUMNS = 30, 16, 9, 8
 
 
@@ -58,10 +63,18 @@ def told(
     if not outputs and LISTING.search(source):
         return [Face("missing", faces.missing())]
     if is_asked_for:
-        lines = [line for line in printed.split("\n") if not SUBMITTED.match(line)]
+        lines = [line for line in printed.split("\n") if not _says_it_was_submitted(line)]
         below = faces.terminal("", "\n".join(lines)) if any(lines) else ""
         return [Face("code", faces.code(source, most=MOST_LINES) + below, bool(printed))]
     return []
+
+
+def _says_it_was_submitted(line: str) -> bool:
+    of_a_job = OF_A_JOB.match(line)
+    if not of_a_job:
+        return False
+    costs = any(words.heard(each).match(of_a_job["words"]) for each in COSTS)
+    return costs or any(words.heard(each).match(line) for each in SUBMITTED)
 
 
 def _is_small(rows: list[list[str]]) -> bool:
@@ -69,7 +82,7 @@ def _is_small(rows: list[list[str]]) -> bool:
 
 
 def claimed_in(source: str) -> list[str]:
-    """The words of claims that nobody has evaluated."""
+    """The words of claims that nobody has evaluated, as they are told where somebody does."""
     lines = [line for line in source.split("\n") if not line.startswith(("!", "%"))]
     try:
         tree = ast.parse("\n".join(lines))
@@ -78,9 +91,4 @@ def claimed_in(source: str) -> list[str]:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
     named = [call for call in calls if getattr(call.func, "id", "") == "claim"]
     texts = [call.args[0] for call in named]
-    return [str(text.value) for text in texts if isinstance(text, ast.Constant)]
-
-
-def guesses_in(gaps: str) -> list[str]:
-    """What the comments beside the gaps say of each guess; some have two lines."""
-    return [re.sub(r"\n#\s*", " ", words) for words in CHOICES.findall(gaps)]
+    return [words.told(str(text.value)) for text in texts if isinstance(text, ast.Constant)]

@@ -7,25 +7,21 @@ for the notes of whoever presents.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Any
 
 from course_lib.teach.book.page import Shown, as_source
 from course_lib.teach.build import answered, with_gaps
 from course_lib.teach.slides import cells, faces, prose, results
+from course_lib.teach.slides.marks import guesses_in, marks
 from course_lib.teach.slides.prose import Block
 from course_lib.teach.slides.results import Measured
-from course_lib.teach.slides.slide import Recap, Sentences, Slide, head_of
+from course_lib.teach.slides.slide import Recap, Sentences, Slide, Titles, head_of
 from course_lib.teach.source import Cell, Lesson
+from course_lib.words import told
 
-EXERCISE = re.compile(
-    r"\*\*(?:Exercise (?P<number>\w+\.\d+)|(?P<further>Going further))\*\*\s*[—–-]*\s*"
-)
 MOST_STRIP, MOST_GAP_LINES = 3, 12
 OUT_OF_SLIDES = {"check", "solution"}
 SHOWN = ("list", "table", "code")
-END = ("Cleaning up",)
 
 
 def slides_of(lesson: Lesson, shown: Shown, sentences: Sentences) -> list[Slide]:
@@ -39,7 +35,7 @@ class Teller:
     """Goes through a lesson from top to bottom."""
 
     def __init__(self, lesson: Lesson, shown: Shown, sentences: Sentences):
-        self.lesson, self.shown, self.sentences = lesson, shown, sentences
+        self.lesson, self.shown, self.titles = lesson, shown, Titles(sentences)
         self.slides: list[Slide] = []
         self.recap = Recap()
         self.section = ""
@@ -57,20 +53,20 @@ class Teller:
         elif cell.kind == "code":
             self._code(cell)
         elif "solution" in cell.tags:
-            self._say(f"**Answer.** {cell.text}")
+            self._say(f"**{told('Answer')}.** {cell.text}")
         else:
             self._markdown(cell)
 
     def done(self) -> list[Slide]:
         self._close_section()
         self.section = ""
-        told = [cell for cell in self.lesson.cells[1:] if cell.kind == "markdown"]
-        words = prose.terms(cell.text for cell in told if not cell.tags)
-        self.recap.terms = list(self.sentences.get("terms", words))
-        title = f"Lesson {self._number}: measured, named, to do"
+        shown = [cell for cell in self.lesson.cells[1:] if cell.kind == "markdown"]
+        words = prose.terms(cell.text for cell in shown if not cell.tags)
+        self.recap.terms = list(self.titles.sentences.get("terms", words))
+        title = told(f"Lesson {self._number}: measured, named, to do")
         body = faces.recap(self.recap.measured, self.recap.terms, self.recap.exercises)
         notes = [faces.claims_in_words(self.recap.measured)] if self.recap.measured else []
-        self._add(Slide("recap", "recap", self._sentence("recap") or title, body, notes))
+        self._add(Slide("recap", "recap", self.titles.of("recap") or title, body, notes))
         if self._ahead:
             self.slides[-1].notes += self._ahead
         return self.slides
@@ -78,17 +74,17 @@ class Teller:
     def _title(self, cell: Cell) -> None:
         head = head_of(self.lesson)
         words = [block.text for block in prose.blocks(cell.text) if block.kind == "words"]
-        body = faces.lesson_title(head.able_to, head.minutes, head.devices, head.before)
+        body = faces.lesson_title(head)
         self._add(Slide("title", "lesson", self.lesson.title, body, words))
 
     def _markdown(self, cell: Cell) -> None:
         found = prose.blocks(cell.text)
-        if self._sentence(f"{cell.id}+"):
+        if self.titles.of(f"{cell.id}+"):
             self._statement(f"{cell.id}+", [each for each in found if each.kind in SHOWN])
         question: Slide | None = None
         for number, block in enumerate(found):
             question = self._block(cell, block, found[number + 1 :], question)
-        if self._sentence(cell.id) and not any(slide.id == cell.id for slide in self.slides):
+        if self.titles.of(cell.id) and not any(slide.id == cell.id for slide in self.slides):
             self._statement(cell.id, found)
 
     def _block(
@@ -100,10 +96,11 @@ class Teller:
             self._picture(cell, block, after)
         elif block.kind == "predict":
             return self._question(cell, block)
-        elif block.kind == "quote" and EXERCISE.search(block.text):
+        elif block.kind == "quote" and marks().exercise.search(block.text):
             self._exercise(cell, block)
-        elif self.section == "To take home" and block.kind == "list":
-            title = self._sentence(cell.id) or f"What to take home from {self._number}"
+        elif self.section == marks().home and block.kind == "list":
+            default = told(f"What to take home from {self._number}")
+            title = self.titles.of(cell.id) or default
             self._add(Slide(cell.id, "home", title, prose.html(block.text)))
         elif question and block.kind in SHOWN:
             question.body += f'<div class="of-question">{prose.html(block.text)}</div>'
@@ -121,13 +118,13 @@ class Teller:
         self._begun_by = cell.id
         if block.text.startswith(("# ", "## ")):
             self.section = block.text.lstrip("# ")
-        self.is_over = self.section in END
+        self.is_over = self.section == marks().end
         self._has_slide = False
 
     def _close_section(self) -> None:
         """A section without any picture: its list or table, else its thought in large letters."""
         is_bare = self.section and not self._has_slide and not self.is_over
-        if is_bare and self._ahead and self.sentences.get(self._begun_by) is not False:
+        if is_bare and self._ahead and not self.titles.are_refused(self._begun_by):
             self._statement(self._begun_by, [each for each in self._material if faces.fits(each)])
         self._material = []
 
@@ -135,42 +132,33 @@ class Teller:
         shown = [block.text for block in found if block.kind in SHOWN]
         words = [block.text for block in found if block.kind == "words"] or self._ahead
         body = "".join(map(prose.html, shown)) or faces.statement(words)
-        title = self._sentence(identifier) or self._fallback(words)
+        title = self.titles.of(identifier) or self._fallback(words)
         self._add(Slide(identifier, "statement", title, body))
 
     def _picture(self, cell: Cell, block: Block, after: list[Block]) -> None:
-        found = prose.IMAGE.match(" ".join(block.text.split()))
-        if not found:
-            return
         caption = after[0].text if after and prose.is_caption(after[0]) else ""
-        title = self._sentence(cell.id) or prose.as_title(caption) or self._fallback(self._ahead)
-        body = faces.picture(f"images/{found['name']}", found["alt"])
-        kind, told = "figure", self.sentences.get(cell.id)
-        if isinstance(told, Mapping) and (call := told.get("moving")):
+        title = self.titles.of(cell.id) or prose.as_title(caption) or self._fallback(self._ahead)
+        found = prose.IMAGE.match(" ".join(block.text.split()))
+        assert found
+        kind, body = "figure", faces.picture(f"images/{found['name']}", found["alt"])
+        if call := (self.titles.wishes(cell.id) or {}).get("moving"):
             kind, story = "moving", results.stories(f"show.moving.{call}")[0]
             body = faces.moving(results.frames(story))
         self._add(Slide(cell.id, kind, title, body))
 
     def _question(self, cell: Cell, block: Block) -> Slide:
-        text = block.text.removeprefix(prose.PREDICT).strip()
-        parts = prose.sentences(text)
-        asked = [part for part in parts if part.rstrip("*_)").endswith("?")] or parts[-1:]
-        around = [part for part in parts if part not in asked]
-        title = self._sentence(f"{cell.id}?") or prose.plain(asked[0])
-        body = faces.question([*around, *asked[1:]])
-        slide = Slide(cell.id, "question", title, body)
+        asked, others = prose.question(block)
+        title = self.titles.of(f"{cell.id}?") or asked
+        slide = Slide(cell.id, "question", title, faces.question(others))
         self._add(slide)
         slide.notes.append(block.text)
         return slide
 
     def _exercise(self, cell: Cell, block: Block) -> None:
-        text = "\n".join(line.removeprefix(">").strip() for line in block.text.split("\n"))
-        found = EXERCISE.search(text)
-        rest = EXERCISE.sub("", text, count=1)
-        number = (found and found["number"]) or ""
+        number, rest = prose.exercise(block)
         if number:
             self.recap.exercises.append((number, rest))
-        title = f"Exercise {number}" if number else "Going further"
+        title = told(f"Exercise {number}") if number else told("Going further")
         self._add(Slide(cell.id, "exercise", title, prose.html(rest)))
 
     def _code(self, cell: Cell) -> None:
@@ -181,7 +169,7 @@ class Teller:
             self._gap(gaps, "exercise" if "exercise" in cell.tags else "question")
         if "claim" in cell.tags:
             self._claims(cell, source, outputs)
-        elif self.sentences.get(cell.id) is not False and not OUT_OF_SLIDES & set(cell.tags):
+        elif not self.titles.are_refused(cell.id) and not OUT_OF_SLIDES & set(cell.tags):
             self._result(cell, source, outputs)
 
     def _gap(self, gaps: str, kind: str) -> None:
@@ -190,36 +178,35 @@ class Teller:
         if last.kind != kind:
             return
         if kind == "question":
-            choices = cells.guesses_in(gaps)
+            choices = [self.titles.guesses.get(words, words) for words in guesses_in(gaps)]
             last.body += faces.write_down(choices) if choices else ""
         elif len(gaps.splitlines()) <= MOST_GAP_LINES:
             last.body += faces.code(gaps)
 
     def _result(self, cell: Cell, source: str, outputs: list[Any]) -> None:
-        told = self.sentences.get(cell.id)
-        wishes = told if isinstance(told, Mapping) else {} if told else None
+        wishes = self.titles.wishes(cell.id)
         if "exercise" in cell.tags and wishes is None:
             return
         found = cells.drawn(source, outputs)
         found = found or cells.told(source, outputs, wishes, self._has_slide)
         for number, face in enumerate(found):
             where = cell.id if number == 0 else f"{cell.id}-{number + 1}"
-            title = self._sentence(where) or self._fallback(self._ahead[-1:])
+            title = self.titles.of(where) or self._fallback(self._ahead[-1:])
             self._add(Slide(where, face.kind, title, face.body, is_measured=face.is_measured))
 
     def _claims(self, cell: Cell, source: str, outputs: list[Any]) -> None:
         found = results.measured(outputs) or [Measured(text) for text in cells.claimed_in(source)]
         self.recap.measured += found
-        if self.sentences.get(cell.id) is False or not found:
+        if self.titles.are_refused(cell.id) or not found:
             return
         last = self.slides[-1]
         if last.kind in ("figure", "table", "missing") and last.section == self.section:
             last.body += faces.strip(found[:MOST_STRIP])
             self._say(faces.claims_in_words(found))
             return
-        title = self._sentence(cell.id) or prose.as_sentence(found[0].text)
+        title = self.titles.of(cell.id) or prose.as_sentence(found[0].text)
         if broken := next((claim for claim in found if not claim.holds), None):
-            title = f"Not so in this run: {broken.text}"
+            title = f"{told('Not so in this run')}: {broken.text}"
         body = faces.numbers(found[:MOST_STRIP])
         self._add(Slide(cell.id, "numbers", title, body, is_measured=any(c.value for c in found)))
 
@@ -243,13 +230,8 @@ class Teller:
         if block.kind in SHOWN:
             self._material.append(block)
 
-    def _sentence(self, identifier: str) -> str:
-        told = self.sentences.get(identifier, "")
-        told = told.get("title", "") if isinstance(told, Mapping) else told
-        return told if isinstance(told, str) else ""
-
     def _fallback(self, words: list[str]) -> str:
-        return next(filter(None, (prose.as_title(text) for text in reversed(words))), self.section)
+        return prose.first_title(reversed(words)) or self.section
 
     @property
     def _number(self) -> str:

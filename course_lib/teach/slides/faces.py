@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from html import escape
 
 from course_lib.teach.slides import prose
+from course_lib.teach.slides.marks import marks
 from course_lib.teach.slides.prose import Block, told_as
 from course_lib.teach.slides.results import Figure, Measured
+from course_lib.teach.slides.slide import Head
+from course_lib.words import told
 
 MOST_CLAIMS, MOST_TERMS, MOST_BODY_ROWS = 6, 12, 14
 MOST_CHARACTERS, MOST_LINES = 900, 10
 CODE_STYLE = "friendly"
+IS_TRUE = "is 1"
+"""The bounds of what is true or not, as `claim` prints them."""
 NUMBER = re.compile(r"[-+−]?\d[\d,.]*(e[-+]?\d+)?( ?%)?|NaN|inf|–|")
 
 
@@ -21,16 +26,14 @@ def fits(block: Block) -> bool:
     return len(block.text) <= MOST_CHARACTERS and len(block.text.splitlines()) <= MOST_LINES
 
 
-def lesson_title(able_to: str, minutes: str, devices: str, before: str) -> str:
+def lesson_title(head: Head) -> str:
+    (lead, able_to), *facts = head.rows
     aims = [aim.strip() for aim in able_to.split(";") if aim.strip()]
     items = "".join(f"<li>{prose.inline(aim)}</li>" for aim in aims)
-    facts = {"minutes": minutes, "devices": devices, "before": before}
-    told = "".join(
-        f"<div><dt>{name}</dt><dd>{prose.inline(text)}</dd></div>"
-        for name, text in facts.items()
-        if text
+    made = "".join(
+        f"<div><dt>{name.lower()}</dt><dd>{prose.inline(text)}</dd></div>" for name, text in facts
     )
-    return f'<p class="lead">You will be able to</p><ul>{items}</ul><dl class="facts">{told}</dl>'
+    return f'<p class="lead">{lead}</p><ul>{items}</ul><dl class="facts">{made}</dl>'
 
 
 def figure(shown: Figure) -> str:
@@ -45,44 +48,44 @@ def moving(frames: Sequence[tuple[str, str, str]]) -> str:
     """One over the other; the next one comes by a key, as reveal.js calls it: a fragment."""
     made = []
     for number, (drawn, title, text) in enumerate(frames):
-        kind = "frame fragment" if number else "frame"
+        more = " fragment" if number else ""
         made.append(
-            f'<figure class="{kind}"><div class="picture">{drawn}</div>'
-            f"<figcaption><b>{number + 1} of {len(frames)}. {title}</b><br>{text}"
+            f'<figure class="frame{more}"><div class="picture">{drawn}</div>'
+            f"<figcaption><b>{told(f'{number + 1} of {len(frames)}')}. {title}</b><br>{text}"
             "</figcaption></figure>"
         )
     return f'<div class="frames">{"".join(made)}</div>'
 
 
 def missing() -> str:
-    return (
-        '<div class="not-run"><p>What this cell of the lesson shows belongs here. It was not run '
-        "for this deck: <code>make course</code>, then <code>make slides</code>.</p></div>"
+    words = told(
+        "What this cell of the lesson shows belongs here. It was not run for this deck: "
+        "`make course`, then `make slides`."
     )
+    return f'<div class="not-run"><p>{prose.inline(words)}</p></div>'
 
 
 def question(parts: Sequence[str]) -> str:
-    told = "".join(f"<p>{prose.inline(part)}</p>" for part in parts)
-    return f'<div class="asked">{told}</div>'
+    made = "".join(f"<p>{prose.inline(part)}</p>" for part in parts)
+    return f'<div class="asked">{made}</div>'
 
 
 def write_down(choices: Sequence[str]) -> str:
-    words = [choice.removesuffix(" in place of the dots").rstrip(",") for choice in choices]
-    told = "; ".join(told_as(word) for word in words)
-    return f'<p class="write-down"><b>Write down your guess</b> <span>{told}</span></p>'
+    asked, words = told("Write down your guess"), "; ".join(map(told_as, choices))
+    return f'<p class="write-down"><b>{asked}</b> <span>{words}</span></p>'
 
 
 def statement(paragraphs: Sequence[str]) -> str:
     """No more than fits: the rest is in the notes."""
-    texts = [text.removeprefix(prose.EXPLAIN).strip() for text in paragraphs]
+    texts = [text.removeprefix(marks().explain).strip() for text in paragraphs]
     parts = [part for text in texts for part in prose.sentences(text)]
     chosen: list[str] = []
     for part in [part for part in parts if part[:1] != "|" and part[-1:] not in ":?"][:4]:
-        if sum(map(len, [*chosen, part])) > 330:
+        if sum(map(prose.breadth, [*chosen, part])) > 330:
             break
         chosen.append(part)
-    told = "".join(f"<p>{prose.inline(part)}</p>" for part in chosen)
-    return f'<div class="said">{told}</div>'
+    made = "".join(f"<p>{prose.inline(part)}</p>" for part in chosen)
+    return f'<div class="said">{made}</div>'
 
 
 def code(text: str, most: int = 0, begins: str = "") -> str:
@@ -95,11 +98,12 @@ def code(text: str, most: int = 0, begins: str = "") -> str:
     is_shell = lines[0].startswith(("#!", "#SBATCH", "%%bash"))
     lines = lines[next((n for n, line in enumerate(lines) if begins and begins in line), 0) :]
     if most and len(lines) > most:
-        lines = [*lines[: most - 1], f"# … {len(lines) - most + 1} more lines in the notebook"]
+        rest = told(f"{len(lines) - most + 1} more lines in the notebook")
+        lines = [*lines[: most - 1], f"# … {rest}"]
     lexer = get_lexer_by_name("bash" if is_shell else "ipython3")
     formatter = HtmlFormatter(noclasses=True, nowrap=True, style=CODE_STYLE)
-    told = highlight("\n".join(lines), lexer, formatter)
-    return f'<pre class="code"><code>{told}</code></pre>'
+    made = highlight("\n".join(lines), lexer, formatter)
+    return f'<pre class="code"><code>{made}</code></pre>'
 
 
 def terminal(command: str, printed: str, most: int = 18) -> str:
@@ -107,8 +111,8 @@ def terminal(command: str, printed: str, most: int = 18) -> str:
     if len(lines) > most:
         lines = [*lines[: most - 1], "…"]
     prompt = f"<b>$ {told_as(command.removeprefix('!').strip())}</b>\n" if command else ""
-    told = told_as("\n".join(lines))
-    return f'<pre class="terminal">{prompt}{told}</pre>'
+    shown = told_as("\n".join(lines))
+    return f'<pre class="terminal">{prompt}{shown}</pre>'
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -143,7 +147,7 @@ def numbers(claims: Sequence[Measured]) -> str:
 
 def _number(claim: Measured) -> str:
     kind = ("" if claim.holds else " not-here") if claim.value else " not-measured"
-    value = _value(claim) or "not measured"
+    value = _value(claim) or told("not measured")
     is_plain = not claim.bounds or value != told_as(claim.value)
     bounds = "" if is_plain else f" <small>{told_as(claim.bounds)}</small>"
     return (
@@ -154,8 +158,9 @@ def _number(claim: Measured) -> str:
 
 def _value(claim: Measured) -> str:
     """Of what is true or not: yes or no."""
-    if claim.bounds == "is 1" and claim.value in ("0", "1"):
-        return "yes" if claim.holds else "no"
+    if claim.bounds == told(IS_TRUE) and claim.value in ("0", "1"):
+        yes, no = told("yes, no").split(", ")
+        return yes if claim.holds else no
     number, space, unit = claim.value.partition(" ")
     if "e+0" in number:
         number = f"{float(number):g}"
@@ -164,15 +169,16 @@ def _value(claim: Measured) -> str:
 
 def _with_unit(value: str) -> str:
     number, _, unit = value.partition(" ")
-    return f"{number} <small>{unit}</small>" if unit and number[-1:].isdigit() else value
+    small = f"<small>{unit}</small>"
+    return f"{number} {small}" if unit and number[-1:].isdigit() else value
 
 
 def claims_in_words(claims: Sequence[Measured]) -> str:
     lines = []
     for claim in claims:
-        there = f": {claim.value}, claimed: it {claim.bounds}" if claim.value else ""
-        lines.append(f"- {prose.told_as(claim.text)}{prose.told_as(there)}")
-    return "What the lesson claims:\n\n" + "\n".join(lines)
+        there = told(f"{claim.value}, claimed: it {claim.bounds}") if claim.value else ""
+        lines.append(f"- {told_as(': '.join(filter(None, [claim.text, there])))}")
+    return told("What the lesson claims:") + "\n\n" + "\n".join(lines)
 
 
 def recap(
@@ -183,17 +189,17 @@ def recap(
         for claim in claims[:MOST_CLAIMS]
     )
     more = len(claims) - MOST_CLAIMS
-    rest = f'<p class="more">and {more} more, in the notes</p>' if more > 0 else ""
+    rest = f'<p class="more">{told(f"and {more} more, in the notes")}</p>' if more > 0 else ""
     named = "".join(f"<li>{prose.inline(term)}</li>" for term in terms[:MOST_TERMS])
     to_do = "".join(
         f"<li><b>{number}</b> {prose.inline(_short(text))}</li>" for number, text in exercises
     )
     columns = (
-        ("Measured", f"<table>{rows}</table>{rest}" if rows else ""),
-        ("Terms", f'<ul class="terms">{named}</ul>' if named else ""),
-        ("Exercises", f'<ul class="to-do">{to_do}</ul>' if to_do else ""),
+        (told("Measured"), f"<table>{rows}</table>{rest}" if rows else ""),
+        (told("Terms"), f'<ul class="terms">{named}</ul>' if named else ""),
+        (told("Exercises"), f'<ul class="to-do">{to_do}</ul>' if to_do else ""),
     )
-    made = "".join(f"<div><h3>{name}</h3>{told}</div>" for name, told in columns if told)
+    made = "".join(f"<div><h3>{name}</h3>{shown}</div>" for name, shown in columns if shown)
     return f'<div class="columns">{made}</div>'
 
 
@@ -202,7 +208,7 @@ def _short(text: str, most: int = 130) -> str:
     parts = prose.sentences(text.partition("```")[0])
     chosen = parts[:1]
     for part in parts[1:]:
-        if len(" ".join([*chosen, part])) > most:
+        if prose.breadth(" ".join([*chosen, part])) > most:
             break
         chosen.append(part)
     return " ".join(chosen)

@@ -6,30 +6,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from course_lib.teach.book.contents import Part
+from course_lib.teach.book.contents import Contents
 from course_lib.teach.book.page import Shown
-from course_lib.teach.book.site import TITLE
 from course_lib.teach.slides import prose
+from course_lib.teach.slides.marks import marks
+from course_lib.teach.slides.plans import Timetable, as_html
 from course_lib.teach.slides.slide import Slide
-from course_lib.teach.slides.timetable import Timetable, as_html
 from course_lib.teach.source import Lesson
+from course_lib.words import ENGLISH, language, told
 
-POLICY = (
-    "default-src 'none'; img-src 'self' file: data:; style-src 'self' file: 'unsafe-inline'; "
-    "script-src 'self' file: 'unsafe-inline'; frame-src 'self' file: data: blob:; font-src 'none'"
-)
-"""Of the page: nothing comes from the web, whatever stands in it."""
 HEAD = """<!doctype html>
-<html lang="en">
+<html lang="{language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+img-src 'self' file: data:; style-src 'self' file: 'unsafe-inline'; \
+script-src 'self' file: 'unsafe-inline'; frame-src 'self' file: data: blob:; font-src 'none'">
 <title>{title}</title>
 """
+"""Nothing comes from the web, whatever stands in the page."""
 DECK = """<link rel="stylesheet" href="reveal/reveal.css">
 <link rel="stylesheet" href="slides.css">
-</head>
+{own}</head>
 <body>
 <div class="reveal"><div class="slides">
 {sections}
@@ -48,13 +47,25 @@ KEYS = (
 
 
 def page(title: str, sections: Iterable[str]) -> str:
-    head = HEAD.format(policy=POLICY, title=escape(title))
-    return head + DECK.format(sections="\n".join(sections))
+    head = _head(title)
+    return head + DECK.format(sections="\n".join(sections), own=_own_style())
+
+
+def _head(title: str) -> str:
+    return HEAD.format(title=escape(title), language=language())
+
+
+def _own_style() -> str:
+    """The words that the style sheet says, where they are not English."""
+    if language() == ENGLISH:
+        return ""
+    words = told("(not so in this run)")
+    return f'<style>.reveal .not-here .what::after {{ content: " {words}"; }}</style>\n'
 
 
 def of_lesson(slide: Slide, lesson: Lesson, shown: Shown) -> str:
     kicker = lesson.title if slide.kind != "lesson" else ""
-    if slide.section and slide.section not in (slide.title, "To take home"):
+    if slide.section and slide.section not in (slide.title, marks().home):
         kicker += f" · {prose.plain(slide.section)}"
     return section(slide, kicker, _foot(slide, shown), f"{lesson.name}-{slide.id}")
 
@@ -62,9 +73,9 @@ def of_lesson(slide: Slide, lesson: Lesson, shown: Shown) -> str:
 def _foot(slide: Slide, shown: Shown) -> str:
     if slide.is_measured or slide.kind in ("recap", "lesson"):
         if shown.origin:
-            return f"Measured: {shown.origin.words()}"
+            return f"{told('Measured')}: {shown.origin.words(language())}"
         if not shown.is_there:
-            return "This lesson was not run for this deck: results are missing."
+            return told("This lesson was not run for this deck: results are missing.")
     return ""
 
 
@@ -80,19 +91,20 @@ def section(slide: Slide, kicker: str, foot: str, identifier: str = "") -> str:
 
 
 def index(
-    parts: Sequence[Part],
+    course: Contents,
     lessons: Mapping[str, Lesson],
     decks: Mapping[str, int],
     plans: Sequence[Timetable],
     folder: Path,
 ) -> str:
     rows = []
-    for part, (file, count) in zip(parts, decks.items(), strict=True):
+    for part, (file, count) in zip(course.parts, decks.items(), strict=True):
         titles = ", ".join(escape(lessons[name].title) for name in part.lessons)
         pdf = file.replace(".html", ".pdf")
         printed = f', <a href="{pdf}">PDF</a>' if (folder / pdf).is_file() else ""
+        size = told(f"{count} slides")
         rows.append(
-            f'<li><a href="{file}">{escape(part.title)}</a> ({count} slides{printed})'
+            f'<li><a href="{file}">{escape(part.title)}</a> ({size}{printed})'
             f"<br><small>{titles}</small></li>"
         )
     style = (
@@ -102,8 +114,8 @@ def index(
         "a{color:#0b5d94}small,.cut{color:#5b6773}</style></head><body>"
     )
     tables = "".join(as_html(plan) for plan in plans)
-    head = HEAD.format(policy=POLICY, title=f"Slides · {escape(TITLE)}")
-    return (
-        f"{head}{style}<h1>{escape(TITLE)}: slides</h1><ul>{''.join(rows)}</ul><p>{KEYS}</p>"
-        f"<h2>Timetables</h2>{tables}</body></html>\n"
+    below = (
+        f"<h1>{escape(course.title)}: {told('slides')}</h1><ul>{''.join(rows)}</ul>"
+        f"<p>{told(KEYS)}</p><h2>{told('Timetables')}</h2>{tables}</body></html>\n"
     )
+    return _head(f"{told('Slides')} · {course.title}") + style + below

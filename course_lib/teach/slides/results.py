@@ -15,12 +15,13 @@ from typing import Any
 from course_lib.show import moving
 from course_lib.show.moving import Story
 from course_lib.show.moving.frame_svg import image
+from course_lib.words import told
 
 PNG = re.compile(r"[A-Za-z0-9+/=\s]+")
 MOVING = "data-lm-suppress-shortcuts"
 MOVES = re.compile(r"\bshow\.moving\.\w+\([^()]*\)")
 CLAIM = re.compile(
-    r"^(?P<sign>[✓✗]) [^:]*: (?P<text>.*) \((?P<value>[^();]*); [^:()]*: (?P<bounds>[^()]*)\)$"
+    r"^(?P<sign>[✓✗]) [^:]*: (?P<text>.*) \((?P<value>[^();]*?)[;.] [^:()]*: (?P<bounds>[^()]*)\)$"
 )
 
 
@@ -74,9 +75,10 @@ def stories(source: str) -> list[Story]:
 
 def frames(story: Story) -> list[tuple[str, str, str]]:
     """Of each frame picture, title and text, as HTML."""
+    words = [(told(frame.title), told(frame.text)) for frame in story.frames]
     return [
-        (image(frame.scene, frame.text), escape(frame.title), escape(frame.text))
-        for frame in story.frames
+        (image(frame.scene, text), escape(title), escape(text))
+        for frame, (title, text) in zip(story.frames, words, strict=True)
     ]
 
 

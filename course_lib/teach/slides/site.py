@@ -11,15 +11,19 @@ from pathlib import Path
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.recorded import paths
-from course_lib.teach.book import contents
 from course_lib.teach.book.contents import Part
 from course_lib.teach.book.page import Shown
-from course_lib.teach.book.site import CLONE, TITLE, executed, refuse_others
+from course_lib.teach.book.site import CLONE, Text, executed, refuse_others, text_in
 from course_lib.teach.slides import deck, faces, pages, pdf, timetable
 from course_lib.teach.slides.slide import Sentences, Slide
-from course_lib.teach.source import Lesson, LessonError, lessons_in, number_of, read_lesson
+from course_lib.teach.source import Lesson, LessonError, number_of
+from course_lib.teach.translation.catalogs import folder_of
+from course_lib.teach.translation.localized import localized_sentences, of_plans
+from course_lib.words import ENGLISH, speaking, told
 
 MARK = ".course-slides"
+STYLE = "slides.css"
+"""A language may have one of its own, which is added."""
 STATIC = CLONE / "deploy" / "slides" / "static"
 REVEAL = CLONE / ".venv" / "share" / "course" / "slides" / "node_modules" / "reveal.js"
 OF_REVEAL = {
@@ -60,33 +64,28 @@ def write(
     with_pdf: bool = False,
     clone: Path = CLONE,
     reveal: Path = REVEAL,
+    language: str = ENGLISH,
 ) -> Decks:
     """One deck a part in `out`; slides that are there are replaced."""
     refuse_others(out, MARK, "slides")
     if not (reveal / "dist" / "reveal.js").is_file():
         raise LabError("reveal.js is not installed; `make slides` does it (once, with npm)")
-    lessons = {path.stem: read_lesson(path) for path in lessons_in(clone / "lessons", "py")}
-    readme = (clone / "README.md").read_text(encoding="utf-8")
-    parts = contents.read(readme, list(lessons)).parts
-    sentences = read_sentences(clone / "lessons" / SENTENCES, lessons)
-    done, workshop = Decks(out), out.with_name(f".{out.name}.unfinished")
+    workshop = out.with_name(f".{out.name}.unfinished")
     shutil.rmtree(workshop, ignore_errors=True)
     workshop.mkdir(parents=True)
     try:
-        for number, part in enumerate(parts, start=1):
-            told = [lessons[name] for name in part.lessons]
-            _deck(f"part{number}", part, told, sentences, workspace, workshop, done)
-        _beside(workshop, clone, reveal)
-        done.printed = list(pdf.print_all(workshop)) if with_pdf else []
-        plans = timetable.read(clone / "lessons", lessons.values())
-        made = pages.index(parts, lessons, done.slides, plans, workshop)
-        (workshop / "index.html").write_text(made, encoding="utf-8")
+        with speaking(language):
+            maker = Maker(text_in(language, clone), workspace, clone, workshop, Decks(out))
+            maker.decks(read_sentences(clone / "lessons" / SENTENCES, maker.lessons))
+            maker.put_beside(reveal)
+            maker.done.printed = list(pdf.print_all(workshop)) if with_pdf else []
+            maker.index()
         (workshop / MARK).touch()
         shutil.rmtree(out, ignore_errors=True)
         workshop.rename(out)
     finally:
         shutil.rmtree(workshop, ignore_errors=True)
-    return done
+    return maker.done
 
 
 def read_sentences(file: Path, lessons: Mapping[str, Lesson]) -> dict[str, Sentences]:
@@ -103,38 +102,66 @@ def read_sentences(file: Path, lessons: Mapping[str, Lesson]) -> dict[str, Sente
     return {names[number]: sentences for number, sentences in told.items()}
 
 
-def _deck(
-    name: str,
-    part: Part,
-    lessons: list[Lesson],
-    sentences: Mapping[str, Sentences],
-    workspace: Path | None,
-    folder: Path,
-    done: Decks,
-) -> None:
-    rows = [[lesson.title, f"{timetable.minutes_of(lesson)} min"] for lesson in lessons]
-    body = faces.plain_table(rows)
-    told = [pages.section(Slide("part", "part", part.title, body), TITLE, "")]
-    for lesson in lessons:
-        ran = executed(lesson, workspace)
-        shown = Shown(ran, paths.folders(workspace) if workspace else {})
-        slides = deck.slides_of(lesson, shown, sentences.get(lesson.name, {}))
-        if ran is None:
-            done.unrun.append(lesson.name)
-        done.changed += len(shown.changed)
-        told += [pages.of_lesson(slide, lesson, shown) for slide in slides]
-    text = pages.page(f"{part.title} · {TITLE}", told)
-    (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    done.slides[f"{name}.html"] = len(told)
+@dataclass
+class Maker:
+    """Writes all pages of one language into one folder."""
 
+    text: Text
+    workspace: Path | None
+    clone: Path
+    folder: Path
+    done: Decks
 
-def _beside(folder: Path, clone: Path, reveal: Path) -> None:
-    for source, name in OF_REVEAL.items():
-        (folder / "reveal").mkdir(exist_ok=True)
-        shutil.copyfile(reveal / source, folder / "reveal" / name)
-    for file in STATIC.iterdir():
-        shutil.copyfile(file, folder / file.name)
-    texts = [file.read_text(encoding="utf-8") for file in folder.glob("*.html")]
-    (folder / "images").mkdir()
-    for name in {name for text in texts for name in IMAGE.findall(text)}:
-        shutil.copyfile(clone / "images" / name, folder / "images" / name)
+    @property
+    def lessons(self) -> dict[str, Lesson]:
+        return {lesson.name: lesson for lesson in self.text.lessons}
+
+    def decks(self, sentences: Mapping[str, Sentences]) -> None:
+        said = localized_sentences(sentences, self.clone, self.text.language)
+        for number, part in enumerate(self.text.told.parts, start=1):
+            self._deck(f"part{number}.html", part, said)
+
+    def _deck(self, name: str, part: Part, sentences: Mapping[str, Sentences]) -> None:
+        title, lessons = self.text.told.title, [self.lessons[each] for each in part.lessons]
+        rows = [[each.title, told(f"{timetable.minutes_of(each)} min")] for each in lessons]
+        body = faces.plain_table(rows)
+        made = [pages.section(Slide("part", "part", part.title, body), title, "")]
+        for lesson in lessons:
+            ran = executed(lesson, self.workspace, self.text.language)
+            shown = Shown(ran, paths.folders(self.workspace) if self.workspace else {})
+            slides = deck.slides_of(lesson, shown, sentences.get(lesson.name, {}))
+            if ran is None:
+                self.done.unrun.append(lesson.name)
+            self.done.changed += len(shown.changed)
+            made += [pages.of_lesson(slide, lesson, shown) for slide in slides]
+        text = pages.page(f"{part.title} · {title}", made)
+        (self.folder / name).write_text(text, encoding="utf-8")
+        self.done.slides[name] = len(made)
+
+    def put_beside(self, reveal: Path) -> None:
+        for source, name in OF_REVEAL.items():
+            (self.folder / "reveal").mkdir(exist_ok=True)
+            shutil.copyfile(reveal / source, self.folder / "reveal" / name)
+        for file in STATIC.iterdir():
+            shutil.copyfile(file, self.folder / file.name)
+        own = folder_of(self.clone, self.text.language) / STYLE
+        if own.is_file():
+            with (self.folder / STYLE).open("a", encoding="utf-8") as style:
+                style.write(own.read_text(encoding="utf-8"))
+        self._pictures()
+
+    def _pictures(self) -> None:
+        texts = [file.read_text(encoding="utf-8") for file in self.folder.glob("*.html")]
+        (self.folder / "images").mkdir()
+        for name in {name for text in texts for name in IMAGE.findall(text)}:
+            file = self.folder / "images" / name
+            if own := self.text.pictures.get(name):
+                file.write_text(own, encoding="utf-8")
+            else:
+                shutil.copyfile(self.clone / "images" / name, file)
+
+    def index(self) -> None:
+        say = of_plans(self.clone, self.text.language)
+        plans = timetable.read(self.clone / "lessons", self.lessons.values(), say)
+        made = pages.index(self.text.told, self.lessons, self.done.slides, plans, self.folder)
+        (self.folder / "index.html").write_text(made, encoding="utf-8")

@@ -12,7 +12,8 @@ from course_lib.teach.source import Lesson
 
 Sentences = Mapping[str, Any]
 """Of one lesson, as `lessons/slides.toml` explains: the id of a cell -> the title of its slide, or
-false for none, or a table with `title` and wishes."""
+false for none, or a table with `title` and wishes. In another language `guesses` has what comments
+beside gaps say, by the English."""
 
 
 @dataclass
@@ -40,13 +41,41 @@ class Recap:
 class Head:
     """The table at the top of a lesson."""
 
-    able_to: str
-    minutes: str
-    devices: str
-    before: str
+    rows: tuple[tuple[str, str], ...]
+    """Name and text, in the order in which every lesson has them: what you will be able to do, how
+    many minutes it takes, on how many devices, after which lessons."""
+
+    @property
+    def minutes(self) -> int:
+        """0 where it does not say."""
+        found = re.match(r"\d+", self.rows[1][1]) if len(self.rows) > 1 else None
+        return int(found[0]) if found else 0
 
 
 def head_of(lesson: Lesson) -> Head:
-    rows = dict(re.findall(r"^\| ([^|]+) \| (.+) \|$", lesson.cells[0].text, re.MULTILINE))
-    names = ("You will be able to", "Minutes", "Devices", "Before")
-    return Head(*(rows.get(name, "") for name in names))
+    rows = re.findall(r"^\| ([^|]+) \| (.+) \|$", lesson.cells[0].text, re.MULTILINE)
+    return Head(tuple((name, text) for name, text in rows[:4]))
+
+
+@dataclass(frozen=True)
+class Titles:
+    """What the file says of the cells of one lesson."""
+
+    sentences: Sentences
+
+    def of(self, identifier: str) -> str:
+        told = self.sentences.get(identifier, "")
+        told = told.get("title", "") if isinstance(told, Mapping) else told
+        return told if isinstance(told, str) else ""
+
+    def are_refused(self, identifier: str) -> bool:
+        return self.sentences.get(identifier) is False
+
+    def wishes(self, identifier: str) -> Mapping[str, Any] | None:
+        """None where nothing is said of that cell."""
+        told = self.sentences.get(identifier)
+        return told if isinstance(told, Mapping) else {} if told else None
+
+    @property
+    def guesses(self) -> Mapping[str, str]:
+        return dict(self.sentences.get("guesses", {}))

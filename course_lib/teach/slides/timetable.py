@@ -8,87 +8,69 @@ from __future__ import annotations
 import argparse
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import PACKAGE
-from course_lib.teach.source import Lesson, LessonError, lessons_in, number_of, read_lesson
+from course_lib.teach.book.site import text_in
+from course_lib.teach.slides.plans import END, Cut, Sitting, Timetable
+from course_lib.teach.slides.slide import head_of
+from course_lib.teach.source import Lesson, LessonError, number_of, read_lesson
+from course_lib.teach.translation.localized import of_plans
+from course_lib.words import ENGLISH, LANGUAGES, speaking, told
 
 FILE = "timetables.toml"
-MINUTES = re.compile(r"^\| Minutes \| (\d+)", re.MULTILINE)
+HEADING = re.compile(r"^##+ (.+)$", re.MULTILINE)
 OTHER = re.compile(r"(?P<minutes>\d+) (?P<what>\D.*)")
 
 
-@dataclass(frozen=True)
-class Sitting:
-    begin: str
-    """As a clock shows it."""
-    minutes: int
-    what: str
-    lesson: str = ""
-
-
-@dataclass(frozen=True)
-class Cut:
-    lesson: str
-    section: str
-    minutes: int
-
-    def __str__(self) -> str:
-        return f"“{self.section}” of lesson {self.lesson}: {self.minutes} minutes"
-
-
-@dataclass(frozen=True)
-class Timetable:
-    name: str
-    words: str
-    days: tuple[tuple[Sitting, ...], ...]
-    late: tuple[Cut, ...]
-
-    def __str__(self) -> str:
-        lines = [self.name.upper(), self.words]
-        for number, day in enumerate(self.days, start=1):
-            lines += ["", *([f"Day {number}"] if len(self.days) > 1 else [])]
-            lines += [f"  {each.begin}  {each.minutes:3d} min  {each.what}" for each in day]
-        lines += ["", "When time runs short, leave out, from the top:"]
-        return "\n".join([*lines, *(f"  {cut}" for cut in self.late)])
-
-
 def minutes_of(lesson: Lesson) -> int:
-    found = MINUTES.search(lesson.cells[0].text)
-    if not found:
-        raise LessonError(f"{lesson.path}: its table does not say how many minutes it takes")
-    return int(found[1])
+    if minutes := head_of(lesson).minutes:
+        return minutes
+    raise LessonError(f"{lesson.path}: its table does not say how many minutes it takes")
 
 
-def read(folder: Path, lessons: Iterable[Lesson]) -> list[Timetable]:
-    """Those of a folder of lessons; none where it has no such file."""
+def read(
+    folder: Path, lessons: Iterable[Lesson], say: Callable[[str], str] = str
+) -> list[Timetable]:
+    """Those of a folder of lessons; none where it has no such file. Of lessons in another language
+    too, with `say` for the words of the file."""
     file = folder / FILE
     if not file.is_file():
         return []
     known = {number_of(lesson.path): lesson for lesson in lessons}
-    told = tomllib.loads(file.read_text(encoding="utf-8"))
-    return [_timetable(plan, known) for plan in told["timetable"]]
+    plans = tomllib.loads(file.read_text(encoding="utf-8"))["timetable"]
+    return [_timetable(plan, known, say) for plan in plans]
 
 
-def _timetable(plan: dict[str, Any], known: dict[str, Lesson]) -> Timetable:
-    days = tuple(_day(day, known) for day in plan["days"])
+def _timetable(
+    plan: dict[str, Any], known: dict[str, Lesson], say: Callable[[str], str]
+) -> Timetable:
+    days = tuple(_day(day, known, say) for day in plan["days"])
     taken = {entry.lesson for day in days for entry in day}
+    late = []
     for cut in plan["late"]:
-        number, section = cut["lesson"], cut["section"]
+        number = cut["lesson"]
         if number not in taken:
             raise LessonError(f"{FILE}: {plan['name']} has no lesson {number!r} to shorten")
-        headings = [cell.text for cell in known[number].cells if cell.kind == "markdown"]
-        if not any(re.search(rf"^##+ {re.escape(section)}$", t, re.M) for t in headings):
-            raise LessonError(f"{FILE}: lesson {number} has no section {section!r}")
-    return Timetable(plan["name"], plan["words"], days, tuple(Cut(**cut) for cut in plan["late"]))
+        late.append(Cut(number, _section(cut["section"], known[number]), cut["minutes"]))
+    return Timetable(say(plan["name"]), say(plan["words"]), days, tuple(late))
 
 
-def _day(day: dict[str, Any], known: dict[str, Lesson]) -> tuple[Sitting, ...]:
+def _section(name: str, lesson: Lesson) -> str:
+    """As the heading says it in the language of the lesson: in the same place of the same cell."""
+    english = read_lesson(lesson.path)
+    for cell, shown in zip(english.cells, lesson.cells, strict=True):
+        if cell.kind == "markdown" and name in (headings := HEADING.findall(cell.text)):
+            return str(HEADING.findall(shown.text)[headings.index(name)])
+    raise LessonError(f"{FILE}: lesson {number_of(lesson.path)} has no section {name!r}")
+
+
+def _day(
+    day: dict[str, Any], known: dict[str, Lesson], say: Callable[[str], str]
+) -> tuple[Sitting, ...]:
     hours, minutes = map(int, day["begin"].split(":"))
     now = 60 * hours + minutes
     entries = []
@@ -97,27 +79,13 @@ def _day(day: dict[str, Any], known: dict[str, Lesson]) -> tuple[Sitting, ...]:
         if item in known:
             entry = Sitting(begin, minutes_of(known[item]), known[item].title, item)
         elif found := OTHER.fullmatch(item):
-            entry = Sitting(begin, int(found["minutes"]), found["what"])
+            entry = Sitting(begin, int(found["minutes"]), say(found["what"]))
         else:
             raise LessonError(f"{FILE}: {item!r} is neither a lesson nor so many minutes of what")
         entries.append(entry)
         now += entry.minutes
-    entries.append(Sitting(f"{now // 60:02d}:{now % 60:02d}", 0, "End"))
+    entries.append(Sitting(f"{now // 60:02d}:{now % 60:02d}", 0, told(END)))
     return tuple(entries)
-
-
-def as_html(plan: Timetable) -> str:
-    made = [f"<h3>{escape(plan.name)}</h3><p>{escape(plan.words)}</p>"]
-    for number, day in enumerate(plan.days, start=1):
-        title = f"<h4>Day {number}</h4>" if len(plan.days) > 1 else ""
-        made.append(f"{title}<table>{''.join(map(_row, day))}</table>")
-    cuts = "".join(f"<li>{escape(str(cut))}</li>" for cut in plan.late)
-    return f"{''.join(made)}<p>When time runs short, leave out, from the top:</p><ol>{cuts}</ol>"
-
-
-def _row(entry: Sitting) -> str:
-    minutes = f"{entry.minutes} min" if entry.minutes else ""
-    return f"<tr><td>{entry.begin}</td><td>{minutes}</td><td>{escape(entry.what)}</td></tr>"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -125,10 +93,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="course timetable",
         description="prints plans for a class: half a day, a day, three days",
     )
-    parser.parse_args(argv)
-    folder = PACKAGE.parent / "lessons"
-    if not folder.is_dir():
+    parser.add_argument("--language", default=ENGLISH, choices=[ENGLISH, *LANGUAGES])
+    language, clone = parser.parse_args(argv).language, PACKAGE.parent
+    if not (clone / "lessons").is_dir():
         raise LabError("there is no lessons/ here; `course timetable` works in a clone only")
-    plans = read(folder, [read_lesson(path) for path in lessons_in(folder, "py")])
-    print("\n\n".join(map(str, plans)))
+    with speaking(language):
+        lessons = text_in(language, clone).lessons
+        plans = read(clone / "lessons", lessons, of_plans(clone, language))
+        print("\n\n".join(map(str, plans)))
     return 0

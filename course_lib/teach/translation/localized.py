@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from course_lib.teach.source import Cell, Lesson
+from course_lib.teach.source import Cell, Lesson, number_of
 from course_lib.teach.translation.catalogs import (
     Language,
     Translations,
@@ -15,7 +16,16 @@ from course_lib.teach.translation.catalogs import (
     language_of,
     read,
 )
-from course_lib.teach.translation.wanted import README, Wanted, of_readme
+from course_lib.teach.translation.wanted import (
+    README,
+    SLIDES,
+    Wanted,
+    at_slide,
+    guess_of,
+    of_readme,
+    plan_of,
+)
+from course_lib.words import ENGLISH
 
 OUT_OF_THE_FOLDER = re.compile(r'(\]\(|src=")(\.\./)')
 
@@ -37,6 +47,45 @@ def localized_readme(repository: Path, code: str) -> str:
     texts = [(one.english, known.of(one)) for one in of_readme(repository)]
     is_begun = any(said for _, said in texts)
     return "\n\n".join(said or _marked(text, language, is_begun) for text, said in texts)
+
+
+def localized_sentences(
+    sentences: Mapping[str, Mapping[str, Any]], repository: Path, code: str
+) -> dict[str, Mapping[str, Any]]:
+    """Of `lessons/slides.toml`, by the name of the lesson; English where one is not translated."""
+    if code == ENGLISH:
+        return dict(sentences)
+    known = _of_slides(repository, code)
+    guesses = {
+        english: said for (at, english), said in known.cells.items() if at == guess_of(english)
+    }
+    return {
+        name: {
+            **{cell: _said(number_of(Path(name)), cell, told, known) for cell, told in own.items()},
+            "guesses": guesses,
+        }
+        for name, own in sentences.items()
+    }
+
+
+def _said(number: str, cell: str, told: Any, known: Translations) -> Any:
+    """Of one entry: a title, a table with one, the terms, or false for no slide at all."""
+    if isinstance(told, Mapping) and "title" in told:
+        return {**told, "title": _said(number, cell, told["title"], known)}
+    if isinstance(told, list):
+        said = known.of(Wanted(", ".join(told), at_slide(number, cell), ""))
+        return said.split(", ") if said else told
+    return (known.of(Wanted(told, at_slide(number, cell), "")) or told) if told else told
+
+
+def of_plans(repository: Path, code: str) -> Callable[[str], str]:
+    """What is said in that language for words of `lessons/timetables.toml`."""
+    known = Translations() if code == ENGLISH else _of_slides(repository, code)
+    return lambda english: known.of(Wanted(english, plan_of(english), "")) or english
+
+
+def _of_slides(repository: Path, code: str) -> Translations:
+    return read(folder_of(repository, code) / f"{SLIDES}.po")
 
 
 def with_own(lesson: Lesson, pictures: Iterable[str]) -> Lesson:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
+from typing import Any
 
+from course_lib.teach.slides.marks import guesses_in
 from course_lib.teach.source import Lesson, lessons_in, number_of, read_lesson
 from course_lib.teach.translation.sentences import sentences_in
 
@@ -18,6 +21,8 @@ WORDS = re.compile(r"[^\W\d_]{2}")
 SECTION = re.compile(r"^(?=## )", re.MULTILINE)
 LIBRARY = "course"
 """Name of the catalog of what belongs to no lesson."""
+SLIDES = "slides"
+"""Name of that of the slides: their sentences and plans by context, what all slides say without."""
 README = "readme"
 """Name of that of the README, whose sections are the first pages of the book."""
 OF_THE_LIBRARY = (
@@ -41,6 +46,9 @@ OF_PROGRAMS = {
     "read/first_causes/doubts.py",
 }  # fmt: skip
 """Names, and the words of other programs: the same in every language."""
+OF_THE_SLIDES = "teach/slides/*.py"
+TO_WHO_BUILDS = {"command.py", "site.py", "pdf.py", "browser.py", "timetable.py"}
+GAP = re.compile(r"^### GAP ?", re.MULTILINE)
 TITLED = "lab/job/sites/*.toml"
 """Whose titles are told."""
 MAGIC = re.compile(r"^\s*[!%].*$", re.MULTILINE)
@@ -121,11 +129,63 @@ def _slug(heading: str) -> str:
     return "-".join(re.findall(r"\w+", heading.lower()))
 
 
+def of_slides(repository: Path, lessons: list[Lesson]) -> list[Wanted]:
+    """Sentences by lesson and cell; guesses and words of plans by themselves, each once."""
+    found = [*_of_sentences(repository), *_of_plans(repository)]
+    for lesson in lessons:
+        asking = [cell for cell in lesson.cells if "exercise" not in cell.tags]
+        gaps = (GAP.sub("", cell.text) for cell in asking if cell.kind == "code")
+        place = str(lesson.path.relative_to(repository))
+        found += [
+            Wanted(words, guess_of(words), place) for gap in gaps for words in guesses_in(gap)
+        ]
+    for path in sorted((repository / "course_lib").glob(OF_THE_SLIDES)):
+        if path.name not in TO_WHO_BUILDS:
+            place = str(path.relative_to(repository))
+            texts = sentences_in(path.read_text(encoding="utf-8"))
+            found += [Wanted(text, "", place) for text in texts]
+    return list({(one.cell, one.english): one for one in reversed(found)}.values())[::-1]
+
+
+def _of_sentences(repository: Path) -> Iterator[Wanted]:
+    for number, told in _table(repository, "slides.toml").items():
+        for cell, said in told.items():
+            text = said.get("title", "") if isinstance(said, dict) else said
+            text = ", ".join(text) if isinstance(text, list) else text
+            if text:
+                yield Wanted(text, at_slide(number, cell), "lessons/slides.toml")
+
+
+def _of_plans(repository: Path) -> Iterator[Wanted]:
+    for plan in _table(repository, "timetables.toml").get("timetable", []):
+        others = (item for day in plan["days"] for item in day["plan"] if " " in item)
+        for words in (plan["name"], plan["words"], *(item.partition(" ")[2] for item in others)):
+            yield Wanted(words, plan_of(words), "lessons/timetables.toml")
+
+
+def _table(repository: Path, name: str) -> dict[str, Any]:
+    file = repository / "lessons" / name
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def at_slide(number: str, cell: str) -> str:
+    return f"{number} {cell}"
+
+
+def guess_of(words: str) -> str:
+    return f"guess: {words}"
+
+
+def plan_of(words: str) -> str:
+    return f"timetable: {words}"
+
+
 def everything(repository: Path) -> dict[str, list[Wanted]]:
-    """Of each catalog, by its name: that of a lesson, README, LIBRARY or PICTURES."""
+    """Of each catalog, by its name: that of a lesson, README, LIBRARY, SLIDES or PICTURES."""
     lessons = [read_lesson(path) for path in lessons_in(repository / "lessons", "py")]
     library = of_library(repository)
     known = {wanted.english for wanted in library}
+    slides = [one for one in of_slides(repository, lessons) if one.cell or one.english not in known]
     found = {
         lesson.name: [
             wanted
@@ -134,5 +194,5 @@ def everything(repository: Path) -> dict[str, list[Wanted]]:
         ]
         for lesson in lessons
     }
-    others = {README: of_readme(repository), PICTURES: of_pictures(repository)}
+    others = {README: of_readme(repository), SLIDES: slides, PICTURES: of_pictures(repository)}
     return {**found, LIBRARY: library, **{name: there for name, there in others.items() if there}}
