@@ -41,7 +41,7 @@ X
 appears up
 salloc -N2 echo there >outs 2>errs &
 appears errs
-patience 10 grep -q queued errs
+patience 10 grep -qs queued errs
 squeue -h -t pending -o '%i %j %r'
 touch go
 wait $!
@@ -56,7 +56,7 @@ X
 appears up
 salloc -N2 echo there >outs 2>errs &
 appears errs
-patience 10 grep -q queued errs
+patience 10 grep -qs queued errs
 sleep 1
 scancel -t pending --me
 wait $!
@@ -71,7 +71,7 @@ while [ ! -e go ]; do sleep 0.1; done
 X
 appears up
 (trap - INT; exec salloc -N2 echo there >outs 2>errs) &
-patience 10 grep -q queued errs
+patience 10 grep -qs queued errs
 sleep 1
 kill -TERM $!
 wait $!
