@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import warnings
@@ -18,16 +19,56 @@ MOST_UNPACKED_BYTES = 8 << 30
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-def is_gzip(path: Path) -> bool:
+BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def is_plain(path: Path) -> bool:
+    """Its bytes are those of its lines: neither packed, nor UTF-16, as of a Windows shell."""
     with path.open("rb") as file:
-        return file.read(2) == GZIP_MAGIC
+        return file.read(2) not in (GZIP_MAGIC, *BYTE_ORDER_MARKS)
 
 
 def open_any(path: Path) -> BinaryIO:
-    """Opens plain or gzip by its first bytes, whatever its name says."""
-    if not is_gzip(path):
-        return path.open("rb")
-    return cast(BinaryIO, io.BufferedReader(Unpacked(path), BLOCK_BYTES))
+    """Opens plain, gzip or UTF-16 by the first bytes, whatever its name says."""
+    file: io.BufferedReader = path.open("rb")
+    if file.peek(2)[:2] == GZIP_MAGIC:
+        file.close()
+        file = io.BufferedReader(Unpacked(path), BLOCK_BYTES)
+    if _begins_with_mark(file):
+        file = io.BufferedReader(AsUtf8(file), BLOCK_BYTES)
+    return cast(BinaryIO, file)
+
+
+def _begins_with_mark(file: io.BufferedReader) -> bool:
+    try:
+        return file.peek(2)[:2] in BYTE_ORDER_MARKS
+    except (EOFError, OSError, zlib.error):  # damaged: whoever reads will see
+        return False
+
+
+class AsUtf8(io.RawIOBase):
+    """UTF-16, which `>` of a Windows shell writes."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        self._made = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = b"."
+        while not self._made and data:
+            data = self._file.read(BLOCK_BYTES)
+            self._made = self._decoder.decode(data, not data).encode()
+        part, self._made = self._made[: len(buffer)], self._made[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 class Unpacked(io.RawIOBase):
@@ -92,7 +133,7 @@ def blocks(
     """Blocks of whole lines; only the last one may lack its newline. `last_bytes`: only about so
     many at the end of a plain file."""
     with open_any(path) as file:
-        if last_bytes is not None and not is_gzip(path):
+        if last_bytes is not None and is_plain(path):
             file.seek(max(0, path.stat().st_size - last_bytes))
             if file.tell():
                 file.readline(LONGEST_LINE_BYTES)

@@ -109,7 +109,7 @@ class Window:
 
 
 def windows(source: Source) -> Iterator[Window]:
-    size = 0 if lines.is_gzip(source.path) else source.path.stat().st_size
+    size = source.path.stat().st_size if lines.is_plain(source.path) else 0
     text, begin, line, read_bytes = b"", 0, 1, 0
     for block in _then_nothing(lines.blocks(source.path)):
         text, read_bytes = text + block, read_bytes + len(block)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from course_lib.read.large_files.file_pieces import Piece, Pieces
-from course_lib.read.lines import blocks, is_gzip
+from course_lib.read.lines import blocks, is_plain
 
 LARGE_BYTES = 64 << 20
 """Smaller files are read before another process has begun."""
@@ -49,7 +49,7 @@ def searched(
 
     `hint` is asked before each piece for what may spare the search some work.
     """
-    if path.stat().st_size < LARGE_BYTES or is_gzip(path) or _processors() < 2:
+    if path.stat().st_size < LARGE_BYTES or not is_plain(path) or _processors() < 2:
         for block in blocks(path, search.BLOCK_BYTES):
             yield 0, Piece(block), search(block, hint())
         return
