@@ -169,6 +169,7 @@ def test_nothing_sticks_out_of_any_slide_of_the_course(open_deck, without_result
     assert page.evaluate(MEASURE) == []
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("part", range(1, 5))
 def test_nothing_sticks_out_in_korean_either_where_slides_are_narrow(open_deck, in_korean, part):
     page = open_deck(in_korean.folder / f"part{part}.html", "4:3")

@@ -114,6 +114,7 @@ def test_tensor_ranks_drop_the_same_of_the_rows_that_all_of_them_hold(worlds, al
     equal(worlds(2).run(one_run.run, cut, STEPS, str(tmp_path)), wanted)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("flags", OTHERS)
 def test_what_is_recomputed_has_the_same_masks(worlds, flags, tmp_path):
     if "fsdp2" in flags:

@@ -212,14 +212,14 @@ def each_of(layouts):
     return pytest.mark.parametrize(names, layouts, ids=[f"{n} {f}" for n, f in layouts])
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(4)
 @each_of(LAYOUTS)
 def test_a_layout_equals_the_plain_model(worlds, plain, ranks, flags, tmp_path):
     argv = [*one_run.MODEL, *flags.split(), "--fp64"]
     check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(argv), 1e-10)
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @each_of(SHAPES)
 def test_later_shapes_of_the_model_equal_the_plain_one(worlds, plain, ranks, flags, tmp_path):
     if FSDP in flags:
@@ -228,7 +228,7 @@ def test_later_shapes_of_the_model_equal_the_plain_one(worlds, plain, ranks, fla
     check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(argv), 1e-10)
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @each_of(LAYOUTS[::3])
 def test_in_float32_a_layout_equals_it_to_rounding(worlds, plain, ranks, flags, tmp_path):
     """The same code computes in both; every third layout shows that rounding stays small too."""

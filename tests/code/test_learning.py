@@ -56,6 +56,7 @@ def alone(worlds, data):
     return curve(worlds, 1, data, f"{SMALLER} --fp64")
 
 
+@pytest.mark.many(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "layout"), LAYOUTS)
 def test_fifty_steps_have_the_same_losses_in_every_layout(worlds, data, alone, ranks, layout):

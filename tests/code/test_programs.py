@@ -13,6 +13,7 @@ import pytest
 PROGRAMS = sorted((Path(__file__).resolve().parents[2] / "code").glob("*.py"))
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
 def test_a_program_finds_its_modules(program, tmp_path):
     (tmp_path / "dataset").mkdir()  # as `data`, `training` … may be called where a learner works

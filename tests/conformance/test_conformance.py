@@ -89,7 +89,7 @@ def why_no_slurm() -> str:
 
 
 @pytest.mark.realslurm
-@pytest.mark.many(4)
+@pytest.mark.many(8)
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
 def test_slurm_prints_what_is_recorded(case: cases.Case, both, lacking) -> None:
@@ -102,7 +102,7 @@ def test_slurm_prints_what_is_recorded(case: cases.Case, both, lacking) -> None:
     )
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(4)
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
 def test_the_box_prints_what_slurm_prints(case: cases.Case, both) -> None:

@@ -87,6 +87,7 @@ def node_of(run, rank):
     return names[rank // 2] if len(names) == 2 else None
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", FAILS)
 def test_the_log_names_the_cause_and_not_its_cascade(broken, name):
     run = broken(name)
@@ -97,6 +98,7 @@ def test_the_log_names_the_cause_and_not_its_cascade(broken, name):
     assert found.node == node_of(run, rank)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", OF_A_NODE)
 def test_what_a_node_has_is_found_on_one_of_its_ranks(broken, name):
     run = broken(name)
@@ -125,6 +127,7 @@ def test_losses_that_explode_are_nobodys_in_the_diary(broken):
     ]
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", SILENT)
 def test_what_ends_no_run_stands_in_the_diary(broken, name):
     run = broken(name)

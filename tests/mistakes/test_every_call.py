@@ -69,6 +69,7 @@ def answers(function, run):
 NAMES = [name for name, _ in public(Lab, Run)]
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_wrong_value_is_answered_in_one_sentence(run, name, capsys):
     lab = Lab(run.folder.parent, site="slurm", quiet=True)

@@ -171,7 +171,7 @@ WRONG_RINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(4)
 @pytest.mark.parametrize("name", WRONG_RINGS)
 def test_a_wrong_ring_is_told_its_mistake(tried, name):
     pairs, words = WRONG_RINGS[name]
@@ -229,7 +229,7 @@ WRONG_DDPS = {
 }  # fmt: skip
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(4)
 @pytest.mark.parametrize("name", WRONG_DDPS)
 def test_a_wrong_ddp_is_told_its_mistake(tried, name):
     pairs, words = WRONG_DDPS[name]
@@ -278,6 +278,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_file_is_told_what_it_does(tried, text):
     assert HOSTILE[text] in hint_of(lesson02.ex02_ring, tried(text, "ring"))

@@ -139,7 +139,7 @@ def test_edits_in_other_forms_pass(tried, name):
     lesson02b.ex02b_program(tried(swapped(RIGHT, *OTHER_FORMS[name])))
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("name", WRONG)
 def test_an_edit_that_is_missing_or_wrong_is_named(tried, name):
     pairs, words = WRONG[name]

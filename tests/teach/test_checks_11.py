@@ -198,7 +198,7 @@ def test_right_zeros_pass(tried, capsys, name):
     assert "equal to the serial result on 1, 2, 3 and 4 ranks" in capsys.readouterr().out
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(4)
 @pytest.mark.parametrize("name", WRONG_ZEROS)
 def test_a_wrong_zero_is_told_its_mistake(tried, name):
     pairs, words = WRONG_ZEROS[name]
@@ -347,7 +347,7 @@ def test_right_fsdps_pass(tried, capsys, name):
     assert "equal to the serial result on 1, 2, 3 and 4 ranks" in capsys.readouterr().out
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(4)
 @pytest.mark.parametrize("name", WRONG_FSDPS)
 def test_a_wrong_fsdp_is_told_its_mistake(tried, name):
     pairs, words = WRONG_FSDPS[name]

@@ -183,7 +183,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(4)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_layer_is_told_its_mistake(tried, name):
     exercise, pairs, words = WRONG[name]

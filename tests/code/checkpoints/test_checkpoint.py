@@ -31,6 +31,7 @@ def run(worlds, ranks, folder, *more, steps):
     return "\n".join(text for _, text in answers)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("ranks", "flags"),
     [

@@ -95,6 +95,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_the_last_good_checkpoint_is_taken_and_the_damage_named(worlds, saved, two_saved, kind):
     name, damage = DAMAGES[kind]

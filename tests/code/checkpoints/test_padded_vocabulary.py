@@ -21,6 +21,7 @@ def trained(worlds, ranks, flags, steps, *folders):
     return answers[0]
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("first", "then"),
     [

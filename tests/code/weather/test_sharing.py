@@ -63,6 +63,7 @@ def alone(worlds, weather):
     return of
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize(("ranks", "layout", "more"), LAYOUTS)
 def test_losses_gradients_and_scores_are_those_of_one_rank(

@@ -25,7 +25,7 @@ def nowhere_to_run(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.many(2)
+@pytest.mark.many(4)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", lessons_in(SOLUTIONS, "ipynb"), ids=lambda path: path.stem)
 def test_a_lesson_finds_each_of_its_runs_and_its_claims_hold(path, nowhere_to_run, tmp_path):
