@@ -46,21 +46,29 @@ def pytest_report_header() -> str | None:
 
 
 def sampled(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Those that run, and those left out: with `many(every)` each so many-th case runs."""
+    """Those that run, and those left out: with `many(every)` each so many-th case runs, and each
+    second of the learners' notebooks, whose cells are also in the solutions."""
     seen: Counter[str] = Counter()
+    learners = {item.nodeid.partition("::")[0]: 0 for item in items if is_of_a_learner(item)}
+    left_out = set(list(learners)[1::2])
     runs, left = [], []
     for item in items:
         many = item.get_closest_marker("many")
         family = item.nodeid.partition("[")[0]
         is_left = many is not None and seen[family] % many.args[0] != 0
+        is_left = is_left or item.nodeid.partition("::")[0] in left_out
         (left if is_left else runs).append(item)
         seen[family] += 1
     return runs, left
 
 
+def is_of_a_learner(item: pytest.Item) -> bool:
+    return item.nodeid.startswith("notebooks/")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    is_chosen = config.option.keyword or any("[" in name for name in config.args)
-    if not (EVERYTHING or is_chosen):
+    is_chosen = any("[" in name or name.endswith(".ipynb") for name in config.args)
+    if not (EVERYTHING or is_chosen or config.option.keyword):
         items[:], left = sampled(items)
         config.hook.pytest_deselected(items=left)
 

@@ -162,6 +162,7 @@ def go_to(page, name):
     page.evaluate(f"Reveal.slide(Reveal.getSlides().findIndex(s => s.id === '{name}'), 0, -1)")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("part", range(1, 5))
 def test_nothing_sticks_out_of_any_slide_of_the_course(open_deck, without_results, part, shape):

@@ -25,6 +25,7 @@ def test_a_program_finds_its_modules(program, tmp_path):
     assert done.stdout.startswith(f"usage: {program.name}")
 
 
+@pytest.mark.many(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "flags", "told"),

@@ -113,6 +113,7 @@ def test_code_printing_without_end_ends_the_job_and_leaves_a_small_log(lab):
     assert run.log_file.stat().st_size < 20 << 20
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("text", "words"),
     [

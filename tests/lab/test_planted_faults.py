@@ -221,6 +221,7 @@ def test_a_job_thrown_out_again_and_again_ends_with_the_losses_of_one_that_was_n
     assert lives["lm_loss"].tolist() == plain.log.iterations["lm_loss"].tolist()
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_job_whose_nodes_die_at_random_ends_with_the_losses_of_one_whose_nodes_live(
     cluster, workspace, monkeypatch, seed

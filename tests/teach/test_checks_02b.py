@@ -134,6 +134,7 @@ OTHER_FORMS = {
 }  # fmt: skip
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", OTHER_FORMS)
 def test_edits_in_other_forms_pass(tried, name):
     lesson02b.ex02b_program(tried(swapped(RIGHT, *OTHER_FORMS[name])))

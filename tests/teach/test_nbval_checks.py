@@ -57,6 +57,7 @@ def test_a_failing_check_is_expected_of_a_learner(tmp_path):
     assert "2 passed, 1 xfailed" in done.stdout
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("folder", "cell", "why"),
     [

@@ -196,6 +196,7 @@ def start(repository, folder, steps, *more, **options):
     )  # fmt: skip
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("flags", [(), ("--async-save",)])
 def test_killed_at_any_file_operation_of_a_save_it_continues(worlds, repository, tmp_path, flags):
     program = repository / "tests/code/checkpoints/killed_saves.py"

@@ -63,6 +63,7 @@ def torchrun(case):
     return done.returncode, done.stdout
 
 
+@pytest.mark.many(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["arguments", "one", "several"])
 def test_every_cause_is_told_once_under_torchrun(case):
@@ -85,6 +86,7 @@ def test_many_ranks_are_counted(ranks, told):
     assert counted(ranks) == told
 
 
+@pytest.mark.many(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_every_cause_is_told_once_and_all_ranks_end_without_a_launcher(case):
@@ -101,6 +103,7 @@ def test_every_cause_is_told_once_and_all_ranks_end_without_a_launcher(case):
     assert NOTE.findall(text) == told
 
 
+@pytest.mark.many(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["killed 2", "killed unnoticed 0", "killed at the end 1"])
 def test_a_rank_that_was_killed_is_named_once_by_the_one_before_it(case):

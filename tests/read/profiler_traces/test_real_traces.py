@@ -57,6 +57,7 @@ def assert_same(path: Path) -> None:
         assert ours.tensor_core_share == pytest.approx(theirs.tc_used_ratio)
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", REAL)
 def test_numbers_agree_with_torch_tb_profiler(logs, tmp_path, name):
     copy = tmp_path / name
