@@ -49,8 +49,8 @@ def sampled(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.It
     """Those that run, and those left out: with `many(every)` each so many-th case runs, and each
     second of the learners' notebooks, whose cells are also in the solutions."""
     seen: Counter[str] = Counter()
-    learners = {item.nodeid.partition("::")[0]: 0 for item in items if is_of_a_learner(item)}
-    left_out = set(list(learners)[1::2])
+    files = dict.fromkeys(item.nodeid.partition("::")[0] for item in items)
+    left_out = [file for file in files if file.startswith("notebooks/")][1::2]
     runs, left = [], []
     for item in items:
         many = item.get_closest_marker("many")
@@ -60,10 +60,6 @@ def sampled(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.It
         (left if is_left else runs).append(item)
         seen[family] += 1
     return runs, left
-
-
-def is_of_a_learner(item: pytest.Item) -> bool:
-    return item.nodeid.startswith("notebooks/")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -228,7 +228,7 @@ def shorten(text: object, length: int = 28) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def listed(names: Iterable[object]) -> str:
+def listed(names: Iterable[object], last: str = " and ") -> str:
     """ "a, b and c", for alternative texts."""
     items = [str(name) for name in names]
-    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
+    return last.join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

@@ -38,7 +38,12 @@ def told(text: object, code: str = "") -> str:
 def heard(english: str) -> re.Pattern[str]:
     """Of a template, as a pattern: what `told` makes of it in the language of this process. So what
     a notebook has printed is known again in any language."""
-    known = () if language() == ENGLISH else catalog_of(language()).templates
+    return _heard(english, language())
+
+
+@lru_cache(maxsize=64)
+def _heard(english: str, code: str) -> re.Pattern[str]:
+    known = () if code == ENGLISH else catalog_of(code).templates
     said = next((one.translated for one in known if one.english == english), english)
     return re.compile(any_particle(Template(said, said).pattern.pattern), re.DOTALL)
 

@@ -156,8 +156,6 @@ TEXTS: dict[str, tuple[str, str, str]] = CLUSTER_TEXTS | {
 
 SEVERAL_KILLED = (
     "Nothing in the log says who sent it. Several processes at once: their node was lost or "
-    "restarted, the scheduler or a person ended what ran there, or the launcher itself was killed.",
-    "Look at `sacct -j <job> -o State,ExitCode,NodeList` and at that node's kernel log; go on from "
-    "the last checkpoint, without the node if it happens there again (--exclude=<node>).",
+    "restarted, the scheduler or a person ended what ran there, or the launcher itself was killed."
 )
-"""meaning, what to try: of `killed`, where more than one process was"""
+"""What `killed` means of more than one process; what to try is as of a rank that was lost."""

@@ -108,7 +108,7 @@ def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
         consequences=_consequences(rest, scanner),
     )
     if first.cause == "killed" and len(ranks) > 1:
-        return found.with_advice(*SEVERAL_KILLED)
+        return replace(found, meaning=SEVERAL_KILLED, remedy=TEXTS["lost_rank"][2])
     return found
 
 

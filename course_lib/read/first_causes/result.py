@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from course_lib.read.first_causes.advice import TEXTS
@@ -33,9 +33,6 @@ class Failure:
         """With the texts that belong to the cause."""
         title, meaning, remedy = TEXTS[cause]
         return Failure(cause=cause, title=title, meaning=meaning, remedy=remedy, **found)
-
-    def with_advice(self, meaning: str, remedy: str) -> Failure:
-        return replace(self, meaning=meaning, remedy=remedy)
 
     def __str__(self) -> str:
         who = f" on rank {self.rank}" if self.rank is not None else ""

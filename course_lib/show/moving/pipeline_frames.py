@@ -9,7 +9,7 @@ from course_lib.plan.schedules.steps import orders
 from course_lib.plan.schedules.timing import Moment, bubble, moments, timed
 from course_lib.show.moving.scene import Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
-from course_lib.show.style import CATEGORY, FAINT, INK, QUIET
+from course_lib.show.style import CATEGORY, FAINT, INK, QUIET, listed
 from course_lib.words import told
 
 TIME_WIDTH = 9.0
@@ -54,7 +54,7 @@ def _work(state: Moment) -> str:
         for stage, work in enumerate(state.busy)
         if work
     ]
-    return told(" and ").join(filter(None, [", ".join(working[:-1]), *working[-1:]]))
+    return listed(working, told(" and "))
 
 
 def _scene(table: pd.DataFrame, state: Moment) -> Scene:
