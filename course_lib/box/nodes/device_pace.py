@@ -38,7 +38,7 @@ def of_slot(box: settings.Settings) -> Pace:
     cores = usable_cores()
     if (known := _kept(path)) is None or known[0] != slots:
         known = (slots, cores, chosen(slots, cores))
-        _keep(path, known)
+        private_folder.keep(path, " ".join(map(str, known)) + "\n")
     slots, counted, factor = known
     why = f"{_counted(slots, 'slot')} on {_counted(counted, 'core')}"
     if cores != counted:
@@ -68,17 +68,6 @@ def _kept(path: str) -> tuple[int, float, float] | None:
     except (OSError, ValueError):
         return None
     return known if known[1] > 0 and 1 <= known[2] < settings.SLOWEST_PACE else None
-
-
-def _keep(path: str, known: tuple[int, float, float]) -> None:
-    """Who cannot write it down chooses the same the next time, as long as the cores stay."""
-    try:
-        private_folder.make(settings.state_home())
-        with open(f"{path}.{os.getpid()}", "w") as file:
-            file.write(" ".join(map(str, known)) + "\n")
-        os.replace(f"{path}.{os.getpid()}", path)
-    except OSError:
-        pass
 
 
 def usable_cores(root: str = "/") -> float:

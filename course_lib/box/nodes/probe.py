@@ -28,13 +28,7 @@ def describe(box: settings.Settings | None = None) -> tuple[str, str]:
         return known
     why = refusal()
     mode = FLAT if why else NAMESPACES
-    try:
-        private_folder.make(settings.state_home())
-        with open(f"{path}.{os.getpid()}", "w") as file:
-            file.write(f"{stamp()}\n{mode}\n{why}")
-        os.replace(f"{path}.{os.getpid()}", path)
-    except OSError:
-        pass
+    private_folder.keep(path, f"{stamp()}\n{mode}\n{why}")
     return mode, why
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -51,3 +52,14 @@ def _name(owner: int) -> str:
         return pwd.getpwuid(owner).pw_name
     except KeyError:
         return f"number {owner}"
+
+
+def keep(path: str, text: str) -> None:
+    """What was found out once, in a file of such a folder: whole, or not at all. Who cannot write
+    it down finds it out again."""
+    unfinished = f"{path}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        make(os.path.dirname(path))
+        with open(unfinished, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(unfinished, path)
