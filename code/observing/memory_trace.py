@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from torch import Tensor
+from torch._C._profiler import _EventType
 
 from observing.memory_blocks import CATEGORIES, Block, Range, classify, end_unseen, lives
 from process.device import capacity_bytes
@@ -40,12 +41,13 @@ def read(
     """Ranges, and the device's allocations as (time, address, bytes; negative when given back)."""
     ranges, allocations, steps = [], [], []
     for event in walk(recording.profiler.kineto_results.experimental_event_tree()):
-        fields = event.typed[1]
+        kind, fields = event.typed
         if hasattr(fields, "alloc_size"):  # an allocation or a release, not an operator
             if fields.device.type == device:
                 allocations.append((event.start_time_ns, fields.ptr, fields.alloc_size))
             continue
-        found = RANGE.match(event.name)
+        # A GPU's part of a range has the same name, and lasts until its last kernel has ended.
+        found = RANGE.match(event.name) if kind == _EventType.TorchOp else None
         if found and found[1] == "ProfilerStep":
             steps.append(event.start_time_ns)
         elif found and found[1] in PHASES:

@@ -26,6 +26,11 @@ from process.meeting_point import open_store
 
 MIB = 2**20
 MOST_THREADS = 4096
+SMALL_DEVICE_BYTES = 2**30
+SMALL_WORKSPACES = {"CUBLAS_WORKSPACE_CONFIG": ":16:8", "CUBLASLT_WORKSPACE_SIZE": "128"}
+"""On a GPU the library of matrix products takes room for itself, twice 32 MiB on an H100 (one for
+the forward pass and one for the backward pass), which on a small device is most of its memory.
+Here 128 KiB each; read when the first product is computed."""
 MEETINGS: list[Meeting] = []
 """The one of this process, once it has met the other ranks."""
 
@@ -128,6 +133,8 @@ def limit_memory(device: torch.device) -> None:
     if wanted is None:
         return
     if device.type != "cpu":
+        if wanted < SMALL_DEVICE_BYTES:
+            os.environ.update(SMALL_WORKSPACES)
         share = wanted / torch.accelerator.get_memory_info(device)[1]
         torch.get_device_module(device).set_per_process_memory_fraction(min(share, 1.0), device)
         return

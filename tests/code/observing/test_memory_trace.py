@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from types import SimpleNamespace
 
 import one_run
 import pytest
@@ -203,3 +204,26 @@ def test_more_micro_batches_take_no_more_memory(worlds, tmp_path, schedule):
     sent_bytes = 16 * 128 * 4  # one tensor between the stages
     for few, many in zip(peaks[4], peaks[32], strict=True):
         assert many - few < 5 * sent_bytes
+
+
+def test_what_a_gpu_did_in_a_phase_is_no_second_phase():
+    """Its part of a range has the range's name, begins later and may end after the next began."""
+    from torch._C._profiler import _EventType
+
+    from observing.memory_trace import read
+
+    def event(kind, name, begin_ns, end_ns):
+        return SimpleNamespace(typed=(kind, None), name=name, start_time_ns=begin_ns,
+                               end_time_ns=end_ns, children=[])  # fmt: skip
+
+    events = [event(_EventType.TorchOp, "ProfilerStep#2", 0, 90),
+              event(_EventType.TorchOp, "forward 0", 10, 20),
+              event(_EventType.Kineto, "forward 0", 12, 80),
+              event(_EventType.TorchOp, "backward 0", 30, 60)]  # fmt: skip
+    results = SimpleNamespace(experimental_event_tree=lambda: events)
+    recording = SimpleNamespace(profiler=SimpleNamespace(kineto_results=results))
+    ranges, _ = read(recording, 3, "cuda")
+    assert [(r.phase, r.step, r.begin_ns, r.end_ns) for r in ranges] == [
+        ("forward", 3, 10, 20),
+        ("backward", 3, 30, 60),
+    ]
