@@ -17,7 +17,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from datetime import datetime
 from pathlib import Path
@@ -37,7 +36,7 @@ def in_its_own_process(part: Part, folder: Path, rehearse: bool) -> Result:
     place = folder / part.name
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    home = tempfile.mkdtemp(prefix="accept-")
+    home = box_home.make()
     command = [sys.executable, str(HERE), "--part", part.name, "--out", str(folder)]
     command += ["--rehearse"] * rehearse
     began, otherwise = time.monotonic(), notes.FAILED

@@ -63,8 +63,8 @@ share_progress()
 # The columns are the node's name, its processors (`CPUS`), its memory in MiB, its *generic resources*
 # (`GRES`), which is where Slurm keeps count of GPUs, and its state.
 #
-# In this course a GPU, or whatever stands in for one, is called a **device slot**. On a laptop without
-# GPUs a slot is one process on the processor with a fixed share of the memory. It is slow, but it runs
+# In this course a GPU, or whatever stands in for one, is called a **device slot**. Where there is no
+# GPU for each, a slot is one process on the processor with a fixed share of the memory. It is slow, but it runs
 # out of memory, waits for its neighbours and talks over a network just as a GPU does. And it keeps its pace:
 
 # %% id="pace"

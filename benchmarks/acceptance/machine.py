@@ -16,9 +16,9 @@ def look(notes: Notes) -> None:
     from process.device_sharing import seat_of
 
     count = torch.cuda.device_count()
-    lent = gpus.find(environment=gpus.outer_limits(os.environ))
+    found_by_box = gpus.find(environment=gpus.outer_limits(os.environ))
     notes.fact("torch", torch.__version__)
-    notes.fact("lent by the box", ", ".join(lent.names) or "processors")
+    notes.fact("found by the box", ", ".join(found_by_box.names) or "processors")
     for number in range(count):
         found = torch.cuda.get_device_properties(number)
         notes.fact(f"GPU {number}", f"{found.name}, {found.total_memory / 2**30:.1f} GiB")
@@ -27,7 +27,7 @@ def look(notes: Notes) -> None:
     seat = seat_of(choose_device(0))
     notes.fact("rank 0 sits on", f"{seat.device} {seat.card}".strip())
     notes.check("torch reaches a GPU", count or notes.rehearse, f"{count} found")
-    same = len(lent.names) == count or notes.rehearse  # a torch without CUDA reaches none
-    notes.check("the box lends what torch reaches", same, lent.names)
+    same = len(found_by_box.names) == count or notes.rehearse  # a torch without CUDA reaches none
+    notes.check("the box finds what torch reaches", same, found_by_box.names)
     small = torch.ones(64, 64, device=choose_device(0))
     notes.check("a product comes out right", (small @ small == 64).all().item())

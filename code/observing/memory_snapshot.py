@@ -7,9 +7,11 @@ exists on CPU too. Drop the file onto https://pytorch.org/memory_viz, or read it
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
+from torch.utils.checkpoint import set_checkpoint_early_stop
 
 MOST_EVENTS = 1_000_000
 
@@ -40,9 +42,14 @@ class Snapshot:
     def __init__(self, args: argparse.Namespace, rank: int) -> None:
         self.path = path_of(args, rank)
         self.possible = args.record_memory_history and possible()
+        self.while_recording = ExitStack()
 
     def begin(self) -> None:
         if self.possible:
+            # A layer that is computed again stops, by an exception, where backward has all that it
+            # needs. The record looks up lines of code for a block that is taken meanwhile, which
+            # loses the exception (PyTorch 2.11, issue 179536): so it goes on to its end.
+            self.while_recording.enter_context(set_checkpoint_early_stop(False))
             torch.cuda.memory._record_memory_history(stacks="python", max_entries=MOST_EVENTS)
 
     def finish(self) -> None:
@@ -50,3 +57,4 @@ class Snapshot:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             torch.cuda.memory._dump_snapshot(str(self.path))
             torch.cuda.memory._record_memory_history(enabled=None)
+            self.while_recording.close()

@@ -34,6 +34,14 @@ class Gpus(Record):
         return list(dict.fromkeys(self.names[slot % len(self.names)] for slot in slots))
 
 
+def lent(found: Gpus, way: str, slots: int) -> Gpus:
+    """What of it the slots get. Ranks that share a GPU take turns on it, a message between them
+    takes milliseconds, and nothing comes out as on GPUs of their own; hence only where somebody
+    says `share`."""
+    enough = way == "share" or (way == "auto" and len(found.names) >= slots)
+    return found if enough else Gpus(maker=found.maker)
+
+
 def find(root: str = "/", environment: Mapping[str, str] = os.environ) -> Gpus:
     """What is there, less what the environment around the box holds back."""
     outer = {name: environment.get(OUTER + name) for name in (CUDA, HIP, ROCR)}

@@ -18,6 +18,7 @@ COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"
 UNLIMITED = -1
 """Minutes of a time limit that is none."""
 MODES = ("auto", "namespaces", "flat")
+GPU_WAYS = ("auto", "share", "none")
 
 
 class SettingsError(ValueError):
@@ -50,10 +51,15 @@ class Settings(Record):
     job_shown_s: float = 300.0
     """squeue and scontrol know an ended job for this long (Slurm's MinJobAge)."""
     gpus: str = "auto"
-    """`auto` uses the GPUs of the machine where there are any; `none` never does."""
+    """`auto` uses the GPUs of the machine where each slot gets one; `share` also where several
+    slots share one; `none` never does."""
     device_pace: float | str = "auto"
     """Computing of a slot that is no GPU lasts so many times its processor time, so that slots
     that share cores do not slow each other; `auto` chooses by slots and cores."""
+
+    @property
+    def slots(self) -> int:
+        return self.nodes * self.devices_per_node
 
     @property
     def node_names(self) -> list[str]:
@@ -180,6 +186,8 @@ def check(settings: Settings, path: str = SETTINGS_FILE) -> Settings:
         raise SettingsError(f"{path}: link_gbit = {settings.link_gbit!r}; use {SLOWEST_LINK}")
     if settings.mode not in MODES:
         raise SettingsError(f"{path}: mode = {settings.mode!r}; use one of {', '.join(MODES)}")
+    if settings.gpus not in GPU_WAYS:
+        raise SettingsError(f"{path}: gpus = {settings.gpus!r}; use one of {', '.join(GPU_WAYS)}")
     pace = settings.device_pace
     if pace != "auto" and (isinstance(pace, str) or not 1 <= pace < SLOWEST_PACE):
         raise SettingsError(f'{path}: device_pace = {pace!r}; use "auto", or a number from 1 on')

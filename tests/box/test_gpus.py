@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.box import gpus
+from course_lib.box import gpus, settings
 from course_lib.box.gpus import AMD, NVIDIA, Gpus
 
 
@@ -68,6 +68,27 @@ def test_slots_share_gpus_where_there_are_fewer():
     assert [three.of_slots([slot]) for slot in range(4)] == [["5"], ["6"], ["7"], ["5"]]
     assert three.of_slots([2, 3]) == ["7", "5"]
     assert Gpus(maker=NVIDIA, names=("0",)).of_slots([0, 1]) == ["0"]
+
+
+@pytest.mark.parametrize("maker", [NVIDIA, AMD])
+@pytest.mark.parametrize(
+    ("way", "count", "lent"),
+    [("auto", 1, 0), ("auto", 3, 0), ("auto", 4, 4), ("auto", 8, 8), ("auto", 0, 0)]
+    + [("share", count, count) for count in (0, 1, 3, 8)]
+    + [("none", count, 0) for count in (0, 1, 8)],
+)
+def test_slots_get_gpus_of_their_own_or_those_that_somebody_lets_them_share(
+    maker, way, count, lent
+):
+    found = Gpus(maker=maker, names=tuple(map(str, range(count))))
+    given = gpus.lent(found, way, slots=4)
+    assert (given.maker, given.names) == (maker, found.names[:lent])
+
+
+@pytest.mark.parametrize("way", ["shared", "", "all"])
+def test_another_way_is_refused(way):
+    with pytest.raises(settings.SettingsError, match="use one of auto, share, none"):
+        settings.check(settings.Settings(gpus=way))
 
 
 def test_every_library_of_nvidia_s_machine_is_told_the_same_names():

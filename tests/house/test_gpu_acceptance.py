@@ -44,7 +44,7 @@ def test_a_part_is_rehearsed_without_a_gpu_and_says_so(acceptance, tmp_path):
     assert (result.status, result.error) == ("rehearsed", "")
     assert {check["what"]: check["ok"] for check in result.checks} == {
         "torch reaches a GPU": True,
-        "the box lends what torch reaches": True,
+        "the box finds what torch reaches": True,
         "a product comes out right": True,
     }
 

@@ -181,6 +181,8 @@ def test_the_report_counts_what_stops_a_job():
         ("2.5 (box.toml says so)", "good", "box.toml says so", ""),
         ("3 (4 slots on 2 cores; 8 cores now, remove /a to choose again)", "fair",
          "(4 slots on 2 cores)", "8 cores now, remove /a to choose again"),
+        ("1 (4 slots on 16 cores; 1 GPU for 4 slots, so these …)", "fair",
+         "slot computes at the rate of a core", "1 GPU for 4 slots, so these …"),
     ],
 )  # fmt: skip
 def test_the_pace_of_a_slot_is_told_and_what_has_changed_since(fake, comment, level, what, cure):

@@ -46,7 +46,10 @@ def node_paragraph(view: NodeView, details: bool) -> str:
 def _comment(box: settings.Settings) -> list[str]:
     """Slurm has such a line where an administrator wrote one."""
     pace = device_pace.of_slot(box)
-    return [f"Comment=device_pace={pace.factor:g} ({pace.why})"] if pace.factor > 1 else []
+    if pace.factor == 1 and not pace.unused:
+        return []
+    unused = f"; {pace.unused}" if pace.unused else ""
+    return [f"Comment=device_pace={pace.factor:g} ({pace.why}{unused})"]
 
 
 def _resources(view: NodeView) -> list[str]:
@@ -59,7 +62,7 @@ def _resources(view: NodeView) -> list[str]:
 
 def partition_paragraph(name: str, box: settings.Settings) -> str:
     cpus = box.nodes * box.cpus_per_node
-    devices = box.nodes * box.devices_per_node
+    devices = box.slots
     tres = f"cpu={cpus},mem={box.nodes * box.memory_per_node_mib}M,node={box.nodes},billing={cpus}"
     default = "YES" if name == box.partition_names[0] else "NO"
     limit = times.limit_full(settings.UNLIMITED if box.max_time_min is None else box.max_time_min)

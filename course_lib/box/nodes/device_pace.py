@@ -22,28 +22,40 @@ with four slots on two cores: without it they slow each other, with 1.25 repeats
 
 class Pace(Record):
     """`factor`: how long computing lasts, in units of its processor time; 1 is as fast as it goes.
-    `why` is a sentence for people."""
+    `why` is a sentence for people; so is `unused`, of GPUs that are there."""
 
     factor: float
     why: str
+    unused: str = ""
 
 
 def of_slot(box: settings.Settings) -> Pace:
-    slots = box.nodes * box.devices_per_node
     if isinstance(box.device_pace, (int, float)):
         return Pace(factor=float(box.device_pace), why="box.toml says so")
-    if box.gpus == "auto" and gpus.find().names:
+    found = gpus.find()
+    if gpus.lent(found, box.gpus, box.slots).names:
         return Pace(factor=1.0, why="the slots are GPUs")
     path = os.path.join(settings.state_home(), KEPT)
     cores = usable_cores()
-    if (known := _kept(path)) is None or known[0] != slots:
-        known = (slots, cores, chosen(slots, cores))
+    if (known := _kept(path)) is None or known[0] != box.slots:
+        known = (box.slots, cores, chosen(box.slots, cores))
         private_folder.keep(path, " ".join(map(str, known)) + "\n")
     slots, counted, factor = known
     why = f"{_counted(slots, 'slot')} on {_counted(counted, 'core')}"
     if cores != counted:
         why += f"; {_counted(cores, 'core')} now, remove {path} to choose again"
-    return Pace(factor=factor, why=why)
+    return Pace(factor=factor, why=why, unused=_unused(len(found.names), box))
+
+
+def _unused(count: int, box: settings.Settings) -> str:
+    """Of GPUs that would have to be shared."""
+    if not count or box.gpus != "auto":
+        return ""
+    path = os.path.join(settings.state_home(), settings.SETTINGS_FILE)
+    return (
+        f"{_counted(count, 'GPU')} for {_counted(box.slots, 'slot')}, so these compute on "
+        f"processors; gpus = 'share' in {path} has them share"
+    )
 
 
 def variables(box: settings.Settings) -> dict[bytes, bytes]:

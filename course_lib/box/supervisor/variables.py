@@ -37,8 +37,7 @@ class JobVariables:
         self.job = job
         self.parts = parts
         self.box = settings.load()
-        found = gpus.find()
-        self.machine = found if self.box.gpus == "auto" else gpus.Gpus(maker=found.maker)
+        self.machine = gpus.lent(gpus.find(), self.box.gpus, self.box.slots)
         self.pace = device_pace.variables(self.box)
         chosen = job.variables().get(settings.COMPILED_CODE.encode(), b"")
         # torch sets the one in /tmp in its own environment, as in a notebook that submits

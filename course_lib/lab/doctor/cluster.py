@@ -70,6 +70,8 @@ def pace() -> Iterator[Finding]:
     """How fast a slot of the box computes, where that is not as fast as it goes."""
     if told := pace_line():
         share = f"computes at 1/{told['factor']} of the rate of a core"
+        if told["factor"] == "1":
+            share = "computes at the rate of a core"
         why, _, since = told["why"].partition("; ")
         text = f"a device slot {share}, whatever its neighbours do ({why})"
         yield fair(text, since) if since else good(text)

@@ -58,8 +58,14 @@ def test_a_damaged_file_is_chosen_anew(cores, tmp_path, text):
 
 def test_gpus_are_as_fast_as_they_are(cores, monkeypatch):
     monkeypatch.setattr(gpus, "find", lambda: gpus.Gpus(maker="nvidia", names=("0",)))
-    assert device_pace.of_slot(Settings(**FOUR)).factor == 1.0
-    assert device_pace.of_slot(Settings(**FOUR, gpus="none")).factor == 3.0
+    assert device_pace.of_slot(Settings(**FOUR, gpus="share")).factor == 1.0
+    few = device_pace.of_slot(Settings(**FOUR))
+    assert few.factor == 3.0
+    assert few.unused.startswith(
+        "1 GPU for 4 slots, so these compute on processors; gpus = 'share'"
+    )
+    none = device_pace.of_slot(Settings(**FOUR, gpus="none"))
+    assert (none.factor, none.unused) == (3.0, "")
 
 
 def test_a_number_in_the_settings_is_taken_as_it_is(cores):

@@ -39,8 +39,9 @@ MACHINES = {
 
 @pytest.fixture
 def job(monkeypatch, tmp_path):
-    """Variables of a job on both nodes of a box that found these GPUs."""
+    """Variables of a job on both nodes of a box that found these GPUs, and lends them."""
     monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path))
+    (tmp_path / "box.toml").write_text('gpus = "share"\n')
 
     def make(found):
         monkeypatch.setattr(gpus, "find", lambda: found)
