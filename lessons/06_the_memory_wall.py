@@ -83,6 +83,50 @@ claim("activations are the largest part of the peak", parts["activations"] == pa
 # Only the floor stays the same when the batch grows. The hump grows with it. So there is a batch that does
 # not fit, on every device in the world.
 
+# %% [markdown] id="gpu-idea"
+# ## The same on a GPU?
+#
+# This very job was recorded on an NVIDIA H100, with 80 GB of memory and a rate of products that no laptop comes near.
+#
+# **Predict.** How many MiB does the peak have there?
+
+# %% id="gpu-guess"
+### BEGIN SOLUTION
+### GAP guess_gpu_mib = ...  # your number in place of the dots
+guess_gpu_mib = 500
+### END SOLUTION
+
+# %% id="gpu-see"
+gpu_mib = predict("06: peak of the same job on a GPU", guess_gpu_mib, unit="MiB")
+recorded = [run for run in lab.elsewhere(inside.recipe) if run.memory[0].device != "cpu"]
+peaks = {"yours": inside.memory[0].peak_composition}
+for run in recorded:
+    peaks["on the GPU"] = run.memory[0].peak_composition
+    gpu_mib.compare(run.memory[0].peak_bytes / MIB)
+    steps_ms = [one.log.iterations["elapsed_ms"].min() for one in (inside, run)]
+    print(f"{run.origin}\na step: {steps_ms[0]:.0f} ms where you are, {steps_ms[1]:.0f} ms there")
+show.memory_kinds(peaks)
+
+# %% id="gpu-claim" tags=["claim"]
+for run in recorded:
+    claim(
+        "the peak on a GPU, over the peak here",
+        run.memory[0].peak_bytes / inside.memory[0].peak_bytes,
+        least=0.95,
+        most=1.05,
+        unit="times",
+    )
+
+# %% [markdown] id="gpu-explain"
+# *What the peak of one job is made of, where you are and on an H100.*
+#
+# **Explain.** Memory is arithmetic. The shapes of the tensors and the bytes of a number decide, not who computes with them, and so
+# a plan for a thousand GPUs can be checked on a laptop. Whoever guessed much more has seen what `nvidia-smi` says of a
+# GPU, and was right about that. On the H100 the recorded tensors had 62 MiB, and the log said 94 MiB allocated: its
+# library for products had taken 32 MiB of working room, twice. The allocator had reserved 120 MiB, in large pieces. And
+# the whole process comes to about 1 GiB there, as kernels and the buffers of NCCL lie in the GPU's memory as well. None of that
+# grows with the model, and beside 80 GB it is little. On a small GPU it is not.
+
 # %% [markdown] id="double-idea"
 # ## Double it until it breaks
 #
