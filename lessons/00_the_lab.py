@@ -300,8 +300,8 @@ show.guess(ratio_guess.guess, ratio, unit="times", what="bandwidth inside ÷ bet
 
 # %% id="link-claim" tags=["claim"]
 claim("the road inside a node is wider", ratio, least=3, unit="times")
-latency = inside["latency_ms"] / between["latency_ms"]
-claim("and a message is through sooner there", latency, most=1, unit="times as long")
+sooner = between["latency_ms"] / inside["latency_ms"]
+claim("the roads differ more in width than in latency", ratio / sooner, least=2, unit="times")
 
 # %% id="link-why"
 if ratio < 1.5:
@@ -313,7 +313,7 @@ else:
 
 # %% [markdown] id="link-explain"
 # **Explain.** Inside a node, sending means copying from one place in memory to another. Between nodes every byte goes
-# through the network, which is narrower. The latencies are less far apart where both roads lead through the operating
+# through the network, which is narrower. The latencies are less far apart, and nearly the same where both roads lead through the operating
 # system, which takes most of that time. On a GPU node devices write into each other's memory, and it has no part in that.
 #
 # Most of what you will do in this course follows from this one table. Training on many devices is
