@@ -129,9 +129,12 @@ def test_a_signal_stops_the_course_and_is_no_fault_of_it(notebook, tmp_path, num
     began = tmp_path / "began"
     path = notebook(f"open({str(began)!r}, 'w').close()", "import time; time.sleep(60)")
     command = [sys.executable, "-c", STOPPED, str(path), str(tmp_path / "work")]
-    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    pipe = subprocess.PIPE
+    run = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
     end_s = time.monotonic() + 60
     while not began.exists() and time.monotonic() < end_s:
         time.sleep(0.1)
     run.send_signal(number)
-    assert run.communicate(timeout=30)[0] == "stopped\n"
+    said, errors = run.communicate(timeout=30)
+    assert said == "stopped\n"
+    assert "Exception in message handler" not in errors

@@ -7,6 +7,7 @@ beside the kernel's others; the debugger is off, and JupyterLab does not offer i
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -42,8 +43,15 @@ class PrivateOutput(IOPubThread):  # type: ignore[misc]
         return context, outgoing
 
 
+def somebody_listens(record: logging.LogRecord) -> bool:
+    """False of a cell that was stopped by ending its kernel, and has nobody left to answer."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not (isinstance(error, zmq.ZMQError) and error.errno == zmq.ENOTSOCK)
+
+
 class CourseKernel(kernelapp.IPKernelApp):  # type: ignore[misc]
     def init_shell(self) -> None:
+        getattr(self.log, "logger", self.log).addFilter(somebody_listens)
         super().init_shell()  # type: ignore[no-untyped-call]
         install()  # the import of this module was too early for them
         speak()
