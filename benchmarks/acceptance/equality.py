@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 from acceptance.notes import Notes
+from acceptance.older_torch import name_collectives
 
 ALWAYS = 4
 """Ranks that a machine has to bear, however few GPUs they share."""
@@ -34,6 +35,7 @@ def join(rank: int, size: int, store: str) -> None:
     """As the program does: so the ranks agree on the GPUs that they share."""
     from process.device import start
 
+    name_collectives(dist)
     shared = dist.FileStore(store, size)
     if rank == 0:
         with socket.socket() as free:

@@ -143,15 +143,17 @@ class LabPage:
         found = re.search(r"\[(\d+)\]", prompt)
         return int(found[1]) if found else None
 
-    def widest_px(self) -> int:
-        """How far the widest cell reaches; beyond the notebook's width it would scroll sideways."""
-        return int(
-            self.page.evaluate(
-                """() => Math.max(0, ...[...document.querySelectorAll(
-                       '.jp-Notebook .jp-OutputArea-output, .jp-Notebook .jp-RenderedMarkdown')]
-                       .map(part => part.scrollWidth - part.clientWidth))"""
-            )
+    def too_wide(self) -> dict[str, int]:
+        """What reaches beyond the width of the notebook, which would scroll sideways: how each
+        begins, and how far it reaches."""
+        found: dict[str, int] = self.page.evaluate(
+            """() => Object.fromEntries([...document.querySelectorAll(
+                   '.jp-Notebook .jp-OutputArea-output, .jp-Notebook .jp-RenderedMarkdown')]
+                   .filter(part => part.scrollWidth > part.clientWidth)
+                   .map(part => [part.innerText.slice(0, 100),
+                                 part.scrollWidth - part.clientWidth]))"""
         )
+        return found
 
     def picture(self, file: Path) -> None:
         """The whole notebook, however long it is."""

@@ -110,7 +110,7 @@ def work_through(learner: Learner) -> None:
         assert "✗" not in page.output(check)
     last = [name for name in page.place if name != LINKS_CELL][-1]
     assert page.count(last), "the last cell of the lesson did not run"
-    assert page.widest_px() == 0, "something scrolls sideways"
+    assert page.too_wide() == {}
 
 
 def test_the_links_of_the_profiling_lesson_open_tensorboard_on_its_runs(monkeypatch, open_lesson):

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -116,3 +117,17 @@ def test_the_report_tells_what_was_found_before_an_error(acceptance, tmp_path):
     for words in ("| machine |", "- before: 1", "fell off the bus"):
         assert words in told
     assert json.loads((tmp_path / "report.json").read_text())["parts"][0]["status"] == "failed"
+
+
+def test_collectives_of_an_older_torch_have_the_names_of_today(acceptance):
+    import torch.distributed as dist
+    from acceptance.older_torch import NEW_NAMES, name_collectives
+
+    older = SimpleNamespace(**{old: f"the function {old}" for old in NEW_NAMES.values()})
+    name_collectives(older)
+    assert {name: getattr(older, name) for name in NEW_NAMES} == {
+        name: f"the function {old}" for name, old in NEW_NAMES.items()
+    }
+    ours = {name: getattr(dist, name) for name in NEW_NAMES}
+    name_collectives(dist)
+    assert {name: getattr(dist, name) for name in NEW_NAMES} == ours
