@@ -35,7 +35,8 @@ lab = Lab()
 # %% id="diary"
 healthy = lab.submit(fault.recipe("healthy"))
 healthy.require()
-healthy.diary.table[healthy.diary.table["iteration"] == 10].drop(columns=["copy", "data"])
+of_step = healthy.diary.table.query("iteration == 10")
+of_step.drop(columns=["copy", "data", "iteration"]).set_index("rank")
 
 # %% [markdown] id="diary-explain"
 # | column | in a healthy run it is |

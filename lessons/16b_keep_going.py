@@ -227,7 +227,8 @@ for name in RUNS:
     print(f"{rate.source}: a node fails every {rate.node_mtbf_hours:,.0f} hours")
 failures = plan.failures_of("llama-405b", checkpoint_s=60, restart_s=600)
 table = plan.goodputs([16, 256, 4096, 16_384], failures)
-table.round(1).style.hide(axis="index").format(precision=1)
+table.columns = [name.replace("_percent", " (%)").replace("_", " ") for name in table]
+table.style.hide(axis="index").format(precision=1)
 
 # %% [markdown] id="scale-explain"
 # **Explain.** The same nodes: with two of them four months pass between failures, and nobody needs this lesson.

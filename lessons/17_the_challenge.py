@@ -390,12 +390,6 @@ pd.DataFrame(seconds).T.round(1)
 # > foresee the seconds of the job within a factor of 1.5. Other models, batches and rates than those of the probes are
 # > allowed, as are more probes and rehearsals: the budget has room for some. Start and end of a job belong to its seconds.
 
-# %% id="ex1-plan" tags=["solution"]
-batch = 16
-steps = math.ceil(tokens_for(task.target - 0.1) / (batch * 64) / 10) * 10
-in_all_s = steps * iteration_s(rehearsal) + around_s(rehearsal)
-print(f"{steps} iterations as rehearsed, and what is around them: {in_all_s:.0f} s")
-
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP mine_shape = ...  # task.model(layers, hidden)
@@ -403,10 +397,14 @@ print(f"{steps} iterations as rehearsed, and what is around them: {in_all_s:.0f}
 ### GAP     "mine", mine_shape, seconds=..., nodes=..., gpus_per_node=...,
 ### GAP     micro_batch=..., global_batch=..., iterations=..., lr=..., log_interval=5,
 ### GAP )
+batch = 16
+steps = math.ceil(tokens_for(task.target - 0.1) / (batch * 64) / 10) * 10
+in_all_s = steps * iteration_s(rehearsal) + around_s(rehearsal)
+print(f"{steps} iterations as rehearsed, and what is around them: {in_all_s:.0f} s")
 mine_shape = task.model(2, 64)
 mine_recipe = task.recipe(
     "mine", mine_shape, seconds=round(in_all_s), **ways[best],
-    global_batch=16, iterations=steps, lr=3e-3, log_interval=5,
+    global_batch=batch, iterations=steps, lr=3e-3, log_interval=5,
 )  # fmt: skip
 ### END SOLUTION
 mine_run = lab.submit(mine_recipe)
