@@ -58,6 +58,12 @@ def box_home(tmp_path_factory):
 
 
 @pytest.fixture
+def recorded(monkeypatch):
+    """Instead of the box, where it comes before `open_lesson`, which starts Jupyter."""
+    monkeypatch.setenv("COURSE_SITE", "recorded")
+
+
+@pytest.fixture
 def open_lesson(browser, repository, tmp_path, monkeypatch, box_home):
     """Opens a lesson in a workspace of its own."""
     monkeypatch.setenv("COURSE_BOX_HOME", str(box_home))
@@ -113,9 +119,8 @@ def work_through(learner: Learner) -> None:
     assert page.too_wide() == {}
 
 
-def test_the_links_of_the_profiling_lesson_open_tensorboard_on_its_runs(monkeypatch, open_lesson):
+def test_the_links_of_the_profiling_lesson_open_tensorboard_on_its_runs(recorded, open_lesson):
     """Of recorded runs, as in places where nothing may run: the lesson's own take minutes."""
-    monkeypatch.setenv("COURSE_SITE", "recorded")
     learner = open_lesson("05_profiling")
     page = learner.page
     learner.guess()
