@@ -135,6 +135,13 @@ TEXTS: dict[str, tuple[str, str, str]] = CLUSTER_TEXTS | {
         "An error in the program or in how it was called.",
         "Read the message and the innermost line of the traceback.",
     ),
+    "cut_off": (
+        "the log ends within a traceback",
+        "The program raised an exception, and which one is not in the log: it was cut off, as "
+        "where the disk is full, the node is gone, or a copy was not finished.",
+        "Look whether another rank's file, or the node's own, has the end; see the disk (`df`, "
+        "`quota`) and `sacct`; then run it again. The last line shows what was going on.",
+    ),
     "crashed": (
         "a process crashed",
         "It broke inside compiled code (segmentation fault or bus error), without a Python error.",
