@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from course_lib.read import files
 from course_lib.read.files import PathLike
-from course_lib.read.first_causes.advice import SEVERAL_KILLED, TEXTS
+from course_lib.read.first_causes.advice.texts import SEVERAL_KILLED, TEXTS
 from course_lib.read.first_causes.cut_off import cut_off
 from course_lib.read.first_causes.details import complete
 from course_lib.read.first_causes.divergence import diverged, logged

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from course_lib.read.first_causes.advice import TEXTS
+from course_lib.read.first_causes.advice.texts import TEXTS
 
 LONGEST = 300
 

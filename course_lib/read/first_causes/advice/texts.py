@@ -1,6 +1,6 @@
 """What each cause means and what to try: for somebody who sees it for the first time."""
 
-from course_lib.read.first_causes.cluster_advice import CLUSTER_TEXTS
+from course_lib.read.first_causes.advice.cluster_texts import CLUSTER_TEXTS
 
 TEXTS: dict[str, tuple[str, str, str]] = CLUSTER_TEXTS | {
     "cuda_oom": (
