@@ -20,8 +20,10 @@ from lab_page import LabPage, pictures, write_settings  # noqa: E402
 from course_lib.lab.clusters import box_bin  # noqa: E402
 from course_lib.lab.lab import Lab  # noqa: E402
 from course_lib.teach.build import LINKS_CELL  # noqa: E402
+from course_lib.teach.source import lessons_in  # noqa: E402
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
+NOTEBOOKS = HERE.parents[1] / "notebooks"
 NOTE_EVERY_LINE = """() => {
     window.seen = new Set();
     const widgets = '.jp-OutputArea .widget-html, .jp-OutputArea .jupyter-widgets';
@@ -116,6 +118,21 @@ def work_through(learner: Learner) -> None:
         assert "✗" not in page.output(check)
     last = [name for name in page.place if name != LINKS_CELL][-1]
     assert page.count(last), "the last cell of the lesson did not run"
+    assert page.too_wide() == {}
+
+
+@pytest.mark.many(7)
+@pytest.mark.parametrize("path", lessons_in(NOTEBOOKS, "ipynb"), ids=lambda path: path.stem)
+def test_with_all_answers_a_lesson_ends_and_nothing_is_too_wide(recorded, open_lesson, path):
+    learner = open_lesson(path.stem)
+    page = learner.page
+    learner.guess()
+    for gap in page.gaps(learner.repository):
+        page.type_into(gap, learner.answer(gap))
+    page.run_all()
+    page.wait_until_idle()
+    learner.picture("recorded")
+    assert page.failures() == {}
     assert page.too_wide() == {}
 
 
