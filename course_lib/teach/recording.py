@@ -28,6 +28,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--workspace", type=Path, help="default: the one where you are")
     parser.add_argument("--out", type=Path, help="default: recordings/ of the workspace")
     parser.add_argument("--name", default="", help="one file of this name with all runs")
+    parser.add_argument(
+        "--as-site", default="", metavar="NAME",
+        help="another name for the cluster, such as box-h100: lessons then show these runs beside "
+        "those of the course's own box, and not instead of them",
+    )  # fmt: skip
     parser.add_argument("--check", type=Path, metavar="FILE", help="only read such a file whole")
     options = parser.parse_args(argv)
     if options.check:
@@ -35,14 +40,16 @@ def main(argv: list[str] | None = None) -> int:
     workspace = Workspace(options.workspace.resolve()) if options.workspace else find()
     groups = by_lesson(workspace) if not options.name else {}
     name = options.name or ("" if groups else "runs")
-    if name and not NAME.fullmatch(name):
-        raise LabError(f"--name {name!r}: use letters, digits, - and _")
+    for flag, given in (("--name", name), ("--as-site", options.as_site)):
+        if given and not NAME.fullmatch(given):
+            raise LabError(f"{flag} {given!r}: use letters, digits, - and _")
     groups = groups or {name: [r for r in Registry(workspace).all() if r.cluster != RECORDED]}
     folder, pace = options.out or workspace.folder / "recordings", device_pace(workspace)
     made = 0
     for name, records in groups.items():
         if runs := packing.sources(workspace, records):
-            print(packing.pack(runs, workspace, pace, folder / f"{name}{ENDING}"))
+            file = folder / f"{name}{ENDING}"
+            print(packing.pack(runs, workspace, pace, file, options.as_site))
             made += 1
     if not made:
         raise LabError(

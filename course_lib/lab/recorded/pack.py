@@ -12,7 +12,7 @@ import re
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -87,9 +87,18 @@ def sources(workspace: Workspace, records: Sequence[Record]) -> list[Source]:
     return found
 
 
-def pack(runs: Sequence[Source], workspace: Workspace, device_pace: float, target: Path) -> Packed:
-    """One file of these runs."""
+def pack(
+    runs: Sequence[Source],
+    workspace: Workspace,
+    device_pace: float,
+    target: Path,
+    site_name: str = "",
+) -> Packed:
+    """One file of these runs. With a `site_name` they are told as of another cluster than runs of
+    the same site elsewhere, such as of the box on a machine with GPUs."""
     told = [_told(source, paths.folders(workspace.folder)) for source in runs]
+    if site_name:
+        told = [replace(one, site={**one.site, "name": site_name}) for one in told]
     room = LARGEST_BYTES
     while True:
         content = _packed(told, _fitting(told, room), device_pace)

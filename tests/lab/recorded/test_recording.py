@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from course_lib.lab.errors import LabError
 from course_lib.lab.queue.records import Registry
 from course_lib.lab.recorded import pack as packing
 from course_lib.lab.recorded import recording as recordings
@@ -225,6 +226,16 @@ def test_the_command_packs_a_file_for_each_lesson_that_was_run(made, capsys):
     assert [run.folder for run in Recording(files[1]).head.runs] == ["mine-18"]
     assert command.main(["--check", str(files[0])]) == 0
     assert "1 runs, whole" in capsys.readouterr().out
+
+
+def test_runs_of_the_box_on_another_machine_are_of_another_site(made, capsys):
+    arguments = ["--workspace", str(made.workspace.folder), "--name", "mine"]
+    assert command.main([*arguments, "--as-site", "box-h100"]) == 0
+    [file] = (made.workspace.folder / "recordings").iterdir()
+    assert {run.site["name"] for run in Recording(file).head.runs} == {"box-h100"}
+    assert {run.site["box"] for run in Recording(file).head.runs} == {True}
+    with pytest.raises(LabError, match="--as-site"):
+        command.main([*arguments, "--as-site", "../x"])
 
 
 def test_runs_of_a_translated_lesson_are_recorded_too(made):
