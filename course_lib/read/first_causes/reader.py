@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from course_lib.read import files
 from course_lib.read.files import PathLike
 from course_lib.read.first_causes.advice.texts import SEVERAL_KILLED, TEXTS
-from course_lib.read.first_causes.cut_off import cut_off
 from course_lib.read.first_causes.details import complete
 from course_lib.read.first_causes.divergence import diverged, logged
 from course_lib.read.first_causes.ordering import (
@@ -63,8 +62,8 @@ def failure(paths: PathLike | Iterable[PathLike]) -> Failure | None:
         nothing_broke = not ordered or ordered[0].tier >= REPORT or ordered[0].cause in BY_SCHEDULER
         if nothing_broke and (found := diverged(log)):
             return replace(found, consequences=_consequences(ordered, scanner))
-    if (not ordered or ordered[0].tier >= REPORT) and (lost := cut_off(_sources(paths))):
-        return replace(lost, consequences=_consequences(ordered, scanner))
+    if scanner.cut_off and (not ordered or ordered[0].tier >= REPORT):
+        return replace(scanner.cut_off, consequences=_consequences(ordered, scanner))
     if not ordered or ordered[0].tier == WARNING:
         return None
     return _build(ordered, scanner)

@@ -16,6 +16,7 @@ from course_lib.read.first_causes.candidate_lines import (
     candidates,
     windows,
 )
+from course_lib.read.first_causes.cut_off import cut_off
 from course_lib.read.first_causes.later_steps import LaterSteps, steps_of
 from course_lib.read.first_causes.launcher_tables import LauncherTables
 from course_lib.read.first_causes.line_findings import (
@@ -25,6 +26,7 @@ from course_lib.read.first_causes.line_findings import (
     frame_before,
     moment,
 )
+from course_lib.read.first_causes.result import Failure
 from course_lib.read.first_causes.rules.rule import REPORT, WARNING
 from course_lib.read.first_causes.tracebacks import Harm, Traceback
 from course_lib.read.prefix import Prefix
@@ -112,7 +114,8 @@ class Scanner:
     """What is known of a run after its files were read one by one.
 
     `failed_tasks` are those that srun saw fail first; with a `launcher` they count launchers, not
-    ranks. `alike` are the ranks that found the same as the rank that told of it.
+    ranks. `alike` are the ranks that found the same as the rank that told of it. `cut_off` tells of
+    the first log that ends within a traceback.
     """
 
     events: list[FailureLine] = field(default_factory=list)
@@ -126,11 +129,13 @@ class Scanner:
     failed_tasks: tuple[int, ...] = ()
     launcher: bool = False
     finished: bool = False
+    cut_off: Failure | None = None
     _seen: Counter[str] = field(default_factory=Counter)
 
     def read(self, source: Source) -> None:
         for window in windows(source):
             self._window(source, window)
+        self.cut_off = self.cut_off or cut_off(source, window)
         told = any(event.source == source for event in self.events)
         if told and not self.iterations[source.name]:
             self.steps[source.name] = steps_of(source)

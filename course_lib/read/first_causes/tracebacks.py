@@ -66,21 +66,6 @@ def tracebacks(text: bytes, begin: int, end: int) -> Iterator[Traceback]:
         at = text.find(_BEGINS, at + 1, end)
 
 
-def own_lines(text: bytes, at: int) -> tuple[int, Prefix] | None:
-    """Of a traceback that begins at `at` and whose end is not in the text: where its last line
-    begins, and who printed it. None if it has ended."""
-    head_of = _heads(text, text.rfind(b"\n", 0, at) + 1, at)
-    if _last_line(text, at, head_of):
-        return None
-    start = len(text)
-    while start > at:
-        end, start = start, text.rfind(b"\n", 0, max(0, start - 1)) + 1
-        line = prefix.without_colours(text[start:end])
-        if (who := head_of(line)) and line[who.length :].strip():
-            return start, who
-    return None
-
-
 HeadOf = Callable[[bytes], Prefix | None]
 """What stands before a line of the same process; None for lines of others."""
 
@@ -152,6 +137,23 @@ def _last_line(text: bytes, at: int, head_of: HeadOf) -> tuple[int, int, Prefix]
         who = head_of(line)
         if who and line.strip() and not _indented(line, who):
             return start, end, who
+    return None
+
+
+def unended(text: bytes) -> tuple[int, Prefix] | None:
+    """Of a traceback whose end is not in the text: where its last line begins, and of whom."""
+    at = text.rfind(_BEGINS)
+    if at < 0:
+        return None
+    head_of = _heads(text, text.rfind(b"\n", 0, at) + 1, at)
+    if _last_line(text, at, head_of):
+        return None
+    start = len(text)
+    while start > at:
+        end, start = start, text.rfind(b"\n", 0, max(0, start - 1)) + 1
+        line = prefix.without_colours(text[start:end])
+        if (who := head_of(line)) and line[who.length :].strip():
+            return start, who
     return None
 
 
