@@ -124,8 +124,8 @@ for run in recorded:
 # a plan for a thousand GPUs can be checked on a laptop. Whoever guessed much more has seen what `nvidia-smi` says of a
 # GPU, and was right about that. On the H100 the recorded tensors had 62 MiB, and the log said 94 MiB allocated: its
 # library for products had taken 32 MiB of working room, twice. The allocator had reserved 120 MiB, in large pieces. And
-# the whole process comes to about 1 GiB there, as kernels and the buffers of NCCL lie in the GPU's memory as well. None of that
-# grows with the model, and beside 80 GB it is little. On a small GPU it is not.
+# a process of two that talk by NCCL held 1 GiB of that card in all, as kernels and NCCL's buffers lie in the GPU's memory as
+# well. Working room and kernels do not grow with the model, and beside 80 GB they are little. On a small GPU they are not.
 
 # %% [markdown] id="double-idea"
 # ## Double it until it breaks
