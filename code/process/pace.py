@@ -8,6 +8,10 @@ a factor of 3 on two cores, four slots have all the time they need, and one alon
 A stretch ends where the program communicates, and with a micro-batch or a step. Messages are not
 paced: they take what they take on the link. Without the variable, or with 1, nothing is paced.
 
+A GPU needs the same time for the same pass, a core that shares its caches with others does not:
+here it differs by a sixth from one micro-batch to the next. So a stretch counts with what those of
+its name used of late, as far as that is near to what it used itself.
+
     with computing("forward"): ...               # sleeps at its end
     with communicating("all-reduce"): ...        # sleeps before it
     keep_pace()                                  # once, in a program that says neither
@@ -17,10 +21,13 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
+from statistics import median
 from weakref import WeakSet
 
 import torch
@@ -31,6 +38,24 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from process.profile_ranges import is_recording, named
 
 SHORTEST_SLEEP_S = 100e-6  # what the kernel adds to a sleep is of this size
+REMEMBERED_STRETCHES = 25  # three steps of eight micro-batches, and one more
+LARGEST_NOISE = 0.25  # of a stretch's own time; what differs more is other work
+NUMBER = re.compile(r"\d+")  # the first one in a name tells micro-batches from each other
+
+
+class Usual:
+    """The processor time of stretches, without what the machine adds to one and not to the next."""
+
+    def __init__(self) -> None:
+        self.lately: dict[Hashable, deque[float]] = defaultdict(
+            lambda: deque(maxlen=REMEMBERED_STRETCHES)
+        )
+
+    def time_s(self, stretch: Hashable, used_s: float) -> float:
+        lately = self.lately[stretch]
+        lately.append(used_s)
+        least, most = (1 - LARGEST_NOISE) * used_s, (1 + LARGEST_NOISE) * used_s
+        return min(max(median(lately), least), most)
 
 
 class Pace:
@@ -40,6 +65,9 @@ class Pace:
         self.factor = factor
         self.waited = open_wait_times()
         self.slept_s = 0.0
+        self.everywhere = False  # outside of named stretches, too
+        self.in_stretch = True
+        self.usual, self.name, self.part = Usual(), "", 0
         self.resume()
 
     def resume(self) -> None:
@@ -56,13 +84,20 @@ class Pace:
     def catch_up(self) -> None:
         """Sleeps until the stretch has lasted as long as its processor time asks for."""
         computed_s = time.thread_time() - self.used_s
-        ends_s = self.began_s + self.factor * computed_s
+        ends_s = self.began_s + self.factor * self.usual_s(computed_s)
         rest_s = ends_s - self.passed_s()
         if rest_s < SHORTEST_SLEEP_S:
             return  # owed with the next stretch, unless that begins anew
         self.sleep(rest_s)
         # What the sleep lasted too long is taken off the next one.
         self.began_s, self.used_s = ends_s, self.used_s + computed_s
+
+    def usual_s(self, computed_s: float) -> float:
+        """Programs that name no stretches have none to compare with."""
+        self.part += 1
+        if not self.name:
+            return computed_s
+        return self.usual.time_s((self.name, self.part, torch.is_grad_enabled()), computed_s)
 
     def sleep(self, seconds: float) -> None:
         began_s, waited_before_s = time.perf_counter(), waited_s(self.waited)
@@ -128,28 +163,33 @@ def resume() -> None:
 
 def computing(name: str) -> AbstractContextManager[object]:
     """A stretch of computing, with its name in the profile; the sleep at its end belongs to it."""
-    return named(name) if PACE is None else _paced(name)
+    return named(name) if PACE is None else _paced(PACE, name)
 
 
 @contextmanager
-def _paced(name: str) -> Iterator[None]:
-    resume()
+def _paced(pace: Pace, name: str) -> Iterator[None]:
+    pace.resume()
+    pace.in_stretch, pace.name, pace.part = True, NUMBER.sub("", name, count=1), 0
     with named(name):
         yield
-        catch_up()
+        pace.catch_up()
+    # Until the next stretch the program sends, receives and keeps its books. That is work of the
+    # processor beside a GPU too, and no GPU gets slower by it.
+    pace.in_stretch, pace.name = pace.everywhere, ""
 
 
 def communicating(name: str) -> AbstractContextManager[object]:
     """Ends the stretch of computing around it; the next one begins when this is over."""
-    return named(name) if PACE is None else _between(name)
+    return named(name) if PACE is None else _between(PACE, name)
 
 
 @contextmanager
-def _between(name: str) -> Iterator[None]:
-    catch_up()
+def _between(pace: Pace, name: str) -> Iterator[None]:
+    if pace.in_stretch:
+        pace.catch_up()
     with named(name):
         yield
-    resume()
+    pace.resume()
 
 
 def keep_pace() -> None:
@@ -158,6 +198,7 @@ def keep_pace() -> None:
     optimizer. What is computed outside of modules is owed until then."""
     if PACE is None:
         return
+    PACE.everywhere = PACE.in_stretch = True
     seen: WeakSet[nn.Module] = WeakSet()
 
     def after_forward(module: nn.Module, _inputs: object, _output: object) -> None:
