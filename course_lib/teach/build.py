@@ -1,8 +1,7 @@
 """Turns `lessons/NN_name.py`, also `NNb_name.py`, into `notebooks/` (with gaps) and `solutions/`
 (with answers).
 
-An answer stands between `### BEGIN SOLUTION` and `### END SOLUTION`. Lines in it that begin with
-`### GAP ` are what the learner finds in its place; without any, the learner finds `...`.
+How answers are marked in a cell: gaps.py.
 Cells tagged `solution` are left out of the learner's notebook, cells tagged `exercise-only` out of
 the solution. Lines that begin with `#> ` at the end of a code cell are what it prints on every
 machine: they become its stored output, and nbval compares it. The same source gives the same bytes
@@ -13,23 +12,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 
+from course_lib.teach.gaps import answered, with_gaps
 from course_lib.teach.source import Cell, Lesson, LessonError, lessons_in, read_lesson
 from course_lib.teach.translation.localized import localized_lessons
 from course_lib.teach.translation.pictures import localized_pictures
 from course_lib.words import ENGLISH
 
-BEGIN = "### BEGIN SOLUTION"
-END = "### END SOLUTION"
-GAP = "### GAP"
 PRINTS = "#> "
 COMPARED = "nbval-check-output"
-DEFAULT_GAP = "...  # your answer"
 LINKS_CELL = "other-lessons"
 SOURCE_ONLY_TAGS = {"solution", "exercise-only"}
 NOTEBOOK_METADATA = {
@@ -106,47 +100,6 @@ def _split_printed(text: str) -> tuple[str, list[str]]:
     printed = [line.removeprefix(PRINTS) + "\n" for line in lines if line.startswith(PRINTS)]
     source = "\n".join(line for line in lines if not line.startswith(PRINTS))
     return source.rstrip("\n") if printed else source, printed
-
-
-def answered(text: str, where: str) -> str:
-    """The cell with its answers and without the marks."""
-    return "\n".join(line for line, _ in _marked(text, where) if not _is_gap(line))
-
-
-def with_gaps(text: str, where: str) -> str:
-    """The cell as the learner finds it."""
-    kept: list[str] = []
-    for is_answer, run in groupby(_marked(text, where), key=lambda marked: marked[1]):
-        lines = [line for line, _ in run]
-        kept += _gap_for(lines) if is_answer else lines
-    return "\n".join(kept)
-
-
-def _gap_for(answer: list[str]) -> list[str]:
-    told = [re.sub(rf"^(\s*){GAP} ?", r"\1", line) for line in answer if _is_gap(line)]
-    indent = re.match(r"\s*", answer[0])
-    return told or [(indent[0] if indent else "") + DEFAULT_GAP]
-
-
-def _is_gap(line: str) -> bool:
-    return line.lstrip().startswith(GAP)
-
-
-def _marked(text: str, where: str) -> list[tuple[str, bool]]:
-    """Each line but the marks, with whether it stands inside an answer."""
-    inside = False
-    lines = []
-    for line in text.split("\n"):
-        mark = line.strip()
-        if mark in (BEGIN, END):
-            if inside == (mark == BEGIN):
-                raise LessonError(f"{where}: {mark!r} where the other mark was due")
-            inside = mark == BEGIN
-        else:
-            lines.append((line, inside))
-    if inside:
-        raise LessonError(f"{where}: {BEGIN!r} without {END!r}")
-    return lines
 
 
 def outputs(repository: Path, language: str = ENGLISH) -> dict[Path, str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from course_lib.teach.build import answered
+from course_lib.teach.gaps import answered
 from course_lib.teach.source import read_lesson
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course_lib.teach import build
+from course_lib.teach import build, gaps
 from course_lib.teach.source import LessonError, read_lesson
 
 LESSON = """# %% [markdown] id="title"
@@ -82,12 +82,12 @@ def answer_lines(lesson):
     answers = set()
     for cell in lesson.cells:
         where = f"{lesson.path}:{cell.line}"
-        lines = set(build.answered(cell.text, where).split("\n"))
+        lines = set(gaps.answered(cell.text, where).split("\n"))
         if "solution" not in cell.tags:  # what the gap itself tells is no secret
-            lines -= set(build.with_gaps(cell.text, where).split("\n"))
+            lines -= set(gaps.with_gaps(cell.text, where).split("\n"))
         answers |= lines
     stripped = {line.strip() for line in answers}
-    return sorted(line for line in stripped if line and not line.startswith(build.GAP))
+    return sorted(line for line in stripped if line and not line.startswith(gaps.GAP))
 
 
 def test_no_line_of_an_answer_reaches_the_learner(house):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from course_lib.teach import check
-from course_lib.teach.build import answered
+from course_lib.teach.gaps import answered
 from course_lib.teach.source import read_lesson
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib.teach.book.page import Shown, as_source
-from course_lib.teach.build import answered, with_gaps
+from course_lib.teach.gaps import answered, with_gaps
 from course_lib.teach.slides import cells, faces, prose, results
 from course_lib.teach.slides.marks import guesses_in, marks
 from course_lib.teach.slides.prose import Block

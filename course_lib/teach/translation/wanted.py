@@ -10,6 +10,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+from course_lib.teach.gaps import with_gaps
 from course_lib.teach.slides.marks import guesses_in
 from course_lib.teach.source import Lesson, lessons_in, number_of, read_lesson
 from course_lib.teach.translation.sentences import sentences_in
@@ -37,7 +38,7 @@ OF_THE_LIBRARY = (
     "cli.py",
 )  # fmt: skip
 BUILDERS_OWN = {
-    "build.py", "run.py", "nbval_checks.py", "source.py", "lessons.py", "kept_lines.py",
+    "build.py", "gaps.py", "run.py", "nbval_checks.py", "source.py", "lessons.py", "kept_lines.py",
 }  # fmt: skip
 """What writes and tests lessons speaks to who does that, in English."""
 OF_PROGRAMS = {
@@ -48,7 +49,6 @@ OF_PROGRAMS = {
 """Names, and the words of other programs: the same in every language."""
 OF_THE_SLIDES = "teach/slides/*.py"
 TO_WHO_BUILDS = {"command.py", "site.py", "pdf.py", "browser.py", "timetable.py"}
-GAP = re.compile(r"^### GAP ?", re.MULTILINE)
 TITLED = "lab/job/sites/*.toml"
 """Whose titles are told."""
 MAGIC = re.compile(r"^\s*[!%].*$", re.MULTILINE)
@@ -134,8 +134,8 @@ def of_slides(repository: Path, lessons: list[Lesson]) -> list[Wanted]:
     found = [*_of_sentences(repository), *_of_plans(repository)]
     for lesson in lessons:
         asking = [cell for cell in lesson.cells if "exercise" not in cell.tags]
-        gaps = (GAP.sub("", cell.text) for cell in asking if cell.kind == "code")
         place = str(lesson.path.relative_to(repository))
+        gaps = (with_gaps(cell.text, place) for cell in asking if cell.kind == "code")
         found += [
             Wanted(words, guess_of(words), place) for gap in gaps for words in guesses_in(gap)
         ]
