@@ -20,7 +20,7 @@ from course_lib.box.queue import private_folder
 
 OF_PROCESSORS_BYTES = 218 * 2**20
 OF_GPUS_BYTES = 766 * 2**20
-"""Measured of torch 2.13 for CUDA 13: where it cannot be measured again."""
+"""Measured of torch 2.13 for CUDA 13: where it could not be measured here."""
 MAKERS = ("cuda", "hip", "xpu")
 KEPT = "imported_torch.txt"
 LONGEST_S = 120
@@ -37,10 +37,12 @@ def data_bytes() -> int:
     if not version:
         return OF_PROCESSORS_BYTES
     path = os.path.join(settings.state_home(), KEPT)
-    if (known := _kept(path, version)) is None:
-        known = _measured()
-        private_folder.keep(path, f"{version} {known}\n")
-    return known
+    if (known := _kept(path, version)) is not None:
+        return known
+    if (measured := _measured()) is None:
+        return OF_GPUS_BYTES  # the next job tries again
+    private_folder.keep(path, f"{version} {measured}\n")
+    return measured
 
 
 def _version_for_gpus() -> str:
@@ -56,7 +58,7 @@ def _version_for_gpus() -> str:
     return ""
 
 
-def _measured() -> int:
+def _measured() -> int | None:
     try:
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM], stdin=subprocess.DEVNULL, capture_output=True,
@@ -65,7 +67,7 @@ def _measured() -> int:
         return int(done.stdout) * 1024
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         note(f"the data segment of a process with torch could not be measured: {error}")
-        return OF_GPUS_BYTES
+        return None
 
 
 def _kept(path: str, version: str) -> int | None:

@@ -59,8 +59,12 @@ def test_a_build_for_processors_is_not(package: Path, tmp_path: Path) -> None:
 def test_a_torch_that_cannot_be_imported_costs_no_job(
     package: Path, tmp_path: Path, broken: str
 ) -> None:
+    whole = (package / "distributed.py").read_text()
     (package / "distributed.py").write_text(broken)
     assert asked(package, tmp_path / "home") == imported_torch.OF_GPUS_BYTES
+    (package / "distributed.py").write_text(whole)
+    again = asked(package, tmp_path / "home")
+    assert RESERVED_BYTES < again < imported_torch.OF_GPUS_BYTES, "a guess was kept"
 
 
 def test_a_folder_that_cannot_be_written_costs_no_job(package: Path, tmp_path: Path) -> None:
