@@ -25,7 +25,8 @@ lab
 # %% [markdown] id="where"
 # The line above says where you are. If your machine has the commands of Slurm, the queue of most large computers,
 # the course speaks to that. If not, it brings **the box**: two small nodes inside this very machine, each with a
-# network of its own, and commands with the same names that answer in the same way.
+# network of its own, and commands with the same names that answer in the same way. (Where a machine allows no separate
+# networks, both nodes share its one: *flat mode*, and `sinfo` says so.)
 
 # %% [markdown] id="share-idea"
 # In a class, your instructors may want to see who is stuck. Nothing is shared unless you agree: with `True` in the
@@ -314,7 +315,7 @@ else:
 # %% [markdown] id="link-explain"
 # **Explain.** Inside a node, sending means copying from one place in memory to another. Between nodes every byte goes
 # through the network, which is narrower. The latencies are less far apart, and nearly the same where both roads lead through the operating
-# system, which takes most of that time. On a GPU node devices write into each other's memory, and it has no part in that.
+# system, which takes most of that time. On a GPU node devices write into each other's memory, and the system has no part in that.
 #
 # Most of what you will do in this course follows from this one table. Training on many devices is
 # arithmetic that waits for data from elsewhere, and where "elsewhere" is decides how long it waits.
@@ -402,7 +403,7 @@ check.ex00_device_seconds(device_seconds, sleepers)
 # - State, exit code, first error in the log: in this order.
 # - The road between nodes is different from the road inside a node, and slower. Measure both.
 #
-# Lesson 03 sends a training program over these roads. What you have solved so far:
+# Lesson 02 sends a first training over these roads. What you have solved so far:
 
 # %% id="progress"
 progress()

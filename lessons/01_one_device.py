@@ -98,9 +98,10 @@ first.log.epochs[["epoch", "elapsed_s", "samples_per_second", "train_loss", "val
 
 
 # %% [markdown] id="first-words"
-# One number per epoch, samples per second, is the measure of this lesson. The first epoch is never the one to judge
-# by: memory is taken, files are opened, libraries choose their kernels. What does a second consist of? The
-# program gives **ranges** a name (`with record_function("data"):` in PyTorch), and the profiler records four steps:
+# One number per epoch, samples per second, is the measure of this lesson. The first epoch is not the one to judge
+# by: here the profiler watches and writes in it; on a GPU memory is taken and libraries choose their kernels as well. What does
+# a second consist of? The program gives **ranges** a name (`with record_function("data"):` in PyTorch), and the profiler
+# records four steps. (*Rank 0* in the figure is the program's one process.)
 
 # %% id="first-see"
 step = int(first.profile.overlap["step"].iloc[1])
@@ -130,9 +131,9 @@ claim("the device waits for data", 100 * parts["data"] / whole, least=40, most=9
 # `data` and the next `data` the device works; within `data` it stands still, and on a cluster that costs as much as working.
 # No change of the model, of its precision or its kernels can give more than the other ranges take. So begin with the largest gap.
 #
-# The same model on the real planet (ERA5, 20 fields of 721 × 1440 points), on one A100 of NERSC's Perlmutter, as published with a
-# tutorial on deep learning at scale: **8.8** samples per second to begin with. Your steps, and theirs, go into one
-# picture, which will grow:
+# The same kind of model on the real planet (ERA5, 20 fields of 360 × 720 points, 16 samples a step), on one A100 of NERSC's
+# Perlmutter, as published with a tutorial on deep learning at scale: **8.8** samples per second to begin with. Your steps, and
+# theirs, go into one picture, which will grow:
 
 # %% id="first-table"
 results = {}
@@ -225,8 +226,8 @@ claim("the law tells their speed", measured[2] / law(2), least=0.5, most=1.5, un
 # $$\text{step} = \max(C,\; R / n)$$
 #
 # (The first batch of an epoch is late all the same: nobody reads ahead over its end. And the profiler, from which the shares of
-# *R* and *C* come, takes time for each operator: *C* is less than it says, so your point may lie above the law.) Once *R*/*n* is
-# below *C*, further workers have nothing to give, and still take memory, and cores from each other. The published run shows it:
+# *R* and *C* come, takes time for each operator: *C* is less than it says, so your point may lie above the law. Below it lies a
+# machine with few cores, where reading and computing slow each other down.) Once *R*/*n* is below *C*, further workers have nothing to give, and still take memory, and cores from each other. The published run shows it:
 # 8 and 16 are slower than 4.
 #
 # Three more options, all in `code/weather/samples.py`:
@@ -249,7 +250,7 @@ claim("the law tells their speed", measured[2] / law(2), least=0.5, most=1.5, un
 # ![Two files as grids of fields and times. In the left one a chunk is one field at many times, and to read one time every chunk is unpacked. In the right one a chunk is one time, and only that is unpacked.](../images/file_in_pieces.svg)
 #
 # So for each number that is used, 16 are unpacked. (HDF5 keeps some MiB of what it unpacked while a dataset is open. This
-# program opens it for each state; and with ERA5 one such chunk alone would be 66 MB.) The files as they were made, neither
+# program opens it for each state; and of ERA5 at its full 721 × 1440 points one such chunk alone would be 66 MB.) The files as they were made, neither
 # compressed nor in chunks, are there too. They take more of the disk.
 #
 # **Predict.** With those and *no* worker, will training be `"slower"` than with the archive and two workers, `"about as fast"`
@@ -264,10 +265,11 @@ guess_plain = "slower"
 # %% id="file-run"
 ENDS = ("slower", "about as fast", "faster")
 plain_files = predict("01: plain files without a worker", guess_plain, choices=ENDS)
-plain = lab.submit(training("plain", str(weather))).require()
+plain = lab.submit(training("plain", str(weather), **RECORD)).require()
 both = lab.submit(training("plain-2", str(weather), num_workers=2, **RECORD)).require()
 against = speed(plain) / measured[2]
 plain_files.compare(ENDS[0] if against < 0.9 else ENDS[1] if against <= 1.1 else ENDS[2])
+add("plain files", plain)
 add("plain files, 2 workers", both)
 
 # %% id="file-claim" tags=["claim"]
@@ -281,9 +283,22 @@ still, step_ms = medians(both)
 claim("with two workers on them it hardly waits", 100 * still["data"] / step_ms, most=20, unit="%")
 
 # %% [markdown] id="file-explain"
-# **Explain.** Two processes that unpack 16 times too much are two busy processes. It is cheaper not to do the work. On the machine
-# of a tutorial nobody notices, on a shared file system everybody does: there a thousand ranks ask for bytes
-# that they throw away.
+# **Explain.** Two processes that unpack 16 times too much are two busy processes. It is cheaper not to do the work. Here unpacking
+# cost a large part of a step, in processor time. On a shared file system it costs the others, too: there a thousand
+# processes ask for bytes that they throw away.
+#
+# And two workers on top of that? The step hardly waits any more. Whether it got *faster* is another question, and the picture
+# above has the answer:
+
+# %% id="file-kept"
+kept = {"num_workers": 2} if speed(both) > speed(plain) else {}
+read = both if kept else plain  # what does not help here is taken back
+print(f"plain files: two workers make it {speed(both) / speed(plain):.2f} times as fast as none")
+print(f"from here on training reads with {kept.get('num_workers', 0)} workers")
+
+# %% [markdown] id="file-rule"
+# Where reading is cheap, workers have little to hide, and they take cores and time for handing over. Measure the step, not the
+# waiting. (On a GPU, which needs no core to compute, they mostly stay worth it.)
 #
 # > **Exercise 01.1** — The disk is full: pack the files again, compressed, but so that this training hardly
 # > waits, without any worker. Fill in the shape of a chunk: times, fields, rows, columns.
@@ -351,10 +366,9 @@ guess_here, guess_a100 = 2, 1.8
 # %% id="half-run"
 here = predict("01: bf16 here", guess_here, unit="times")
 there = predict("01: bf16 on an A100", guess_a100, unit="times")
-kept = {"num_workers": 2}
 bf16 = lab.submit(training("bf16", str(weather), amp_mode="bf16", **RECORD, **kept)).require()
-gain = speed(bf16) / speed(both)
-best = bf16 if gain > 1 else both  # what does not help here is taken back
+gain = speed(bf16) / speed(read)
+best = bf16 if gain > 1 else read
 if best is bf16:
     kept["amp_mode"] = "bf16"
 add("bf16", bf16, 53.2)
@@ -362,7 +376,7 @@ add("bf16", bf16, 53.2)
 # %% id="half-see"
 here.compare(gain)
 there.compare(53.2 / 13.2)
-apart = abs(bf16.log.epochs["train_loss"].iloc[-1] / both.log.epochs["train_loss"].iloc[-1] - 1)
+apart = abs(bf16.log.epochs["train_loss"].iloc[-1] / read.log.epochs["train_loss"].iloc[-1] - 1)
 print(f"the losses of fp32 and bf16 are {100 * apart:.2g} % apart")
 print("bf16 is kept from here on" if best is bf16 else "bf16 is taken back from here on")
 
@@ -420,7 +434,8 @@ claim(
 
 # %% [markdown] id="fused-explain"
 # **Explain.** Nearly twenty for each tensor, if those are counted that an operator calls. (On a GPU PyTorch's Adam is not that plain: by itself it takes `foreach` kernels, each over
-# many tensors. There the fused one saves dozens of starts, not hundreds.) Starts are hidden as long as kernels are long: the program
+# many tensors. There the fused one saves dozens of starts, not hundreds.) And the speed? Hardly another, here or on the A100 (53.2
+# and 53.3): Adam is a small part of this step. Starts are hidden as long as kernels are long: the program
 # runs ahead of the device. Where kernels are shorter than their start, the device waits for Python, and the step is **launch-bound**:
 #
 # ![Three pairs of bars over time. Kernel by kernel, the device runs short kernels with gaps, waiting for Python. Compiled, there are fewer and longer kernels. With a CUDA graph one start is followed by all kernels without a gap.](../images/kernel_starts.svg)
@@ -428,7 +443,7 @@ claim(
 # `torch.compile` attacks the same from another side: it reads the Python of the model, and writes kernels that do several
 # operations at once (say bias, GELU and rounding). It does so when the model is first called. The program compiles
 # its layers rather than the whole model. They are alike, so the kernels of the first serve all, and a deep model
-# compiles as quickly as a flat one.
+# compiles as quickly as a shallow one.
 #
 # **Predict.** After how many epochs of *this* length has compiling paid?
 
@@ -444,7 +459,9 @@ compiled = lab.submit(
     training("compiled", str(weather), fused_optimizer="true", torch_compile="true", **kept)
 )
 compiled.wait()
-tables = {run.name: run.log.epochs for run in (fused, compiled) if run.ok}
+tables = {"fused, but for the recorded epoch": fused.log.epochs.iloc[1:]}
+if compiled.ok:
+    tables["fused and compiled"] = compiled.log.epochs
 show.lines(tables, x="epoch", y="elapsed_s", title="Seconds of each epoch", log="y")
 
 # %% id="compile-see"
@@ -461,7 +478,7 @@ add("compiled", compiled if compiled.ok else None, 55.0)
 
 # %% id="compile-claim" tags=["claim"]
 if compiled.ok:
-    slower = seconds.iloc[0] / fused.log.epochs["elapsed_s"].iloc[0]
+    slower = seconds.iloc[0] / fused.log.epochs["elapsed_s"].iloc[1:].min()
     claim("the first epoch with compiling, over one without", slower, least=1.5, unit="times")
 
 # %% [markdown] id="compile-explain"
@@ -521,7 +538,7 @@ add("CUDA graph", graph if graph.ok else None)
 # %% id="all-claim" tags=["claim"]
 runs = [by_workers[2], plain, both, bf16, fused, *(run for run in (compiled, graph) if run.ok)]
 fastest = max(map(speed, runs))
-gains = {"reading": speed(both) / speed(first), "bf16": gain, "the rest": fastest / speed(best)}
+gains = {"reading": speed(read) / speed(first), "bf16": gain, "the rest": fastest / speed(best)}
 print(f"the most was gained here by {max(gains, key=gains.get)}, on the A100 by bf16")
 claim("all in all this device trains", fastest / speed(first), least=1.5, unit="times as fast")
 
@@ -530,7 +547,8 @@ claim("all in all this device trains", fastest / speed(first), least=1.5, unit="
 #
 # The picture above is the balance of this lesson. Read it by what can be seen where:
 #
-# - **Everywhere**: reading ahead, files that fit, fewer operators, a slow first epoch. Those are the work of processors and disks.
+# - **Everywhere**: reading ahead, files that fit, fewer operators (which is not always more speed), a first epoch that compiles.
+#   Those are the work of processors and disks.
 # - **On some processors**: bf16.
 # - **Only on a GPU**: TF32, pinned memory, DALI, the faster attention of 16 bits, CUDA graphs; and that a start of
 #   a kernel can cost more than the kernel.
@@ -538,8 +556,9 @@ claim("all in all this device trains", fastest / speed(first), least=1.5, unit="
 # What gave most is not the same here and there. Nobody could have known before measuring.
 #
 # > **Exercise 01.3** — Back to the published numbers. In fp32: **8.8** samples per second without workers, **12.6** with
-# > enough of them. With bf16 and enough workers: **53.2**. How fast would bf16 have been **without workers**? And
-# > how many workers does bf16 need **at least**, by the law, so that the GPU does not wait?
+# > enough of them. With bf16: **53.2**, where DALI hid the reading; suppose that enough workers had hidden it as well. How fast
+# > would bf16 have been **without workers**? And how many workers does bf16 need **at least**, by the law, so that the GPU does
+# > not wait?
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION

@@ -346,9 +346,10 @@ claim(
 #
 # **Explain.** 2 · 3/4 against 2 · 1/2: the formula says 1.5. Who guessed 2 thought of twice as many ranks, and who
 # guessed 3 of six steps against two; but each step sends only half as much. A ring of a thousand would take
-# twice as long as a ring of two, not five hundred times. The ring in Python sends just as much. What it takes longer,
-# it waits: in each step until a piece has come whole, and only then it adds. A library cuts pieces finer, and adds
-# one while the next comes in.
+# twice as long as a ring of two, not five hundred times. The figure shows by how much your library misses the 1.5. Less
+# than that means that two ranks alone do not reach the link's full rate: bytes are not all that takes time. The ring in Python
+# sends just as much. The time it takes longer is waiting: in each step until a whole piece has come, and only then does it
+# add. A library cuts pieces finer, and adds one while the next comes in.
 #
 # All that holds for large tensors. Each of the 2 (*n* − 1) steps also costs a latency, which the formula leaves
 # out. For small tensors, and for many ranks, libraries take trees (lesson 04).
@@ -474,8 +475,9 @@ late = [table["lm_loss"].tail(10).mean() for table in (joined, alone)]
 claim("its last ten losses, over those of one device", late[0] / late[1], least=0.85, most=1.15)
 
 # %% [markdown] id="one-explain"
-# **Explain.** One curve, near that of the single device: 64 samples a step, 16 from each. These six changes,
-# and the device chosen by its local rank, are what a script for one device needs to run on many. Data that is read in
+# **Explain.** One curve, near that of the single device: 64 samples a step, 16 from each. These six changes are the heart of
+# it. On GPUs the model, the samples and `mean` also have to lie on the device of the local rank. (Lesson 02b takes a script with
+# validation and a saved model, and a job script besides: there it is fifteen.) Data that is read in
 # order instead of at random needs a `DistributedSampler`, which deals the samples out like cards, and whose `set_epoch` shuffles
 # them anew in each epoch.
 

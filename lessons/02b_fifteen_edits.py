@@ -73,9 +73,9 @@ claim("four copies with one seed print one line four times", len(set(last)), lea
 claim("a line of epoch 3 in the log", len(last), least=4, most=4, unit="times")
 
 # %% [markdown] id="alone-explain"
-# **Explain.** Equal seeds: equal weights, equal samples, equal losses. Four devices did the same work, and at the end
-# four processes wrote their model to one file at one time. (If the job failed in the end, one of them
-# read what another was writing.) The curve does not show it. That the lines come four times
+# **Explain.** Equal seeds: equal weights, equal samples, equal losses. Four devices did the same work, and after each
+# epoch that was better than those before, four processes wrote their model to one file at one time. At the end all four read it.
+# (If the job failed there, one of them read what another was writing.) The curve does not show it. That the lines come four times
 # does; with edit 11 alone, the print on one rank, nothing would.
 
 # %% [markdown] id="deal-idea"
@@ -85,8 +85,8 @@ claim("a line of epoch 3 in the log", len(last), least=4, most=4, unit="times")
 # like cards: rank *r* takes the *r*-th, the (*r* + *n*)-th, and so on. Nothing needs to be sent for that. Here are 32
 # samples on four ranks.
 #
-# **Predict.** The program below goes through three epochs, and tells the sampler the number of the epoch before the
-# third alone. Of its 8 samples, how many does **rank 0** have in epoch 2 at the same place as in epoch 1?
+# **Predict.** The program below goes through three epochs, and tells the sampler the epoch's number only once, before the
+# third. Of its 8 samples, how many does **rank 0** have in epoch 2 at the same place as in epoch 1?
 
 # %% id="deal-guess"
 ### BEGIN SOLUTION
@@ -405,7 +405,9 @@ check.ex02b_script(own_job)
 # %% [markdown] id="job-explain"
 # **Explain.** An address, and not that of the loopback: on the box, node1 has one on the network between the nodes. (Where
 # the box runs in flat mode, all nodes are one machine, and 127.0.0.1 is right.) Write `localhost` there, and each
-# launcher waits at its own door. This is what `lab.script(…)` has written for you in all other lessons; look at it again.
+# launcher waits at its own door. `lab.script(…)` has written the same three edits for you in all other lessons; look at it
+# again. It hands on the first node's *name*, and `is_host` only at sites whose fast network has other names: elsewhere
+# torchrun finds out by itself.
 
 # %% [markdown] id="nodes-idea"
 # ## One node, two nodes: one number

@@ -296,8 +296,8 @@ claim("weak scaling is better than strong scaling", weak / strong, least=1.0, un
 # %% [markdown] id="nodes-explain"
 # *Left: samples per second; dotted: if nothing were lost. Right: the share of that which is left.*
 #
-# **Explain.** From one device to two, both on one node, what is lost is work that does not shrink with a device's samples:
-# the optimizer's step, and the sum of the gradients. From two to four they also have to cross the link
+# **Explain.** From one device to two, both on one node, what is lost is the optimizer's step, which does not shrink
+# with a device's samples, and the sum of the gradients, which is new. From two to four the gradients also have to cross the link
 # between the nodes, and every step waits for that. The volume that is sent does not shrink with the batch: there
 # are as many gradients as parameters, whether a device saw one sample or a hundred. So the *more* work a device has per
 # step, the smaller the share of waiting. That is why weak scaling looks better, and why you should ask which of the
@@ -344,13 +344,14 @@ show.step_time(after_backward.profile.overlap)
 
 # %% id="time-see"
 def exposed_ms(run):
-    """Communication while nothing is computed, of the rank that comes last and waits for nobody.
-    Of the recorded steps the least: what your machine does beside only adds to it."""
-    return float(run.profile.overlap["exposed_communication_us"].min() / 1e3)
+    """Communication while nothing is computed, of the rank that comes last and waits for nobody:
+    the median of the recorded steps."""
+    steps = run.profile.overlap.groupby("step")
+    return float(steps["exposed_communication_us"].min().median() / 1e3)
 
 
 def step_ms(run):
-    return float(run.profile.overlap.groupby("step")["total_us"].max().min() / 1e3)
+    return float(run.profile.overlap.groupby("step")["total_us"].max().median() / 1e3)
 
 
 share = 100 * exposed_ms(after_backward) / step_ms(after_backward)
@@ -364,7 +365,7 @@ claim("gradients that nothing hides take a good part of a step", share, least=10
 # which nothing is computed. Here that is nearly all of it: the gradients are sent in one piece when the backward
 # pass is over. Part of it is not sending but waiting: an all-reduce ends when the slowest rank has
 # joined, and the bars of the others show that as communication too. The number below the figure is therefore that of
-# the rank that waits least, in the quickest step.
+# the rank that waits least, less than the mean that the bars show.
 #
 # ## Hiding it
 #
@@ -387,7 +388,7 @@ claim("gradients that nothing hides take a good part of a step", share, least=10
 # | `tiny-buckets` | in buckets of 20,000: ten for each layer |
 #
 # **Predict.** Which of the four has the least exposed communication? And how many percent of the exposed
-# communication of `after-backward` are left in `buckets`?
+# communication of `after-backward` are left in `buckets`, for the rank that waits least?
 
 # %% id="hide-guess"
 ### BEGIN SOLUTION
@@ -413,8 +414,8 @@ exposed = pd.Series({name: exposed_ms(each) for name, each in hidden.items()})
 left = 100 * exposed["buckets"] / exposed["after-backward"]
 least_guess.compare(exposed.idxmin())
 left_guess.compare(left)
-quickest = {name: step_ms(each) for name, each in hidden.items()}
-pd.DataFrame({"least exposed (ms)": exposed, "quickest step (ms)": quickest}).round()
+whole = {name: step_ms(each) for name, each in hidden.items()}
+pd.DataFrame({"exposed (ms)": exposed, "step (ms)": whole}).round()
 
 # %% id="hide-claim" tags=["claim"]
 claim("buckets hide a part of the communication", left, most=88, unit="% left")
@@ -474,7 +475,7 @@ check.ex03_wide(wide_run)
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 03.2** — The usual way to all-reduce is a *ring*: each device sends only to its neighbour, one
-# > piece after the other (lesson 04 shows it move). With *d* devices every one of them sends 2 (*d* − 1) /
+# > piece after the other (you wrote one in lesson 02). With *d* devices every one of them sends 2 (*d* − 1) /
 # > *d* times the size of what is reduced. How many **megabytes** (10⁶ bytes) does each device of the run
 # > `dp4` send in its 24 iterations?
 

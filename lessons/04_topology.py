@@ -249,13 +249,14 @@ show.link_curve(roads.links, pairs={"inside a node": (0, 1), "between the nodes"
 #
 # $$\text{time} = \alpha + \frac{\text{size}}{B}$$
 #
-# with both fitted to your measurements: α is the least time of the smallest message, *B* the rate of the large ones.
+# with both fitted to your measurements: *B* is the rate of the large messages, α the least time of the smallest one, less what
+# its 1 KiB takes at *B*.
 # (Papers write β for 1/*B*, seconds per byte, and speak of the α–β model.) The bend lies where both parts are equal,
 # at a size of α·*B*: the last column of the table below. Far below it, sending less saves hardly any time. Points
 # may lie above their line where a process waited for a core, and under it where a network's buffers swallow the first
 # few hundred KB at once, so that only the rest has to queue. (So the squares above may show a little more than the link carries.)
-# The table takes all pairs of a road together: of their latencies, each the time of 1 KiB, the least; of their
-# bandwidths the median.
+# The table takes all pairs of a road together: of their latencies, each the whole time of 1 KiB (so where *B* is small it is more
+# than α), the least; of their bandwidths the median.
 
 # %% id="roads"
 table = roads.links.roads.copy()
@@ -364,8 +365,8 @@ claim(
 # %% [markdown] id="ring-explain"
 # **Explain.** Common first guesses, and what they leave out:
 #
-# - *The size divided by the bandwidth between the nodes.* Every piece crosses that road more than once: to be
-#   added up, and again as part of the result. In a ring of four, 2 · 3 / 4 = 1.5 times the whole.
+# - *The size divided by the bandwidth between the nodes.* Of the four pieces of a ring of four, three
+#   cross it to be added up, and three as part of the result: 2 · 3 / 4 = 1.5 times the whole.
 # - *Twice that, since two of the four links cross.* They do, one in each direction, but both carry their
 #   pieces at the same time, and the road has a lane for each direction.
 # - *The mean of the fast and the slow road.* In each step everyone waits for the slowest. The fast links
@@ -597,7 +598,7 @@ check.ex04_milliseconds(lab_model_ms, roads)
 # %% [markdown] id="home"
 # ## To take home
 #
-# - `NCCL_DEBUG=INFO` shows the roads: `P2P` and `NET/IB/…/GDRDMA` are good ones, and so are those of other fast
+# - `NCCL_DEBUG=INFO` shows the roads: `NET/IB/…/GDRDMA` is a good one, as is `P2P` over NVLink, and those of other fast
 #   networks, such as `NET/OFI` on Slingshot or EFA. A bad road is not an error; only reading finds it.
 # - Every road has two numbers. Latency decides for small messages, bandwidth for large ones.
 # - An all-reduce in a ring takes 2 (*d* − 1) steps of size / *d*, each at the pace of the slowest link.
@@ -610,6 +611,6 @@ check.ex04_milliseconds(lab_model_ms, roads)
 # ## Cleaning up
 
 # %% id="clean"
-for file in lab.workspace.folder.glob("*-nccl.log"):
+for file in lab.workspace.runs.glob("*-nccl.log"):
     file.unlink()
 lab.clean(roads, ring, slow_ring, fast_run, slow_run, hierarchical, yes=True)

@@ -92,7 +92,7 @@ print(healthy.log.losses_beside(ill.log))
 #
 # | part | the rank |
 # |---|---|
-# | compute | works: an *operator* such as a product of matrices runs (on a GPU: a *kernel*, a program of the device) |
+# | compute | works: an *operator* such as a product of matrices runs (on a GPU: a *kernel*, a program of the device; on the box also the sleep by which a slot keeps its pace) |
 # | exposed communication | is inside an all-reduce or another exchange, and computes nothing meanwhile |
 # | idle | neither: the program waits for something else, or Python is between two operators |
 #
@@ -144,7 +144,7 @@ table.round(1)
 
 # %% [markdown] id="profiler-explain"
 # `step` is the recorder's own count: its 1 and 2 are the steps 8 and 9. `kernel_ms` is time on a GPU, `cpu_ms` time of
-# operators on the processor; without a GPU the first is 0 and the second is the work itself. `other_ms` is what is left.
+# operators on the processor; without a GPU the first is 0 and the second is the work, on the box with the sleep by which a slot keeps its pace. `other_ms` is what is left.
 #
 # Which operators does the work consist of? In the figure, the *self* time of an operator leaves out the operators
 # that it calls:
@@ -239,7 +239,8 @@ show.step_time({"healthy": healthy.profile.overlap, "ill": ill.profile.overlap})
 # An all-reduce ends for nobody before the last rank has brought its part, and then for all at about the same moment. The
 # time that a rank spends inside therefore has two parts: **waiting** for the last one to come, and the **transfer**
 # itself. One record cannot tell them apart. Four can: the rank that came last waited for nobody, so the time
-# *it* spent is the transfer, and whatever the others spent beyond that is waiting.
+# *it* spent is the transfer, and whatever the others spent beyond that is waiting. (A step has some small exchanges besides, to
+# which another rank may come last. The table adds them all up, so the rank that is waited for shows some milliseconds, too.)
 
 
 # %% id="waiting"

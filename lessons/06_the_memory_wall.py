@@ -122,9 +122,9 @@ for run in recorded:
 #
 # **Explain.** Memory is arithmetic. The shapes of the tensors and the bytes of a number decide, not who computes with them, and so
 # a plan for a thousand GPUs can be checked on a laptop. Whoever guessed much more has seen what `nvidia-smi` says of a
-# GPU, and was right about that. On the H100 the recorded tensors had 62 MiB, and the log said 94 MiB allocated: its
-# library for products had taken 32 MiB of working room, twice. The allocator had reserved 120 MiB, in large pieces. And
-# a process of two that talk by NCCL held 1 GiB of that card in all, as kernels and NCCL's buffers lie in the GPU's memory as
+# GPU, and was right about that. On the H100 the recorded tensors had 62 MiB at the peak, and the allocator counted
+# 128: its library for products had taken 32 MiB of working room twice, once for forward and once for backward. After a step, with
+# the activations gone, the log still said 94 MiB allocated: the floor, and that room. And a process of two that talk by NCCL held 1 GiB of that card in all, as kernels and NCCL's buffers lie in the GPU's memory as
 # well. Working room and kernels do not grow with the model, and beside 80 GB they are little. On a small GPU they are not.
 
 # %% [markdown] id="double-idea"
@@ -280,7 +280,8 @@ elif asked:
 # %% [markdown] id="tensor-explain"
 # **Explain.** The tensor that breaks a run is the drop that makes the bucket overflow, not the water in it. Where it
 # is large itself, as logits are, making it smaller helps. Often it is small, and the memory was filled by others long
-# before. So the size tells *where* the program was when it broke, and the table of kinds above tells *what* to save.
+# before. (Ranks that do the same may be refused different tensors, where one came further than the other: compare the lines of the
+# log above.) So the size tells *where* the program was when it broke, and the table of kinds above tells *what* to save.
 
 # %% [markdown] id="line-idea"
 # ## Where the wall stands
@@ -445,8 +446,8 @@ if measured[0] < fixed:
 
 # %% [markdown] id="plan-line"
 # **Explain.** What is reserved beyond the tensors grows with the batch: the hole that the logits left in step 1 and do
-# not fit into in step 2 is as large as they are. A small batch pays less: its pieces fit between the others. So the
-# line is steeper than the planned one and begins too low. It holds between the two points that it was drawn through
+# not fit into in step 2 is as large as they are. The pieces of a small batch still fit between the others. So the
+# line is steeper than the planned one, and where it begins means nothing. It holds between the two points that it was drawn through
 # and a little beyond, which is where you use it. The planner's line knows no holes and promises too much here; on a
 # large device they are some per cent, for which people leave a margin.
 
@@ -505,8 +506,8 @@ claim(
 # every operation. A larger batch spreads them over more samples, so speed rises at first. Once the arithmetic makes up
 # most of the step, it hardly changes any more. A GPU gets there late: a small batch leaves most of it idle.
 #
-# So, for speed, the right batch is the smallest one on the flat part of the curve, not the largest one that fits.
-# Whether a larger batch also *learns* as well per sample is another question.
+# On a device as small as this one the wall may come before the flat part. Then the largest batch that fits, less a margin, is the
+# fastest. Where memory reaches further, the right batch is the smallest one on the flat part: more only takes memory. Whether a larger batch also *learns* as well per sample is another question.
 
 # %% [markdown] id="zero-idea"
 # ## Four copies of the same floor
@@ -684,7 +685,7 @@ check.ex06_published(published_micro_batch)
 # - It is fullest at the turn from forward to backward, and the first step is not yet the fullest.
 # - No iteration line, and `out of memory` far above the end of the log: that is what the wall looks like.
 # - Two small runs give a line, and the line gives the largest batch. Take a little less.
-# - The best batch is where speed stops rising, not where memory ends.
+# - A larger batch pays until speed stops rising or memory ends, whichever comes first.
 # - ZeRO shares the floor among copies: first the optimizer's state, then gradients, then parameters. The hump stays.
 
 # %% [markdown] id="clean-idea"

@@ -64,7 +64,7 @@ def activation(z):
 
 
 whole = activation(x @ a) @ b
-rank_0 = activation(x @ a[:, :4]) @ b[:4]  # columns of A, the same rows of B
+rank_0 = activation(x @ a[:, :4]) @ b[:4]  # columns of A, those rows of B
 rank_1 = activation(x @ a[:, 4:]) @ b[4:]
 print("A by columns, B by rows:", np.allclose(rank_0 + rank_1, whole))
 
@@ -218,9 +218,11 @@ claim(
 )
 
 # %% [markdown] id="inside-explain"
+# *"Messages × one" takes the message of* singly *for all; those of* at once *are four times as large.*
+#
 # **Explain.** The likely wrong thought is that inside a node only the arithmetic counts, since the road is fast. But
-# a message costs something however short it is: a library has to be called, on a GPU a kernel started. Lesson 04
-# called it latency. Data parallelism pays it once per step, tensor parallelism once for every sum. Two more costs
+# a message costs something however short it is. The least of it is the latency of lesson 04. The rest is the library that has
+# to be called (on a GPU, a kernel to be started), the adding, and two processes that must both be there. Data parallelism pays it once per step, tensor parallelism once for every sum. Two more costs
 # hide in the table. *Exchange* holds more than the messages: a sum ends when the **later** device has come, and in each
 # of the many short stretches another one may be late. And what is left of a step without its exchange is longer than with
 # *data 2*, although the arithmetic is the same: half a matrix uses a device worse than the whole, and *singly* starts four
@@ -290,8 +292,9 @@ claim(
 )
 
 # %% [markdown] id="between-explain"
-# *For each layout: the time that its megabytes alone need on the link, and the step as it was. "Predicted" is a
-# **lower bound**: there is no arithmetic in it and no latency.*
+# *For each layout: the time that its megabytes alone need on the link, and the step as it was. "Predicted" has no
+# arithmetic in it and no latency. (For short messages it is a little too long on the box: after a pause its link lets the first
+# 128 KiB through at once.)*
 
 # %% id="between-words"
 lost_ms = {name: between_ms[name] - steps_ms[name] for name in between}
@@ -378,10 +381,10 @@ check.ex07_sent(gigabytes_sent)
 # it, between nodes more than the whole.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Run `two_devices("sp", tensor=2, micro_batch=4, sequence_parallel=True, memory=(8, 10))` and
-# > the same without sequence parallelism. Does the step change, and by how much do the activations at the peak
-# > (`run.memory[0].peak_composition`) shrink? Then try `tensor=4` on both nodes with `nodes=2, gpus_per_node=2`: what
-# > would you have to fill in for `tensor=8` with this model, and why does the program refuse it?
+# > **Going further** — Run `two_devices("sp", tensor=2, micro_batch=4, sequence_parallel=True)`, and compare it with
+# > `inside["tensor 2, at once"]`. Does the step change, and by how much do the activations at the peak
+# > (`run.memory[0].peak_composition`) shrink? Then write a `gpt.recipe` for `tensor=4` on both nodes, with
+# > `nodes=2, gpus_per_node=2`: what would you have to fill in for `tensor=8` with this model, and why does the program refuse it?
 
 # %% [markdown] id="home"
 # ## To take home

@@ -84,9 +84,9 @@ times_faster.compare(4 * 8 / (8 + 4 - 1))
 # - **GPipe**: all forward passes, then all backward passes.
 # - **1F1B**: as soon as a backward pass can run, it does; one forward, one backward, in turn. The bubble is as long
 #   as before, but a stage keeps at most as many micro-batches as there are stages from it to the end.
-# - **Interleaved**: every device holds two (or more) thin *chunks* of layers, here layers 0 and 4 on the first
-#   one. The pipeline fills in half the time, so the bubble is halved. Messages are twice as many.
-# - **Zero-bubble**: the backward pass is cut in two. The next stage waits for the gradient of the *inputs* only; that
+# - **Interleaved**: every device holds two (or more) thin *chunks* of layers: of eight layers on four devices, the
+#   first one has 0 and 4. The pipeline fills in half the time, so the bubble is halved. Messages are more than twice as many.
+# - **Zero-bubble**: the backward pass is cut in two. The stage before waits for the gradient of the *inputs* only; that
 #   of the *weights* can be made later, in the gaps. (This one leaves a third of the bubble; others leave less and keep
 #   more.)
 
@@ -248,7 +248,8 @@ claim(
 # %% [markdown] id="flat-idea"
 # ## What the waiting looks like in memory
 #
-# On one device the activations make a hump, up in forward and straight down in backward (lesson 06).
+# On one device the activations make a hump (lesson 06). Where its top is flat on the box, the slot sleeps to keep its pace. Here
+# look for flat parts in the *pink* phases, in which a stage waits for a message.
 #
 # **Predict.** Four stages, *one* micro-batch. Which stage has the **longest** flat part between rising and falling?
 
@@ -602,7 +603,7 @@ check.ex07b_crossing(crossing_batch, data_only)
 #   Ask which of the two bubbles a number means.
 # - 1F1B has GPipe's bubble with far less memory; interleaving shortens it and sends more; splitting the backward pass
 #   shortens it further.
-# - The flat part in a memory curve is a stage that waits with its hands full.
+# - A flat part in a memory curve, *between* the passes, is a stage that waits with its hands full.
 # - World size = tensor × pipeline × data (× context), and ranks that exchange most get neighbouring numbers.
 
 # %% [markdown] id="clean-idea"

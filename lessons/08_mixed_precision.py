@@ -155,8 +155,8 @@ claim("then none", late, most=0, unit="steps")
 # %% [markdown] id="scaling-explain"
 # *The scale over the iterations. Crosses mark those that were thrown away.*
 #
-# **Explain.** Skipped iterations at the beginning of an fp16 run are the search. Each costs a full step of time and a
-# batch of data. After the very first the scale stayed: that was the patience of 2.
+# **Explain.** Skipped iterations at the beginning of an fp16 run are the search. Each costs a batch of data
+# and nearly the time of a step, in which only the optimizer has nothing to do. After the very first the scale stayed: that was the patience of 2.
 #
 # *Later*, one now and then is the scale trying a higher value. Many in a row, with the scale falling towards 1, mean that
 # the gradients themselves have become infinite: training has broken down, and no scale will repair it.
@@ -318,7 +318,7 @@ claim("and makes products narrow", out.dtype == torch.float16)
 # %% [markdown] id="auto-explain"
 # **Explain.** The weights *are* the master weights here, and so no step is lost. The price: every forward pass makes a
 # rounded copy of each weight, and its gradient comes back in `float32`. Which operations run in 16 bits is a list inside PyTorch:
-# matrix products do, norms, softmax and losses stay wide. (`GradScaler` has no patience, and begins at 2¹⁶: here it was
+# matrix products do, losses stay wide. On GPUs norms and softmax do so, too; on processors they take what comes. (`GradScaler` has no patience, and begins at 2¹⁶: here it was
 # told to begin too high, so that you see it search. With `bfloat16` leave it out.)
 
 # %% [markdown] id="speed-idea"
@@ -352,7 +352,7 @@ for name, guessed in faster.items():
 show.throughput(wide, brain, half, unit="ms")
 
 # %% [markdown] id="speed-explain"
-# *Time of each iteration of the three runs.* What yours says:
+# *Time of each iteration of the three runs.* The factors are those of whole steps; the skipped ones are quicker. What yours says:
 
 # %% id="speed-said"
 for name, gain in gains.items():
@@ -363,13 +363,13 @@ for name, gain in gains.items():
         print("as fast as float32. Either its arithmetic is no quicker here, or")
         print("  a model as small as this one spends its step on other things.")
     else:
-        print("your device can store such numbers and cannot compute with them.")
-        print("  Each is widened to 32 bits, multiplied, and rounded back, again and again.")
+        print("slower than float32. Either your device has no units for these numbers and widens")
+        print("  each of them, or its products are too small to repay the conversions.")
 
 # %% [markdown] id="speed-published"
 # **Explain.** It is the hardware that decides, and it decides for each format. A GPU's Tensor Cores multiply both
 # formats, those of a V100 only `float16`. Some processors have instructions for `bfloat16` and none for `float16`, others
-# have neither.
+# have neither. (Linux tells: `grep -oE 'amx_bf16|avx512_(bf16|fp16)' /proc/cpuinfo | sort -u`.)
 #
 # Two published cases: the lab after which this course is modelled (12 layers of width 768, 2 nodes with 2 V100 each) went
 # from 537 to about 315 ms per iteration with fp16, though Tensor Cores took part in only 23.6 % of its *kernels* (the
@@ -473,7 +473,8 @@ claim("the spike of fp16 is its wide gradients", spike, least=3.6, most=4.4, uni
 # %% [markdown] id="eight-idea"
 # ## Eight bits
 #
-# Since the H100 devices multiply numbers of 8 bits too, twice as fast as those of 16. Eight bits can be spent in two ways
+# Since the H100 devices multiply floating-point numbers of 8 bits too, twice as fast as those of 16. (With integers of 8 bits
+# older ones do as well.) Eight bits can be spent in two ways
 # again, and both are used: **E4M3** (4 bits for the power, 3 for the digits) for weights and activations, **E5M2** for
 # gradients, which need the range.
 
@@ -560,7 +561,7 @@ check.ex08_settled(settled)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
 # The scale at which the search ended was just low enough for the batch of that moment, and the next batch may have larger
-# gradients. So one begins a few powers of two below it: 2¹⁶ is where PyTorch's own scaler begins.
+# gradients. So one begins a few powers of two below it. (PyTorch's own scaler begins at 2¹⁶, whatever the model is.)
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 08.2** — Of the fp16 run of the original lab one reads that the loss scale "starts at 8388608" and that the

@@ -391,7 +391,8 @@ elif price < 0.9 * flops_factor(forget_recipe):
     )
     print("the layers (optimizer, loss, communication), and none of that is repeated.")
 else:
-    print(f"× {price:.2f}, what the FLOPs say: your device spends its step on matrix products.")
+    print(f"× {price:.2f}, near what the FLOPs say. That does not mean that the step is all products:")
+    print("what else the layers do runs again too, and in about the same proportion.")
 
 # %% [markdown] id="price-published"
 # Published for comparison, 8 and 64 A100 GPUs, models of 22 and 175 billion parameters: full recomputation
@@ -573,7 +574,7 @@ claim("selective gives back nothing here", given_back["selective"], most=3, unit
 #
 # *Selective* gives back next to nothing, and that is worth understanding. It was made for an attention that
 # stores its scores: *T* × *T* numbers for each head, more than everything else in the layer when sequences
-# are long, and cheap to compute again. Fused attention took its place: it never stores the scores, and
+# are long, and in a wide model cheap to compute again. Fused attention took its place: it never stores the scores, and
 # computes them again itself. What this selective recomputation drops is nearly nothing, and it still pays for
 # one more pass through attention. Ask the planner what the activations of this model would be without the
 # fusion:
@@ -593,8 +594,10 @@ pd.DataFrame(
 ).round(1)
 
 # %% [markdown] id="unfused-explain"
-# Where the scores are stored, recomputing them gives a large part back, and computes little again. That is what the
-# published times above show.
+# Where the scores are stored, recomputing them gives a large part back. How cheap that is depends on the width: it computes
+# 4 *T h* FLOPs for a token again, where the matrices of a layer take 24 *h*². In a wide model that is some percent, as the published
+# times above show. In this one, where *T* = 4 *h*, it is two fifths of a layer, and half of the layers by *block* would give back
+# as much for the same price.
 #
 # Megatron-LM has drawn the same conclusion. `--recompute-granularity selective` means the scores only as long as nothing
 # else is said; `--recompute-modules` says which parts of a layer are meant today:
@@ -722,7 +725,8 @@ print(f"sixteen inputs: {16 * width_bytes / 2**20:.2f} MiB")
 # - A layer of GPT-2 keeps sixteen times its input for the backward pass (with fused attention); count yours with
 #   `saved_tensors_hooks`. Recomputation keeps the one and computes the fifteen again.
 # - The price is one more forward pass of the layers: at most a third more arithmetic. The result is the same.
-# - Small groups. One large group costs the same and gives back less.
+# - Groups as large as hide behind another part of the peak, here the logits. One group of all layers costs the same and gives back
+#   less.
 # - *Block* recomputes as many layers as it must. *Selective* recomputes parts of each layer: choose those that weigh much
 #   and are cheap, which the scores are no more where attention is fused.
 # - When one part of the peak has gone, look which part is the highest now.

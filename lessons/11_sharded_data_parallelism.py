@@ -447,7 +447,9 @@ claim("FSDP lowers the peak", 100 * measured["FSDP"] / measured["plain"], most=6
 # %% [markdown] id="memory-words"
 # *Two steps of each, every one stretched to the same width.* What is left of the lowest curve are humps: activations, which
 # belong to a rank's own samples and are cut by nobody here. The floor is a quarter of what it was. In between, the
-# small teeth are layers that come and go. (The plateaus of ZeRO-1 are copies on which the library reduces.)
+# small teeth are layers that come and go. (ZeRO-1 has two plateaus in each step: copies
+# that the exchange needs, first to sum the gradients, then to hand out the parameters. And its gradients are a quarter larger than
+# those of *plain*, as the sum of a rank's shard has a buffer of its own.)
 
 # %% [markdown] id="often-idea"
 # ## Accumulation, and its price
@@ -560,7 +562,8 @@ check.ex11_tokens(tokens_needed)
 #
 # - FSDP: shard, gather, compute, free; gather again, compute, reduce-scatter, free.
 # - ZeRO-1 sends what DDP sends, in two halves, and keeps 1/*d* of the state. It costs no byte.
-# - FSDP sends half as much again, for each micro-batch, and keeps 1/*d* of everything but the activations.
+# - FSDP sends half as much again with one micro-batch; with *m* of them 3 *m* halves of a ring (2 *m* + 1 if its gradients wait),
+#   where ZeRO-1 sends 2. It keeps 1/*d* of everything but the activations.
 # - Ranks seldom divide a row: fill it up, round up.
 # - A gather hides if a device has more tokens at once than FLOP/s over bytes/s.
 

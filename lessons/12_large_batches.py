@@ -139,7 +139,7 @@ claim("without a warm-up it ends higher, mean of three seeds", cold, least=0.03,
 # *Validation loss at the end.* One seed tells little: what a cold start costs differs much from one to the next, so
 # whoever compares two trainings by one seed each compares their luck too.
 #
-# And yet the best of the three is not as good as batches of 16. Root and line are rules for gradients that are mostly
+# And yet even the best of the three *rates* ends higher than batches of 16. Root and line are rules for gradients that are mostly
 # noise. Where the noise ends they end; where that is, we shall measure. (LARS and LAMB, optimizers for very large batches, fit
 # the step of each layer to the size of its weights. Large rates get safer by that; samples that say nothing new do not say more.)
 
@@ -297,8 +297,8 @@ claim("64 times the batch saves", steps_saved[1024], least=12, most=32, unit="ti
 # $$\operatorname{tr}\Sigma = \frac{|g_b|^2 - |g_B|^2}{1/b - 1/B} \qquad\qquad |G|^2 = \frac{B\,|g_B|^2 - b\,|g_b|^2}{B - b}$$
 #
 # Whoever trains on several devices has both: a rank's gradient before the all-reduce is a small batch's, and after it
-# a large one's. Who accumulates has both as well: that of one micro-batch, and the sum of all. The runs above had micro-batches of 64,
-# and kept the mean of each length.
+# a large one's. Who accumulates has both as well: that of one micro-batch, and the sum of all. The three runs above that
+# compared rates had micro-batches of 64 in batches of 256, and kept the mean of each length.
 #
 # The ratio, **tr(Σ) / |G|²**, is a number of samples: with so large a batch the noise is as long as the gradient. It
 # is called the *simple noise scale*.
@@ -352,8 +352,8 @@ claim("the noise grows as the model learns", end / first, least=5, unit="times")
 #
 # **Explain.** In the first steps all samples say the same: blanks and `e` are frequent, most signs are rare. A few letters
 # are enough to find that out, and a large batch hears it over and over. What is left to learn later, samples
-# disagree about. So |*G*|² falls and the noise stays, and a batch that was a waste at the beginning is soon
-# a small one.
+# disagree about. So |*G*|² falls steeply at first while the noise hardly changes, and a batch that was a waste at the beginning is
+# soon a small one. Then both only waver.
 #
 # Elsewhere it is larger: about a thousand samples for handwritten digits, tens of thousands for ImageNet, millions for
 # a game of strategy (McCandlish and others, 2018). No table says it for your model; two numbers in its log do.
@@ -530,8 +530,9 @@ claim("and two threads hardly more than one", speed["threads"] / speed["one_work
 
 # %% [markdown] id="process-explain"
 # **Explain.** Python lets one thread of a process run at a time (but for builds without this lock, the GIL, which are
-# not the usual ones yet). What a thread asks of a device, kernel by kernel, it
-# asks in Python, so the threads take turns in asking. Processes each have a Python of their own. The larger a kernel
+# not the usual ones yet). What a thread asks of a device in forward and in the
+# optimizer, it asks in Python (backward runs without it, in C++). So the threads take turns in asking, and handing over costs time
+# as well: two may even make fewer steps than one. Processes each have a Python of their own. The larger a kernel
 # is, the less that matters; but devices get faster, and Python does not. A process also is what a scheduler can place, bind to the
 # cores beside its device, and limit; and one that dies says by its exit code that it did. So the launchers start a
 # process for each device, on one node as on a thousand.
@@ -580,8 +581,8 @@ claim("while the training loss goes on falling, by", fell, least=0.5, unit="nats
 # **Explain.** The model learns these 6,000 letters by heart: **overfitting**. The training loss, the only one that many
 # logs have, looks better than ever. The cure is more text, or to stop at the lowest point.
 #
-# A rate that is too high and text that is too short look alike in a table of final numbers. In curves they do not: there both losses
-# are high, here they part.
+# A table of final validation losses says of a rate that is too high and of a text that is too short the same: the loss is high. Put
+# the training loss beside it: with the rate both are high, with the text they part.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -669,7 +670,7 @@ check.ex12_sixteen(sixteen_run, small["batch 16"])
 # - A batch that is *k* times as large wants √*k* times the rate with Adam, *k* times with SGD, and a warm-up.
 # - That holds up to the critical batch, about tr(Σ)/|*G*|². Beyond it a larger batch costs samples and saves few steps.
 # - The noise is measured in passing: squared gradient lengths of two batch sizes, averaged before they are divided. It
-#   grows as the model learns; so does the batch that pays.
+#   grows steeply while the model learns what is easy; so does the batch that pays.
 # - *S* = *S*<sub>min</sub> (1 + *B*<sub>c</sub>/*B*): time and cost cannot both be least.
 # - One process per device, one beginning for all of them. And look at validation: the training loss falls to the last.
 

@@ -453,7 +453,8 @@ claim("and what lies between the layers is kept once, not four times", whole / o
 #
 # **Explain.** A ring goes round twice: the first round leaves each rank with one finished piece, which *is* a
 # reduce-scatter; the second hands the pieces out, which *is* an all-gather. Sequence parallelism lets them
-# stand apart, and does the norms in between. Same bytes, and a quarter of the activations there. (NCCL's
+# stand apart, and does the norms in between. Same bytes, and a quarter of the activations there. (What goes *into* the product is still
+# kept whole, as written here. Megatron-LM keeps its own tokens and gathers once more in backward.) (NCCL's
 # rings send it so. gloo, which the box talks through, makes a reduce-scatter of a whole all-reduce, and so sends
 # more: another reason to count at the formula and measure on the machine that you will use.)
 #
@@ -674,9 +675,9 @@ check.ex13_schedule(mine, order_trial)
 show.pipeline([mine(4, stage, 8) for stage in range(4)], title="your 1F1B")
 
 # %% [markdown] id="order-why" tags=["solution"]
-# Micro-batch 0 passes the *p* − *r* − 1 stages behind stage *r* and comes back. One forward for each of them fills just
-# that time. Together with the first of the pairs that makes *p* − *r* micro-batches in hand: four on the first stage,
-# one on the last.
+# While micro-batch 0 passes the *p* − *r* − 1 stages behind stage *r*, one forward for each of them fills the way *out*. Together with
+# the first of the pairs that makes *p* − *r* micro-batches in hand: four on the first stage, one on the last. The way back stays
+# empty: it is the bubble of the picture. More forwards there would hold more, and end no sooner.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Write a whole attention layer from your two, and hold it against a serial one: four heads on

@@ -121,9 +121,9 @@ claim(
 # %% [markdown] id="pieces-explain"
 # *"Predicted" counts pairs of eighths, 3, 7, 11, 15 against 9 for each, and shares out the measured time.*
 #
-# **Explain.** Rank 3 does five times the work of rank 0, but the step is not five times too long: it lasts as long as
-# rank 3 needs, 15 where 9 would do. (That is 1.67 times; what a step costs besides, in both alike, brings it down.) The
-# others wait, and no faster link mends it.
+# **Explain.** By count, rank 3 looks back at five times as much as rank 0, but the step is not five times too long: it lasts as long
+# as rank 3 needs, 15 where 9 would do. That is 1.67 times. Measured it is less: each piece has costs that do not grow with its
+# pairs, and ranks with equal counts are not equally fast (see the bars). The others wait, and no faster link mends it.
 #
 # > **Exercise 13b.1** — Write `pieces(length, rank, size)`: the positions of a rank as a list, so that all ranks
 # > have equally many, and equally much to look back at. `2 * size` divides the length.
@@ -325,7 +325,7 @@ places = plan.Layout(tensor=2, context=2, data=2, order="tp-cp-dp-pp")
 show.ranks({name: plan.groups(places, name) for name in ("tp", "cp", "dp")}, devices_per_node=4)
 
 # %% id="sent-claim" tags=["claim"]
-claim("of the bytes of tensor parallelism context sends", context / tensor, least=0.5, most=0.5)
+claim("context parallelism sends, of the bytes of tensor parallelism", context / tensor, least=0.5, most=0.5)
 
 # %% [markdown] id="sent-explain"
 # *Two nodes with four devices: the order `tp-cp-dp`.*

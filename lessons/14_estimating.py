@@ -593,8 +593,8 @@ if residuals.abs().max() < 0.05 * both.loc["together", "measured"]:
     print("But both residuals are below a twentieth of the step: too little to search for.")
 
 # %% [markdown] id="residual-more"
-# That is a suspicion. To find out whether it is true, change one thing and predict again: twice the micro batch doubles the
-# computing and leaves the all-reduce as it is. A residual that grows along with a part belongs to that part.
+# That is a suspicion. To find out whether it is true, change one thing and predict again: twice the micro batch doubles what is
+# computed for samples (`matmul`, `attention`, `memory`) and leaves the optimizer, the starts and the all-reduce as they are. A residual that grows along with a part belongs to that part.
 #
 # How good is good? Published predictors of training time claim mean errors of 3 to 15 % on the clusters that
 # they were made for (vTrain, arXiv 2312.12391: 8 and 15 %; Lumos, arXiv 2504.09307: 3 %).
@@ -659,7 +659,7 @@ else:
     print(f"In the first half you were off by a factor of {early:.2g}, in the second by {late:.2g}")
     print("(the middle one of each half).", end=" ")
     if late < early:
-        print("You know what these machines do better than you did.")
+        print("You foresee these machines better than you did at the beginning.")
     else:
         print("The questions became harder, too. Look at kept.nlargest(5, 'times_off').")
 

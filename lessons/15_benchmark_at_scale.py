@@ -95,7 +95,7 @@ try:
 except ValueError as refusal:
     print(refusal)
 try:
-    reference.but(nodes=90, pipeline=9)
+    reference.but(nodes=72, pipeline=9)
 except ValueError as refusal:
     print(refusal)
 
@@ -530,8 +530,8 @@ shorter = min(mine, other, key=lambda result: result.time_to_report_s)
 check.ex15_other(other, mine, shorter)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# With tensor 4 every layer of every micro-batch sums over all devices, across the nodes: many small messages,
-# each of which waits for the slow link's latency. With pipeline 2 across the nodes only the hidden states of
+# With tensor 4 every layer of every micro-batch sums over all devices, across the nodes: many exchanges, in each of which all four
+# must meet, and all bytes pass the narrow link. With pipeline 2 across the nodes only the hidden states of
 # a micro-batch cross, once in each direction.
 
 # %% id="ex3-claim" tags=["solution", "claim"]

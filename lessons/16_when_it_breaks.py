@@ -118,7 +118,7 @@ claim("the rank that is elsewhere", odd[0] if odd else -1, least=2, most=2)
 # that was not prepared, `py-spy dump --pid …` in such a step does the same from outside
 # (where you may look into your own processes).
 #
-# Who asks nobody waits for the **time-out**: 10 minutes with NCCL, 30 with gloo, unless you say otherwise. All
+# If you ask no process, you wait for the **time-out**: 10 minutes with NCCL, 30 with gloo, unless you say otherwise. All
 # devices are paid for meanwhile. Here it is set to six seconds, on purpose:
 
 # %% id="timeout"
@@ -206,8 +206,8 @@ claim("with DETAIL a step of two collectives takes", ratio, least=0.8, most=4, u
 # %% [markdown] id="detail-explain"
 # Every collective is now two: all ranks meet first and exchange what they are going to do. That is a fixed price *per
 # collective*. A step of this run has two of them, so it may hardly show; with tensor parallelism there are hundreds, each about
-# as short as the meeting. And on GPUs no rank runs ahead of its device any more, nor hides a message behind arithmetic. Switch it on
-# to find something, and off again.
+# as short as the meeting. And on GPUs all processes wait for each other, on the processor, before each collective: what they had asked of their
+# devices in advance runs out, and less of a message hides behind arithmetic. Switch it on to find something, and off again.
 
 # %% [markdown] id="meeting-idea"
 # ## Before the first step
@@ -296,7 +296,7 @@ claim("the first of them", min(gone.failure.ranks), least=2, most=2)
 # %% [markdown] id="gone-explain"
 # **Explain.** Who started the processes tells: `srun` names tasks and node, `torchrun` exit code −9 (minus the number
 # of the signal). In `ExitCode` stand two numbers, an exit code and a signal: `0:15` of the step is the SIGTERM with which
-# `srun` ended the tasks that were left, and `15:0` that the script ended with what `srun` told it. Neither is the cause.
+# `srun` ended the tasks that were left, and `15:0` that the script ended with 143, of which `sacct` takes off 128: SIGTERM again, as `srun` told it. Neither is the cause.
 # Count the tasks that were killed. One task: most often the kernel, which had no memory left and took the largest process
 # (`sacct` then says `OUT_OF_MEMORY`, or the node's own log does). All tasks of a node: the node. Where Slurm itself
 # notices, the state is `NODE_FAIL`. All else in the log is about peers that went away, and comes *from* the others.
@@ -362,7 +362,8 @@ claim("memory of the others grows by at most", slope.drop(2).max(), most=1.0, un
 
 # %% [markdown] id="leak-explain"
 # **Explain.** The error message tells of the tensor that did not fit any more, which is innocent: an ordinary one, of an
-# ordinary size. The **slope** names the rank, and its size what is kept: 5 MB are one copy of all weights and
+# ordinary size. (Where that is the size of a step's leak, it is chance: the diary adds up the weights in numbers of 8 bytes, which
+# takes as much for a moment.) The **slope** names the rank, and its size what is kept: 5 MB are one copy of all weights and
 # gradients. (Who divided what was free by 5 MB is some steps off: what a process holds is counted in more than one
 # way.) A line that is level, and then one step to the ceiling, is the other kind: a long sample, an uneven pipeline
 # stage (lesson 06). The usual leak in PyTorch is shorter than this one: `total += loss` keeps the loss *with its whole
@@ -572,7 +573,8 @@ pd.DataFrame(LINES.items(), columns=["what it is", "the line"]).style.hide(
 # The first four stand in the log of the *node* (`dmesg`, `nvidia-smi -q`), which you may have to ask for; `sinfo -R`
 # shows why nodes are drained; the last two in your own. Read the last one like the hang above: rank 0 *waited*. With
 # `SeqNum=2` it was in its second collective: start-up, and not the middle of training. Now put them together, as they
-# come: rank 1's own error comes ten minutes before everybody else's (in a real log, many lines above them).
+# come: rank 1's own error comes ten minutes before everybody else's (in a real log, many lines above them). So it is where the one that failed
+# cannot end, or nothing ends the job with it; with `--kill-on-bad-exit` or torchrun the others are ended within seconds.
 
 # %% id="real-read"
 log = [

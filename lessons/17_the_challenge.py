@@ -82,7 +82,7 @@ habit
 claim("by habit the target is missed by", habit.loss - task.target, least=0.5, unit="nats")
 
 # %% [markdown] id="habit-explain"
-# **Explain.** It has learned which tokens are frequent, and little more. Nothing is *wrong* with this plan: the job
+# **Explain.** It knows which tokens are frequent, has begun to learn which follow which, and stops half-way. Nothing is *wrong* with this plan: the job
 # runs, all devices are busy, the loss falls. That is why such plans are made. What it costs shows only beside
 # another one. Three questions would have found it: how many tokens does this *model* need, how few *steps* can
 # it do with (lesson 12), and what does an *iteration* consist of (lesson 14)?
@@ -184,7 +184,7 @@ claim(
 # them are enough for a step. 64 samples are 4,096 tokens, beyond this model's critical batch for as long as the challenge
 # lasts: most of what they say, a quarter of them says as well.
 #
-# The **model**. The larger one learns as much from a token, or a little more. But each of its tokens takes several
+# The **model**. The larger one learns more from its first tokens, and from the later ones no more than the small one. But each of its tokens takes several
 # times the arithmetic, and there are not enough seconds to make that good. The best model for a budget is one
 # that the budget can *feed*. For large trainings the rule of thumb is about 20 tokens per parameter (Hoffmann and others, 2022).
 # The probe `long` got more than one, and the plan by habit a quarter:
@@ -424,7 +424,7 @@ check.ex17_mine(mine_run, mine, habit)
 #   devices had two samples each, and an iteration would mostly start operations and wait for the all-reduce.
 # - **Model 2 × 64**, since nothing larger can be fed in half a minute.
 # - **The layout** that is planned fastest; none that cuts the model pays where it fits anywhere.
-# - **Learning rate 0.003**, which the probes had and which did well there. (Try 0.01: it is too high for this width.)
+# - **Learning rate 0.003**, which the probes had and which did well there. (Is 0.01 too high for this width? A probe tells.)
 # - **Iterations** from the line through two probes, with a margin of a tenth of a nat.
 # - **Seconds**: iterations × the time of one in the rehearsal, and what the rehearsal took around them.
 
@@ -491,7 +491,8 @@ task.board()
 #
 # Before any planner there is a bound: no machine computes faster than its peak.
 #
-# **Predict.** 1024 H100, 989 TFLOP/s each at their peak. How many days does the planner say, how many times the bound?
+# **Predict.** 1024 H100, 989 TFLOP/s each at their peak. The best plan takes how many times the days that all its products, those of
+# attention too, take at the peak?
 
 # %% id="dense-guess"
 ### BEGIN SOLUTION
@@ -513,7 +514,7 @@ claim("the best plan takes so many times the days at peak", 1 / found.best.mfu, 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 17.2** — Work out by hand how many days 1024 H100 would take *at their peak*, at 6 FLOPs per
 # > parameter and token (`plan.parameters(dense).total`). Then choose a machine, and plan the training there: a layout that fits
-# > and keeps to the 90 days, with a batch as such models are trained with.
+# > and keeps to the 90 days, with a batch as such models are trained with: half a million to 20 million tokens in a step.
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -532,6 +533,7 @@ print(dense_plan, f"{dense_plan.days(2e12):.0f} days", sep="\n")
 check.ex17_dense(least_days, dense_plan)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
+# (This bound leaves out the products of attention, so a plan takes more times as long as by its MFU, which counts them.)
 # By the plan 512 devices are enough, and leave the other half to others. Tensor 8 stays inside a node, where links are fast. Pipeline 4
 # makes a device's share small enough that nothing has to be recomputed; four pieces on each stage make its bubble a quarter
 # (lesson 07b). The optimizer's state is shared among 16 data ranks. A batch of 512 samples of 8,192 tokens is

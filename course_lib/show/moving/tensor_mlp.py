@@ -61,7 +61,7 @@ def simulate(ranks: int) -> list[MlpState]:
     def tell(moment: str, text: str, *new: str, reduces: str = "") -> None:
         states.append(MlpState(moment, text, tuple(dict(v) for v in values), new, reduces))
 
-    text = "Every rank has all of X, its own columns of A, and the same rows of B."
+    text = "Every rank has all of X, its own columns of A, and the rows of B with the same numbers."
     tell(told("cut"), text, "X", "A", "B")
     for v in values:
         v["Z"] = v["X"] @ v["A"]

@@ -21,7 +21,8 @@ MOST_TEXTS = 100
 """A generator may have no end."""
 WATCHING = ("--profile", "--profile-step-start", "--profile-step-end")
 ALONE, ENOUGH, HALVES = 8.8, 12.6, 53.2
-"""Exercise 01.3, in samples per second: fp32 without workers and with enough, bf16 with enough."""
+"""Exercise 01.3, in samples per second: fp32 without workers and with enough, bf16 with enough or
+with DALI."""
 RECORDED = {
     "forward": "It is kernels and nothing else, the same in each step: record it.",
     "backward": "It is kernels and nothing else. Its gradients stay where they were recorded.",
@@ -201,7 +202,7 @@ def _without() -> Quantity:
     own: tuple[Slip, ...] = (
         (ALONE * HALVES / ENOUGH,
          "That makes the whole step faster by what bf16 gained. Reading does not get faster."),
-        (HALVES, "That is with enough workers: reading is hidden. Here it is not."),
+        (HALVES, "That is where reading is hidden. Without workers it is not."),
         (ALONE, "That is fp32. With bf16 the computing is shorter, and only the reading stays."),
         (ENOUGH, "That is fp32 with workers."),
         (1 / READING, "That is reading alone. Without workers computing comes after it."),
