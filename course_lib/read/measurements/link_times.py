@@ -39,6 +39,9 @@ SHORTEST_US, LONGEST_US = 1e-6, 1e12
 """Of a message; beyond, a file is damaged."""
 PART_OF_LONGEST = 1 / 8
 """Messages that take at least this part of the longest time count as large."""
+LEAST_PART = 0.5
+"""Of what the largest message takes longer than the smallest: a line that gives less of it to the
+bytes was drawn by noise."""
 
 
 @answers_misspelt
@@ -148,15 +151,25 @@ def fit_line(
     kinds = np.unique(size)
     if len(kinds) < 2:
         return 0.0, float(size.mean() / time.mean() / 1e3), math.nan
-    large = (time >= time.max() * PART_OF_LONGEST) | (size >= kinds[-2])
-    weighted = np.stack([1 / time[large], size[large] / time[large]], axis=1)
-    (_, slope), *_ = np.linalg.lstsq(weighted, np.ones(int(large.sum())), rcond=None)
-    slope = max(float(slope), 0.0)
+    # Where the large messages were disturbed, the longer one may have been the quicker one: then
+    # their shortest times are asked, and if need be the rate of the largest message alone.
+    smallest_us, largest_us = (float(shortest[size == kind].min()) for kind in kinds[[0, -1]])
+    least = max(LEAST_PART * (largest_us - smallest_us) / float(kinds[-1] - kinds[0]), 0.0)
+    slopes = (_slope(size, each, kinds) for each in (time, shortest))
+    slope = next((slope for slope in slopes if slope > least), largest_us / float(kinds[-1]))
     alpha = max(float(np.median((shortest - slope * size)[size == kinds[0]])), 0.0)
     errors = alpha + size * slope - time
     spread = float(((time - time.mean()) ** 2).sum())
     r2 = 1 - float((errors**2).sum()) / spread if spread else 1.0
-    return alpha, 1 / slope / 1e3 if slope else math.inf, r2
+    return alpha, 1 / slope / 1e3, r2
+
+
+def _slope(size: Any, time: Any, kinds: Any) -> float:
+    """Microseconds for each further byte of the large messages, as these times tell."""
+    large = (time >= time.max() * PART_OF_LONGEST) | (size >= kinds[-2])
+    weighted = np.stack([1 / time[large], size[large] / time[large]], axis=1)
+    (_, slope), *_ = np.linalg.lstsq(weighted, np.ones(int(large.sum())), rcond=None)
+    return float(slope)
 
 
 def links(path: PathLike) -> Links:

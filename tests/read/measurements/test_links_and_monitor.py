@@ -96,6 +96,23 @@ def test_fits_are_never_negative():
     assert fit_line([], [])[0] != fit_line([], [])[0]
 
 
+@pytest.mark.parametrize("disturbed", [0.9, 1.3, 2.5, 40])
+def test_a_disturbed_message_makes_no_road_infinitely_wide(disturbed):
+    """The second-largest took as long as the largest, or longer, but for its quickest try."""
+    sizes = [1024 * 4**n for n in range(7)]
+    shortest = [40 + size / 4 / 1e3 for size in sizes]
+    times = [*shortest[:5], disturbed * shortest[6], shortest[6]]
+    alpha, beta, _ = fit_line(sizes, times, shortest)
+    assert alpha == pytest.approx(40, rel=0.5)
+    assert beta == pytest.approx(4, rel=0.2)
+
+
+def test_where_every_try_was_disturbed_the_largest_message_tells_the_rate():
+    alpha, beta, _ = fit_line([1024, 2**20, 2**22], [50, 3000, 1000])
+    assert 0 <= alpha <= 50
+    assert beta == pytest.approx(2**22 / 1000 / 1e3)
+
+
 def test_what_a_buffer_swallows_does_not_make_the_road_look_wider():
     """Of a link of 0.125 GB/s whose first 250 KB pass at once."""
     sizes = [1024 * 4**n for n in range(7)]
