@@ -434,8 +434,8 @@ claim(
 
 # %% [markdown] id="fused-explain"
 # **Explain.** Nearly twenty for each tensor, if those are counted that an operator calls. (On a GPU PyTorch's Adam is not that plain: by itself it takes `foreach` kernels, each over
-# many tensors. There the fused one saves dozens of starts, not hundreds.) And the speed? Hardly another, here or on the A100 (53.2
-# and 53.3): Adam is a small part of this step. Starts are hidden as long as kernels are long: the program
+# many tensors. There the fused one saves dozens of starts, not hundreds.) And the speed? On the A100 hardly another (53.2 and 53.3),
+# here some percent, within what two equal runs differ by: Adam is a small part of this step. Starts are hidden as long as kernels are long: the program
 # runs ahead of the device. Where kernels are shorter than their start, the device waits for Python, and the step is **launch-bound**:
 #
 # ![Three pairs of bars over time. Kernel by kernel, the device runs short kernels with gaps, waiting for Python. Compiled, there are fewer and longer kernels. With a CUDA graph one start is followed by all kernels without a gap.](../images/kernel_starts.svg)
