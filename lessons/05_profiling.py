@@ -328,10 +328,11 @@ def step_ms(run):
 
 
 def waited_ms(run):
-    """How much longer than the suspect the others are in exchanges, in the quicker recorded step."""
+    """How much longer than the last to come the others are in exchanges, in the quicker recorded step."""
     steps = run.profile.overlap.pivot(index="rank", columns="step")
     inside_us = steps["exposed_communication_us"][steps["total_us"].max().idxmin()]
-    return (inside_us.drop(suspect).mean() - inside_us[suspect]) / 1e3
+    last = inside_us.idxmin()  # in the ill run the suspect, in the healthy one whoever it was
+    return (inside_us.drop(last).mean() - inside_us[last]) / 1e3
 
 
 should_be_ms = step_ms(ill) - (waited_ms(ill) - waited_ms(healthy))

@@ -391,7 +391,9 @@ elif price < 0.9 * flops_factor(forget_recipe):
     )
     print("the layers (optimizer, loss, communication), and none of that is repeated.")
 else:
-    print(f"× {price:.2f}, near what the FLOPs say. That does not mean that the step is all products:")
+    print(
+        f"× {price:.2f}, near what the FLOPs say. That does not mean that the step is all products:"
+    )
     print("what else the layers do runs again too, and in about the same proportion.")
 
 # %% [markdown] id="price-published"

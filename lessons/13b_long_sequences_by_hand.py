@@ -325,7 +325,12 @@ places = plan.Layout(tensor=2, context=2, data=2, order="tp-cp-dp-pp")
 show.ranks({name: plan.groups(places, name) for name in ("tp", "cp", "dp")}, devices_per_node=4)
 
 # %% id="sent-claim" tags=["claim"]
-claim("context parallelism sends, of the bytes of tensor parallelism", context / tensor, least=0.5, most=0.5)
+claim(
+    "context parallelism sends, of the bytes of tensor parallelism",
+    context / tensor,
+    least=0.5,
+    most=0.5,
+)
 
 # %% [markdown] id="sent-explain"
 # *Two nodes with four devices: the order `tp-cp-dp`.*
