@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "clean": ("lab.commands.jobs:clean", "deletes runs of this workspace, after showing which"),
     "budget": ("lab.commands.jobs:budget", "shows or sets how many device-hours may be spent"),
     "shell": ("lab.commands.jobs:shell", "opens a shell in which the cluster's commands are found"),
-    "build": ("teach.build", "makes notebooks and solutions from the lessons"),
+    "build": ("teach.building.build", "makes notebooks and solutions from the lessons"),
     "translate": (
         "teach.translation.command",
         "shows what is translated into another language, and begins one",

@@ -20,10 +20,10 @@ from typing import Any
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import PACKAGE, find, write_atomically, write_json
-from course_lib.teach.build import folder_of, outputs
+from course_lib.teach.building.build import folder_of, outputs
+from course_lib.teach.building.source import LessonError
 from course_lib.teach.classroom import opening
 from course_lib.teach.classroom.folder import place as class_place
-from course_lib.teach.source import LessonError
 from course_lib.words import ENGLISH, LANGUAGES
 
 CLONE = PACKAGE.parent

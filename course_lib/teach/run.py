@@ -19,10 +19,10 @@ from course_lib.lab.runs.clean import KEEP
 from course_lib.lab.workspace import Workspace
 from course_lib.teach import claims
 from course_lib.teach.book import origin
-from course_lib.teach.build import folder_of, write
+from course_lib.teach.building.build import folder_of, write
+from course_lib.teach.building.source import lessons_in, number_of
 from course_lib.teach.claims import Claim
 from course_lib.teach.lessons import CLONE, link_images
-from course_lib.teach.source import lessons_in, number_of
 from course_lib.words import ENGLISH
 from course_lib.words.choice import language_of
 

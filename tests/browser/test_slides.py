@@ -10,10 +10,10 @@ import pytest
 from nbformat.v4 import new_output
 
 from course_lib.teach.book import check
-from course_lib.teach.build import build_text
+from course_lib.teach.building.build import build_text
+from course_lib.teach.building.source import read_lesson
 from course_lib.teach.run import executed_in
 from course_lib.teach.slides import pdf, site
-from course_lib.teach.source import read_lesson
 
 pytestmark = pytest.mark.browser
 SHAPES = {"16:9": {"width": 1280, "height": 720}, "4:3": {"width": 1024, "height": 768}}

@@ -9,8 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course_lib.teach import build, gaps
-from course_lib.teach.source import LessonError, read_lesson
+from course_lib.teach.building import build, gaps
+from course_lib.teach.building.source import LessonError, read_lesson
 
 LESSON = """# %% [markdown] id="title"
 # # 99 A lesson

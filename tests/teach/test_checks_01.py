@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from course_lib.lab.job.recipes import program, shell
+from course_lib.teach.building.source import read_lesson
 from course_lib.teach.checks import lesson01
-from course_lib.teach.source import read_lesson
 
 from .answers_to_try import hold, nonsense, told
 from .finished_runs import hint_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from course_lib.lab.job.recipes import shell
+from course_lib.teach.building.gaps import answered, with_gaps
 from course_lib.teach.checks import lesson02b
-from course_lib.teach.gaps import answered, with_gaps
 
 from .finished_runs import hint_of
 from .own_trials import cell_of, program_of, swapped

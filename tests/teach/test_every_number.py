@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from course_lib.teach import check
-from course_lib.teach.gaps import answered
-from course_lib.teach.source import read_lesson
+from course_lib.teach.building.gaps import answered
+from course_lib.teach.building.source import read_lesson
 
 ROOT = Path(__file__).resolve().parents[2]
 ARITHMETIC = {

@@ -12,8 +12,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from course_lib.lab.errors import LabError
-from course_lib.teach import build
-from course_lib.teach.source import read_lesson
+from course_lib.teach.building import build
+from course_lib.teach.building.source import read_lesson
 from course_lib.teach.translation import catalogs, command, faults, wanted
 from course_lib.teach.translation.sentences import sentences_in
 from course_lib.words import catalog, told

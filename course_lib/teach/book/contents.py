@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from course_lib.teach.book.page import START
-from course_lib.teach.source import LessonError
+from course_lib.teach.building.source import LessonError
 from course_lib.teach.translation.wanted import sections
 from course_lib.words import ENGLISH, told
 

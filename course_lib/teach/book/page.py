@@ -23,9 +23,9 @@ from course_lib.lab.jupyter.export import (
 )
 from course_lib.lab.recorded import paths
 from course_lib.teach.book import origin
-from course_lib.teach.build import NOTEBOOK_METADATA, PRINTS
-from course_lib.teach.gaps import answered, with_gaps
-from course_lib.teach.source import Cell, Lesson
+from course_lib.teach.building.build import NOTEBOOK_METADATA, PRINTS
+from course_lib.teach.building.gaps import answered, with_gaps
+from course_lib.teach.building.source import Cell, Lesson
 from course_lib.words import ENGLISH, spoken, told
 
 PICTURES = re.compile(r"\]\((?:\.\./)+images/")

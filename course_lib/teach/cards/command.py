@@ -7,9 +7,9 @@ from pathlib import Path
 from course_lib.lab.commands.common import parser
 from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import PACKAGE, write_atomically
+from course_lib.teach.building.source import lessons_in, read_lesson
 from course_lib.teach.cards import content, pages
 from course_lib.teach.run import chosen
-from course_lib.teach.source import lessons_in, read_lesson
 
 OUT = Path("build") / "cards"
 

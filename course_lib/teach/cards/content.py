@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import course_lib
 from course_lib.lab.lab import Lab
 from course_lib.lab.runs.run import Run
-from course_lib.teach.gaps import with_gaps
-from course_lib.teach.source import Cell, Lesson
+from course_lib.teach.building.gaps import with_gaps
+from course_lib.teach.building.source import Cell, Lesson
 
 ROW = re.compile(r"^\| *(?P<what>[^|]*?) *\| *(?P<said>.*?) *\|$", re.MULTILINE)
 MAGIC = re.compile(r"^\s*[!%].*$", re.MULTILINE)

@@ -10,12 +10,12 @@ from pathlib import Path
 from course_lib.lab import clusters, workspace
 from course_lib.lab.commands.common import parser
 from course_lib.lab.errors import LabError
+from course_lib.teach.building.source import number_of
 from course_lib.teach.classroom import folder, opening, sharing, tables
 from course_lib.teach.classroom.class_queue import ClassQueue
 from course_lib.teach.classroom.folder import SETTING
 from course_lib.teach.classroom.roster import Reader
 from course_lib.teach.run import chosen
-from course_lib.teach.source import number_of
 from course_lib.words import told
 
 SOLUTIONS = workspace.PACKAGE.parent / "solutions"

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib.teach.book.page import Shown, as_source
-from course_lib.teach.gaps import answered, with_gaps
+from course_lib.teach.building.gaps import answered, with_gaps
+from course_lib.teach.building.source import Cell, Lesson
 from course_lib.teach.slides import cells, faces, prose, results
 from course_lib.teach.slides.marks import guesses_in, marks
 from course_lib.teach.slides.prose import Block
 from course_lib.teach.slides.results import Measured
 from course_lib.teach.slides.slide import Recap, Sentences, Slide, Titles, head_of
-from course_lib.teach.source import Cell, Lesson
 from course_lib.words import told
 
 MOST_STRIP, MOST_GAP_LINES = 3, 12

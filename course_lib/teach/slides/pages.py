@@ -8,11 +8,11 @@ from pathlib import Path
 
 from course_lib.teach.book.contents import Contents
 from course_lib.teach.book.page import Shown
+from course_lib.teach.building.source import Lesson
 from course_lib.teach.slides import prose
 from course_lib.teach.slides.marks import marks
 from course_lib.teach.slides.plans import Timetable, as_html
 from course_lib.teach.slides.slide import Slide
-from course_lib.teach.source import Lesson
 from course_lib.words import ENGLISH, language, told
 
 HEAD = """<!doctype html>

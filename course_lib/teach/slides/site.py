@@ -14,9 +14,9 @@ from course_lib.lab.recorded import paths
 from course_lib.teach.book.contents import Part
 from course_lib.teach.book.page import Shown
 from course_lib.teach.book.site import CLONE, Text, executed, refuse_others, text_in
+from course_lib.teach.building.source import Lesson, LessonError, number_of
 from course_lib.teach.slides import deck, faces, pages, pdf, timetable
 from course_lib.teach.slides.slide import Sentences, Slide
-from course_lib.teach.source import Lesson, LessonError, number_of
 from course_lib.teach.translation.catalogs import folder_of
 from course_lib.teach.translation.localized import localized_sentences, of_plans
 from course_lib.words import ENGLISH, speaking, told

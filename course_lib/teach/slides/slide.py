@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from course_lib.teach.building.source import Lesson
 from course_lib.teach.slides.results import Measured
-from course_lib.teach.source import Lesson
 
 Sentences = Mapping[str, Any]
 """Of one lesson, as `lessons/slides.toml` explains: the id of a cell -> the title of its slide, or

@@ -15,9 +15,9 @@ from typing import Any
 from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import PACKAGE
 from course_lib.teach.book.site import text_in
+from course_lib.teach.building.source import Lesson, LessonError, number_of, read_lesson
 from course_lib.teach.slides.plans import END, Cut, Sitting, Timetable
 from course_lib.teach.slides.slide import head_of
-from course_lib.teach.source import Lesson, LessonError, number_of, read_lesson
 from course_lib.teach.translation.localized import of_plans
 from course_lib.words import ENGLISH, LANGUAGES, speaking, told
 

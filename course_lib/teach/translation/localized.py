@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from course_lib.teach.source import Cell, Lesson, number_of
+from course_lib.teach.building.source import Cell, Lesson, number_of
 from course_lib.teach.translation.catalogs import (
     Language,
     Translations,

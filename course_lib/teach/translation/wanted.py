@@ -10,9 +10,9 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-from course_lib.teach.gaps import with_gaps
+from course_lib.teach.building.gaps import with_gaps
+from course_lib.teach.building.source import Lesson, lessons_in, number_of, read_lesson
 from course_lib.teach.slides.marks import guesses_in
-from course_lib.teach.source import Lesson, lessons_in, number_of, read_lesson
 from course_lib.teach.translation.sentences import sentences_in
 
 PICTURES = "images"
@@ -37,9 +37,7 @@ OF_THE_LIBRARY = (
     "read/rank_files/*.py", "read/slurm_output/result.py", "read/training_logs/result.py",
     "cli.py",
 )  # fmt: skip
-BUILDERS_OWN = {
-    "build.py", "gaps.py", "run.py", "nbval_checks.py", "source.py", "lessons.py", "kept_lines.py",
-}  # fmt: skip
+BUILDERS_OWN = {"run.py", "nbval_checks.py", "lessons.py", "kept_lines.py"}
 """What writes and tests lessons speaks to who does that, in English."""
 OF_PROGRAMS = {
     "show/__init__.py", "plan/__init__.py", "plan/simulated_nccl/lines.py",

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from course_lib.teach.building.source import lessons_in
 from course_lib.teach.run import run_lesson
-from course_lib.teach.source import lessons_in
 
 SOLUTIONS = Path(__file__).parents[3] / "solutions"
 LEARNERS = SOLUTIONS.parent / "notebooks"

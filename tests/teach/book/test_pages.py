@@ -14,8 +14,8 @@ from course_lib.lab.queue.records import Record
 from course_lib.lab.recorded import paths
 from course_lib.teach.book import check, command, contents, origin, site
 from course_lib.teach.book.page import Links, make
-from course_lib.teach.build import build_text
-from course_lib.teach.source import LessonError, lessons_in, read_lesson
+from course_lib.teach.building.build import build_text
+from course_lib.teach.building.source import LessonError, lessons_in, read_lesson
 
 LESSON = """# %% [markdown] id="title"
 # # 00 A lesson

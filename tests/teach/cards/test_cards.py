@@ -7,9 +7,9 @@ import re
 import pytest
 
 from course_lib.cli import main
+from course_lib.teach.building.source import lessons_in, read_lesson
 from course_lib.teach.cards import content, pages
 from course_lib.teach.cards.content import Call, Card
-from course_lib.teach.source import lessons_in, read_lesson
 
 LESSON = """# %% [markdown] id="title"
 # # 98 A lesson

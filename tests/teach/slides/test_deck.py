@@ -9,11 +9,11 @@ from nbformat.v4 import new_output
 from course_lib.lab.errors import LabError
 from course_lib.teach.book import origin
 from course_lib.teach.book.page import Shown
-from course_lib.teach.build import build_text
+from course_lib.teach.building.build import build_text
+from course_lib.teach.building.source import LessonError, lessons_in, number_of, read_lesson
 from course_lib.teach.slides import command, faces, pages, pdf, prose, site
 from course_lib.teach.slides.deck import slides_of
 from course_lib.teach.slides.results import Measured, measured, stories, table
-from course_lib.teach.source import LessonError, lessons_in, number_of, read_lesson
 
 LESSON = """# %% [markdown] id="title"
 # # 00 A lesson

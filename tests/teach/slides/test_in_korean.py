@@ -10,11 +10,11 @@ from nbformat.v4 import new_output
 
 from course_lib.teach.book.page import Shown
 from course_lib.teach.book.site import text_in
-from course_lib.teach.build import build_text
+from course_lib.teach.building.build import build_text
+from course_lib.teach.building.source import number_of, read_lesson
 from course_lib.teach.slides import cells, faces, pages, prose, site, timetable
 from course_lib.teach.slides.deck import slides_of
 from course_lib.teach.slides.results import Measured, measured
-from course_lib.teach.source import number_of, read_lesson
 from course_lib.teach.translation import command, faults, wanted
 from course_lib.teach.translation.localized import localized_sentences
 from course_lib.words import speaking

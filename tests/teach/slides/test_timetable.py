@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from course_lib.teach.building.source import LessonError, lessons_in, read_lesson
 from course_lib.teach.slides import timetable
-from course_lib.teach.source import LessonError, lessons_in, read_lesson
 
 
 def plans(repository):

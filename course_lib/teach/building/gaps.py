@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import groupby
 
-from course_lib.teach.source import LessonError
+from course_lib.teach.building.source import LessonError
 
 BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"

@@ -16,8 +16,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from course_lib.teach.gaps import answered, with_gaps
-from course_lib.teach.source import Cell, Lesson, LessonError, lessons_in, read_lesson
+from course_lib.teach.building.gaps import answered, with_gaps
+from course_lib.teach.building.source import Cell, Lesson, LessonError, lessons_in, read_lesson
 from course_lib.teach.translation.localized import localized_lessons
 from course_lib.teach.translation.pictures import localized_pictures
 from course_lib.words import ENGLISH
@@ -163,7 +163,7 @@ def main(argv: list[str] | None = None) -> int:
         "--language", default=ENGLISH, help="another one: into notebooks/ko/ and solutions/ko/"
     )
     options = parser.parse_args(argv)
-    repository = Path(__file__).resolve().parents[2]
+    repository = Path(__file__).resolve().parents[3]
     if not (repository / "lessons").is_dir():
         print("course build: there is no lessons/ here; it works in a clone only", file=sys.stderr)
         return 2

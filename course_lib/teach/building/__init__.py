@@ -1,0 +1,1 @@
+"""Lessons, as they are written, become notebooks with gaps and with answers."""
