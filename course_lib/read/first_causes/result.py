@@ -40,8 +40,8 @@ class Failure:
         others = [rank for rank in self.ranks if rank != self.rank]
         odd = self.details.get("odd_rank")
         who += f"; of the ranks compared, {odd} is the odd one" if odd is not None else ""
-        also = f"\n  The same on ranks {_first_ranks(others)}." if others else ""
-        also = f"\n  The same on rank {others[0]}." if len(others) == 1 else also
+        also = f"\n  Also on ranks {_first_ranks(others)}." if others else ""
+        also = f"\n  Also on rank {others[0]}." if len(others) == 1 else also
         return (
             f"{self.title[:1].upper()}{self.title[1:]}{who}.\n"
             f"  {self.file}, line {self.line}: {_beginning(self.evidence)}{also}\n"
