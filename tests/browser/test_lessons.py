@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from course_lib.teach.building.source import lessons_in  # noqa: E402
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 NOTEBOOKS = HERE.parents[1] / "notebooks"
-CELLS_ABOVE_S = 10  # what the cells above a run may take, and its panel until it moves twice
 NOTE_EVERY_LINE = """() => {
     window.seen = new Set();
     const widgets = '.jp-OutputArea .widget-html, .jp-OutputArea .jupyter-widgets';
@@ -175,13 +173,9 @@ def test_a_kernel_killed_in_the_middle_costs_nothing(open_lesson):
     page.page.reload()
     page.open(learner.url())
     page.page.evaluate(NOTE_EVERY_LINE)
-    began_s = time.time()
     page.run_down_to("run")
     panels = page.page.evaluate("() => [...window.seen]")
-    # On a busy machine the job may have ended before the page was back and the cells above had run.
-    ended_s = (lab.run("dp4").folder / "exit_code").stat().st_mtime
-    if ended_s > began_s + CELLS_ABOVE_S:
-        assert len(panels) >= 2, f"the panel did not move: {panels}"
+    assert len(panels) >= 2, f"the panel did not move: {panels}"
     after = [record.job_id for record in lab.jobs.registry.all() if record.name == "dp4"]
     assert after == before, "submitted twice"
     run = lab.run("dp4")
