@@ -419,13 +419,13 @@ claim("of the weights a tensor rank has", share, least=26, most=29, unit="%")
 # parallelism cuts the weights: all but the embedding, the positions, the head and the norms, so a rank has a bit more than a
 # quarter. A large model on large maps needs both, and samples are dealt out over `dp` alone: all four ranks read the same ones.
 #
-# > **Exercise 13b.3** — Devices with 256 MiB are there now. Give the sizes with which all four share *one* model, with
+# > **Exercise 13b.3** — Devices with 300 MiB are there now. Give the sizes with which all four share *one* model, with
 # > as much context as fits. The check also wants to see the losses of tensor 4.
 
 # %% id="weather-own" tags=["exercise"]
 ### BEGIN SOLUTION
-### GAP shared = lab.submit(forecaster("shared", 256, tensor=..., context=...))
-shared = lab.submit(forecaster("shared", 256, tensor=2, context=2))
+### GAP shared = lab.submit(forecaster("shared", 300, tensor=..., context=...))
+shared = lab.submit(forecaster("shared", 300, tensor=2, context=2))
 ### END SOLUTION
 shared.watch()
 

@@ -121,7 +121,7 @@ EPOCH = """\
 
 @pytest.fixture
 def forecaster(finished):
-    def make(tensor=2, context=2, loss=0.147878, memory=256, log="", **more):
+    def make(tensor=2, context=2, loss=0.147878, memory=300, log="", **more):
         recipe = program.recipe(
             "shared", "train_vit.py", nodes=2, gpus_per_node=2, device_memory_gib=memory / 1024,
             tensor_model_parallel_size=tensor, context_parallel_size=context, **more,
@@ -144,7 +144,7 @@ def test_one_model_on_four_devices_with_most_context_passes(forecaster, capsys, 
         ({"tensor": 1, "context": 4}, "Context 4 has all weights on every rank"),
         ({"tensor": 4, "context": 1}, "Tensor 4 fits in 160 MiB"),
         ({"tensor": 2, "context": 1}, "Tensor 2 × context 1 is 2: the other ranks have"),
-        ({"memory": 1024}, 'forecaster("shared", 256'),
+        ({"memory": 1024}, 'forecaster("shared", 300'),
         ({"loss": 0.15}, "not the same model and samples"),
         ({"log": "Traceback: boom"}, "ended well"),
     ],

@@ -10,7 +10,7 @@ from course_lib.teach.checks.common import MIB, ran_out, whole_flag
 from course_lib.teach.orders import pieces
 from course_lib.teach.trials import layers
 
-DEVICES, MEMORY_MIB = 4, 256
+DEVICES, MEMORY_MIB = 4, 300
 CUTS = ("--tensor-model-parallel-size", "--context-parallel-size")
 SAME = 1e-4
 """Of the losses; they are printed with six digits."""
@@ -36,7 +36,7 @@ def ex13b_context(run: Any) -> None:
 
 
 def ex13b_shared(run: Any, other: Any) -> None:
-    """One weather model on four devices of 256 MiB, with as much context as fits."""
+    """One weather model on four devices of 300 MiB, with as much context as fits."""
     with Checklist("13b.3") as check:
         check.started(other, "train_vit.py", "the run with tensor 4")
         if getattr(run, "state", "") == "FAILED" and ran_out(run):
@@ -52,7 +52,7 @@ def ex13b_shared(run: Any, other: Any) -> None:
         check.that(
             run.recipe.devices == DEVICES and asked == str(MEMORY_MIB * MIB),
             f"it ran on {DEVICES} devices of {MEMORY_MIB} MiB",
-            hint='Take forecaster("shared", 256, …), which asks for them.',
+            hint='Take forecaster("shared", 300, …), which asks for them.',
         )
         check.that(
             tensor * context == DEVICES,
