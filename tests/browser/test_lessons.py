@@ -157,27 +157,34 @@ def _opened(learner: Learner, cell: str):
     return opened.value
 
 
+def _signal(job_id: int, name: str) -> None:
+    subprocess.run(["scancel", "--signal", name, str(job_id)], check=True, timeout=60)
+
+
 def test_a_kernel_killed_in_the_middle_costs_nothing(open_lesson):
     learner = open_lesson("03_data_parallelism")
     page = learner.page
     page.run_all()
     page.cell("run").get_by_text("running on node").wait_for()
-    kernels = learner.server.started("ipykernel_launcher")
-    assert len(kernels) == 1
-    kernels[0].send_signal(signal.SIGKILL)
     lab = Lab(learner.server.folder, quiet=True)
     before = [record.job_id for record in lab.jobs.registry.all() if record.name == "dp4"]
     assert len(before) == 1
+    run = lab.run("dp4")
+    wait_until(lambda: run.log_file.is_file() and run.log_file.stat().st_size)
+    _signal(before[0], "STOP")  # else it could end before the page is back, on a busy machine
+    kernels = learner.server.started("ipykernel_launcher")
+    assert len(kernels) == 1
+    kernels[0].send_signal(signal.SIGKILL)
 
     wait_until(lambda: "restart" in page.page.inner_text("body").lower())
     page.page.reload()
     page.open(learner.url())
     page.page.evaluate(NOTE_EVERY_LINE)
+    _signal(before[0], "CONT")
     page.run_down_to("run")
     panels = page.page.evaluate("() => [...window.seen]")
     assert len(panels) >= 2, f"the panel did not move: {panels}"
     after = [record.job_id for record in lab.jobs.registry.all() if record.name == "dp4"]
     assert after == before, "submitted twice"
-    run = lab.run("dp4")
     last = run.log.iterations.iloc[-1]
     assert (run.state, last["iteration"]) == ("COMPLETED", last["total_iterations"])
