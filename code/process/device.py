@@ -107,8 +107,8 @@ def keep_memory() -> None:
 
 def load_what_the_first_step_loads() -> None:
     """Python modules and what they keep, 100 MiB, which are no step's and no model's."""
-    import numpy.random
-    import torch._dynamo  # noqa: F401  DDP and optimizers load it
+    import numpy.random  # noqa: F401
+    import torch._dynamo  # DDP and optimizers load it
 
     torch.ones(1, requires_grad=True).clone().backward(torch.ones(1))
 
