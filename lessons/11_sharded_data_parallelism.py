@@ -43,8 +43,7 @@ guess_layers = 2
 # %% id="frames-see"
 most_layers = predict("11: room that a rank of FSDP needs", guess_layers, unit="layers")
 story = show.moving.fsdp_step(ranks=3, layers=3)
-held = [float(re.search(r"rank: ([\d.]+) layers", frame.text)[1]) for frame in story.frames]
-most_layers.compare(max(held))
+most_layers.compare(max(frame.value for frame in story.frames))
 story
 
 # %% [markdown] id="frames-explain"

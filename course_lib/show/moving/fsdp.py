@@ -136,7 +136,7 @@ def fsdp_step(ranks: int = 3, layers: int = 3) -> Story:
         most = max(state.memory_layers(rank) for rank in range(ranks))
         held = told(f"Memory of a rank: {most:.3g} layers of {2 * layers} without sharding.")
         text = f"{told(state.text)} {held}"
-        frames.append(Frame(state.moment, text, _scene(state), _is_minor(state)))
+        frames.append(Frame(state.moment, text, _scene(state), _is_minor(state), most))
     return Story(f"One step of FSDP: {layers} layers on {ranks} ranks", tuple(frames))
 
 

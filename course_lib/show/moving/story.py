@@ -30,6 +30,8 @@ class Frame:
     scene: Scene
     is_minor: bool = False
     """Whether a strip that has no room for all can do without it."""
+    value: float | None = None
+    """The number that its text tells, whatever language that speaks."""
 
 
 @dataclass(frozen=True)
