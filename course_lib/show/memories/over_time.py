@@ -42,13 +42,14 @@ def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
         scale, unit = _stack(axes, line)
         _phases(axes, line, named=True)
         named = {text.get_text() for text in axes.texts}
-        far = ""
+        title = f"Memory of {whose(line, device=True)}"
         if _near(line, limit):
             _limit(axes, limit, scale)
         elif limit:
-            far = f" (it has {tables.quantity(*tables.in_bytes(limit))})"
+            has = tables.quantity(*tables.in_bytes(limit))
+            title = f"Memory of {whose(line, device=True)} (it has {has})"
         _peak(axes, line, scale, unit)
-        axes.set_title(f"Memory of {whose(line, device=True)}{far}", pad=24)
+        axes.set_title(title, pad=24)
         axes.set_ylim(0, _top(line, limit) / scale)
         legend_below(axes, _phase_key([line], named))
         return page.picture(f"Stacked area chart of memory over time. {said_of(line)}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import nbformat
 import pytest
 from nbformat.v4 import new_output
@@ -11,7 +13,7 @@ from course_lib.teach.book import origin
 from course_lib.teach.book.page import Shown
 from course_lib.teach.building.build import build_text
 from course_lib.teach.building.source import LessonError, lessons_in, number_of, read_lesson
-from course_lib.teach.slides import command, faces, pages, pdf, prose, site
+from course_lib.teach.slides import command, faces, pages, pdf, prose, results, site
 from course_lib.teach.slides.deck import slides_of
 from course_lib.teach.slides.results import Measured, measured, stories, table
 
@@ -227,6 +229,14 @@ def test_nothing_of_an_output_is_taken_over_as_html(lesson):
     assert "<img src=x" not in text
     rows = table([{"data": {"text/html": frame}}])
     assert rows == [["a"], ["<b onclick=x>"]]
+
+
+def test_where_recorded_runs_stand_in_a_command_has_no_answer(repository):
+    command = repository / "course_lib" / "lab" / "recorded" / "bin" / "slurm_command"
+    told = subprocess.run(["bash", str(command)], capture_output=True, text=True, check=False)
+    assert "nothing runs here" in told.stderr
+    outputs = [{"output_type": "stream", "text": f"ahead\n{told.stderr}"}]
+    assert results.printed(outputs) == "ahead"
 
 
 def test_rows_that_are_not_equally_long_are_still_a_table():
