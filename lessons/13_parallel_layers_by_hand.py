@@ -670,8 +670,8 @@ order_trial = lab.submit(trial.recipe("order-trial", "work/my_schedule.py", "sch
 order_trial.watch()
 
 # %% id="order-check" tags=["check"]
+check.ex13_schedule(lab.work / "my_schedule.py", order_trial)
 mine = runpy.run_path(lab.work / "my_schedule.py")["one_f_one_b"]
-check.ex13_schedule(mine, order_trial)
 show.pipeline([mine(4, stage, 8) for stage in range(4)], title="your 1F1B")
 
 # %% [markdown] id="order-why" tags=["solution"]

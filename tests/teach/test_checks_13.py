@@ -8,8 +8,9 @@ import pytest
 from course_lib.plan import Layout
 from course_lib.plan import groups as planned
 from course_lib.plan.schedules.steps import one_f_one_b
+from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks import lesson13
-from course_lib.teach.orders import ranks
+from course_lib.teach.orders import ranks, steps
 
 from .finished_runs import hint_of
 from .own_trials import program_of, swapped
@@ -302,6 +303,8 @@ def without_end(stages, stage, micro_batches):
 
 def test_right_schedules_pass_in_every_form(tried, capsys):
     run, right = tried("schedule"), schedule(lambda p, r: p - r - 1)
+    lesson13.ex13_schedule(run.folder / "own.py", run)
+    lesson13.ex13_schedule(str(run.folder / "own.py"), run)
     lesson13.ex13_schedule(right, run)
     lesson13.ex13_schedule(lambda p, r, m: one_f_one_b(p, r, m, 1), run)
     lesson13.ex13_schedule(lambda *case: [[phase, np.int64(m)] for phase, m in right(*case)], run)
@@ -349,4 +352,43 @@ def test_the_order_that_ranks_carried_out_is_the_one_that_is_checked(tried, old,
     ],
 )  # fmt: skip
 def test_a_wrong_schedule_is_told_its_mistake(workspace, function, words):
-    assert words in hint_of(lesson13.ex13_schedule, function, ...)
+    assert words in hint_of(steps_are_right, function)
+
+
+def steps_are_right(function):
+    with Checklist("13.5") as check:
+        steps.are_right(check, function)
+
+
+FIRST_LINE = "    ahead = min(stages - stage - 1, micro_batches)\n"
+NEVER_BACK = {
+    "a loop that yields nothing": (
+        (FIRST_LINE, FIRST_LINE + "    while micro_batches:\n        pass\n"), "stayed at line",
+    ),
+    "it prints without end": (
+        (FIRST_LINE, FIRST_LINE + "    for n in range(10**6):\n        print('working', n)\n"),
+        "printed more than 256 KiB",
+    ),
+    "it ends the program": ((FIRST_LINE, FIRST_LINE + "    raise SystemExit\n"), "ends the program"),
+    "another name": (("def one_f_one_b", "def schedule"), "It defines schedule"),
+    "a group is asked": (
+        (FIRST_LINE, "    import torch.distributed as dist\n    stage = dist.get_rank()\n" + FIRST_LINE),
+        "stage and stages are given",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEVER_BACK)
+def test_what_never_comes_back_is_not_called_in_the_notebook(tried, name):
+    pair, words = NEVER_BACK[name]
+    run = tried("schedule", pair)
+    assert words in hint_of(lesson13.ex13_schedule, run.folder / "own.py", run)
+
+
+def test_a_file_that_has_changed_since_is_to_be_tried_again(tried):
+    run = tried("schedule")
+    run.paths.program.mkdir()
+    (run.paths.program / "own.py").write_text("before")
+    hint = hint_of(lesson13.ex13_schedule, run.folder / "own.py", run)
+    assert "It has changed since" in hint
+    assert "There is none" in hint_of(lesson13.ex13_schedule, run.folder / "mine.py", run)

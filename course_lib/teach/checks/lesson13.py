@@ -8,7 +8,9 @@ from typing import Any
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.orders import ranks, steps
 from course_lib.teach.trials import layers
-from course_lib.teach.trials.verdict import Trial
+from course_lib.teach.trials.failures import could_load
+from course_lib.teach.trials.own_function import comes_back, function_tried
+from course_lib.teach.trials.verdict import Trial, trial_of
 
 ROUNDING = 0.01
 
@@ -56,11 +58,19 @@ def ex13_tokens(run: Any) -> None:
             )
 
 
-def ex13_schedule(function: Any, run: Any) -> None:
-    """1F1B: the steps of one stage, tried without processes and then carried out by ranks."""
+def ex13_schedule(mine: Any, run: Any) -> None:
+    """1F1B: the steps of one stage, carried out by ranks and tried without any.
+
+    What never came back on a rank, or printed without end, would do so in the notebook; so the
+    trial is asked before the file is run here.
+    """
     with Checklist("13.5") as check:
-        steps.are_right(check, function)
-        layers.equal_to_serial(check, run, "schedule", layers.EVERY)
+        check.answered(mine, steps.NAME)
+        trial = trial_of(check, run, "schedule")
+        could_load(check, trial)
+        comes_back(check, trial)
+        steps.are_right(check, function_tried(check, mine, run, steps.NAME))
+        layers.has_serial_numbers(check, trial, run, layers.EVERY)
 
 
 def _calls(check: Checklist, trial: Trial, phase: str, wanted: Sequence[str]) -> None:

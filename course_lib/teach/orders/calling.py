@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -15,9 +16,16 @@ class EndedError(Exception):
 
 def called(function: Callable[..., Any], **given: Any) -> Any:
     """By place; by name where the parameters have these names in another order, or only names."""
-    try:
+    with kept_alive():
         by_name = _by_name(function, set(given))
         return function(**given) if by_name else function(*given.values())
+
+
+@contextlib.contextmanager
+def kept_alive() -> Iterator[None]:
+    """Around what calls a learner's function, also a generator, which begins when it is asked."""
+    try:
+        yield
     except SystemExit:
         raise EndedError("it ends the program; return a result instead") from None
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stdout
 from itertools import islice
 from typing import Any
 
@@ -12,7 +14,7 @@ from course_lib.plan.schedules.steps import Orders, Step, orders
 from course_lib.plan.schedules.timing import timed
 from course_lib.teach.answers import in_short
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.orders.calling import called
+from course_lib.teach.orders.calling import called, kept_alive
 
 NAME = "one_f_one_b"
 MOST_STAGES, MOST_MICRO_BATCHES = 8, 16
@@ -57,10 +59,11 @@ def _steps(
     asked = f"{NAME}({stages}, {stage}, {micro_batches})"
     most = 2 * (micro_batches + stages)
     try:
-        given = called(function, stages=stages, stage=stage, micro_batches=micro_batches)
-        found = None if given is None or given is ... else list(islice(given, most + 1))
+        with kept_alive(), redirect_stdout(io.StringIO()):  # it is called some hundred times
+            given = called(function, stages=stages, stage=stage, micro_batches=micro_batches)
+            found = None if given is None or given is ... else list(islice(given, most + 1))
     except Exception as error:
-        check.refuse(f"{asked} gives steps", f"{type(error).__name__}: {str(error)[:200]}")
+        check.refuse(f"{asked} gives steps", _why(error))
     if found is None:
         check.refuse(f"{asked} gives steps", "It gives nothing yet: fill in the gap with yield.")
     check.unless(
@@ -76,6 +79,13 @@ def _steps(
                 f'It gives {in_short(one)}; a step is ("forward", 0) or ("backward", 0).',
             )
     return [step for step in steps if step is not None]
+
+
+def _why(error: Exception) -> str:
+    said = f"{type(error).__name__}: {str(error)[:200]}"
+    if "init_process_group" not in said:
+        return said
+    return f"{said}\nstage and stages are given: the order needs no ranks, and is tried without any."
 
 
 def _step(given: Any) -> Step | None:

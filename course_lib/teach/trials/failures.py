@@ -73,7 +73,7 @@ TOLD_BY_TORCH = (
 
 def came_through(check: Checklist, trial: Trial, run: Any) -> None:
     """The file could be loaded, and no rank failed, hung or printed without end."""
-    _could_load(check, trial)
+    could_load(check, trial)
     found = wrong(trial)
     _in_one_order(check, trial, found[1]["size"] if found else len(trial.ranks))
     _failed(check, trial, found is not None)
@@ -89,7 +89,7 @@ def came_through(check: Checklist, trial: Trial, run: Any) -> None:
     )
 
 
-def _could_load(check: Checklist, trial: Trial) -> None:
+def could_load(check: Checklist, trial: Trial) -> None:
     for _, event in trial.all("cannot load"):
         where = f", line {event['line']}" if event.get("line") else ""
         hint = f"{event['kind']}{where}: {event['text']}"
