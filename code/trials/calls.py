@@ -21,6 +21,8 @@ COLLECTIVES = (
     "all_gather_single", "gather", "scatter", "reduce_scatter", "reduce_scatter_tensor",
     "reduce_scatter_single", "all_to_all", "all_to_all_single", "barrier",
 )  # fmt: skip
+NOTED = ("output", "output_tensor", "tensor")
+"""By these names a tensor is noted before others, as it is where it stands first."""
 MESSAGES = {"send": "dst", "recv": "src", "isend": "dst", "irecv": "src"}
 MOST = 400
 """Calls of a case that are kept; a loop without end makes many."""
@@ -72,11 +74,12 @@ class Calls:
         return call
 
     def _told(self, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        given = [*args, *named.values()]
+        given = [*(named[key] for key in NOTED if key in named), *args, *named.values()]
         tensor = next((value for value in given if isinstance(value, torch.Tensor)), None)
         told: dict[str, Any] = {"call": name, "phase": self.phase}
         if tensor is not None:
             told["numbers"] = tensor.numel()
+            told["bytes"] = tensor.numel() * tensor.element_size()
             told["of"] = self.names.get(tensor.data_ptr(), "") if tensor.numel() else ""
         if name in MESSAGES:
             told["peer"] = args[1] if len(args) > 1 else named.get(MESSAGES[name])

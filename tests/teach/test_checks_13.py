@@ -347,6 +347,14 @@ def test_the_order_that_ranks_carried_out_is_the_one_that_is_checked(tried, old,
         (without_the_end, "The last ones are missing"),
         (beyond_the_last, "never full"),
         (without_end, "gives more than 24 steps"),
+        (lambda p, r, m: [(phase, n + 1) for phase, n in schedule(lambda p, r: p - r - 1)(p, r, m)],
+         "counted from 1"),
+        (lambda p, r, m: gpipe(p, r, m) if r == 0 else schedule(lambda p, r: p - r - 1)(p, r, m),
+         "which is GPipe"),
+        (lambda p, r, m: [one for one in schedule(lambda p, r: p - r - 1)(p, r, m)
+                          if one != ("backward", 4)], "Missing: 4"),
+        (lambda stage, micro_batches, stages: schedule(lambda p, r: p - r)(
+            stages, stage, micro_batches), "one too long"),
         (lambda p, r, m: [("backward", n) for n in range(m)] + [("forward", n) for n in range(m)],
          "stands before its forward"),
     ],
@@ -363,16 +371,23 @@ def steps_are_right(function):
 FIRST_LINE = "    ahead = min(stages - stage - 1, micro_batches)\n"
 NEVER_BACK = {
     "a loop that yields nothing": (
-        (FIRST_LINE, FIRST_LINE + "    while micro_batches:\n        pass\n"), "stayed at line",
+        (FIRST_LINE, FIRST_LINE + "    while micro_batches:\n        pass\n"),
+        "stayed at line",
     ),
     "it prints without end": (
         (FIRST_LINE, FIRST_LINE + "    for n in range(10**6):\n        print('working', n)\n"),
         "printed more than 256 KiB",
     ),
-    "it ends the program": ((FIRST_LINE, FIRST_LINE + "    raise SystemExit\n"), "ends the program"),
+    "it ends the program": (
+        (FIRST_LINE, FIRST_LINE + "    raise SystemExit\n"),
+        "ends the program",
+    ),
     "another name": (("def one_f_one_b", "def schedule"), "It defines schedule"),
     "a group is asked": (
-        (FIRST_LINE, "    import torch.distributed as dist\n    stage = dist.get_rank()\n" + FIRST_LINE),
+        (
+            FIRST_LINE,
+            "    import torch.distributed as dist\n    stage = dist.get_rank()\n" + FIRST_LINE,
+        ),
         "stage and stages are given",
     ),
 }

@@ -15,93 +15,68 @@ import torch.distributed as dist
 from torch import Tensor
 
 from trials.group import TrialRanks
-from trials.layers.parts import LayerPart, draw, first_wrong, gradient, gradients, times
+from trials.layers.attention import LENGTH, WIDTH, by_outputs, forward, of_x, positions_of
+from trials.layers.keeping import AGAIN, CHANGED, change
+from trials.layers.parts import LayerPart, draw, first_wrong, gradient, times
+from trials.layers.traffic import sent
 
 NAME = "ContextAttention"
-LENGTH, WIDTH = 24, 6
 WEIGHTS = ("wq", "wk", "wv")
 
 
 def attempt(made: Any, size: int, seed: int, group: TrialRanks) -> None:
-    """Forward, the gradient of x, then those of the weights."""
-    rank, calls = dist.get_rank(), group.calls
-    x, dy, *weights = draw(seed, (LENGTH, WIDTH), (LENGTH, WIDTH), *[(WIDTH, WIDTH)] * 3)
-    places = positions_of(rank, size)
+    weights = draw(seed, *[(WIDTH, WIDTH)] * 3)
     own = made(*(weight.clone() for weight in weights))
     group.kept.append(own)
-    calls.begin(size, "forward")
+    if step(own, weights, "", seed + 1, group):
+        change(own, WEIGHTS)
+        step(own, [CHANGED * weight for weight in weights], AGAIN, seed + 2, group)
+
+
+def step(own: Any, weights: list[Tensor], when: str, seed: int, group: TrialRanks) -> bool:
+    """Forward, the gradient of x, then those of the weights."""
+    size, rank, calls = dist.get_world_size(), dist.get_rank(), group.calls
+    x, dy = draw(seed, (LENGTH, WIDTH), (LENGTH, WIDTH))
+    places = positions_of(rank, size)
+    calls.begin(size, "forward" + when)
     calls.phase = "forward"
     mine = x[places].clone().requires_grad_()
     y = own(mine, places.clone())
-    if not group.agrees(forward(y, x, weights, places)):
-        return
-    calls.begin(size, "backward")
+    found = forward(y, x, weights, places)
+    if not group.agrees(found | {"sent": sent(calls, x.numel())}):
+        return False
+    calls.begin(size, "backward" + when)
     calls.phase = "backward"
     y.backward(dy[places].clone())
-    serial = gradients(attention, (x, *weights), dy)
-    if not group.agrees(of_x(mine.grad, serial[0], (x, *weights), dy, places)):
-        return
-    calls.begin(size, "after finish")
+    if not group.agrees(of_x(mine.grad, (x, *weights), dy, places)):
+        return False
+    calls.begin(size, "after finish" + when)
     calls.phase = "finish"
-    alone = [gradient(own, name) for name in WEIGHTS]
-    alone = [None if one is None else one.clone() for one in alone]
+    came = [gradient(own, name) for name in WEIGHTS]  # held: an address that is free is taken again
+    for name, one in zip(WEIGHTS, came, strict=True):
+        if one is not None:
+            calls.know(one, name)
+    alone = [None if one is None else one.clone() for one in came]
     own.finish()
     calls.phase = ""
-    parts = [
-        LayerPart(f"the gradient of {name}", gradient(own, name), whole,
-             {"own": before, **times(whole, size)})
-        for name, whole, before in zip(WEIGHTS, serial[1:], alone, strict=True)
-    ]  # fmt: skip
-    group.agrees(first_wrong(*parts))
+    return group.agrees(after_finish(own, alone, (x, *weights), dy))
 
 
-def positions_of(rank: int, size: int) -> Tensor:
-    """One early piece and one late one, so that all ranks have the same to do."""
-    pieces = torch.arange(LENGTH).chunk(2 * size)
-    return torch.cat([pieces[rank], pieces[2 * size - 1 - rank]])
-
-
-def attention(x: Tensor, wq: Tensor, wk: Tensor, wv: Tensor) -> Tensor:
-    return attend(x @ wq, x @ wk, x @ wv, torch.arange(len(x)), torch.arange(len(x)))
-
-
-def attend(q: Tensor, k: Tensor, v: Tensor, of_q: Tensor, of_k: Tensor) -> Tensor:
-    """Each query sees the keys of its own position and before."""
-    hidden = of_k[None, :] > of_q[:, None]
-    scores = (q @ k.T / WIDTH**0.5).masked_fill(hidden, float("-inf"))
-    return scores.softmax(-1) @ v
-
-
-def forward(y: Any, x: Tensor, weights: list[Tensor], places: Tensor) -> dict[str, Any]:
-    wq, wk, wv = weights
-    every, here = torch.arange(LENGTH), x[places]
-    q, k, v = here @ wq, x @ wk, x @ wv
-    size, last = LENGTH // len(places), torch.full_like(places, LENGTH)
-    by_rank = torch.cat([positions_of(rank, size) for rank in range(size)])
-    place_in_list = torch.arange(LENGTH)[dist.get_rank() * len(places) :][: len(places)]
-    mistakes = {
-        "own keys": attend(q, here @ wk, here @ wv, places, places),
-        "no mask": attend(q, k, v, last, every),
-        "rank order": attend(q, k[by_rank], v[by_rank], places, every),
-        "place in the list": attend(q, k[by_rank], v[by_rank], place_in_list, every),
-    }
-    return first_wrong(LayerPart("y", y, attend(q, k, v, places, every), mistakes))
-
-
-def of_x(
-    found: Any, whole: Tensor, given: tuple[Tensor, ...], dy: Tensor, places: Tensor
+def after_finish(
+    own: Any, alone: list[Tensor | None], given: tuple[Tensor, ...], dy: Tensor
 ) -> dict[str, Any]:
-    """By mistake: that of this rank's outputs alone; or of its queries, keys cut off."""
-    here = torch.zeros_like(dy)
-    here[places] = dy[places]
-    alone = gradients(attention, given, here)[0][places]
-    x, wq, wk, wv = given
-
-    def queries_only(rows: Tensor) -> Tensor:
-        every = torch.arange(LENGTH)
-        return attend(rows @ wq, x @ wk, x @ wv, every, every)
-
-    no_keys = gradients(queries_only, (x,), here)[0][places]
-    size = LENGTH // len(places)
-    mistakes = {"own": alone, "no keys": no_keys, **times(whole[places], size)}
-    return first_wrong(LayerPart("the gradient of x", found, whole[places], mistakes))
+    size = dist.get_world_size()
+    by_rank = by_outputs(given, dy, size)
+    parts = []
+    for place, (name, before) in enumerate(zip(WEIGHTS, alone, strict=True), 1):
+        held = LayerPart(f"the weight {name}", getattr(own, name, None), given[place]).judged()
+        if not held["ok"]:
+            return held | {"slip": "changed"}
+        summands = [one[place] for one in by_rank]
+        whole = torch.stack(summands).sum(0)
+        mistakes = {"own": before, **times(whole, size)}
+        found = gradient(own, name)
+        parts.append(
+            LayerPart(f"the gradient of {name}", found, whole, mistakes, summands=summands)
+        )
+    return first_wrong(*parts)

@@ -13,7 +13,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from trials.group import TrialRanks
+from trials.layers.keeping import AGAIN, CHANGED, GradientsAsTheyCame, change
 from trials.layers.parts import draw
+from trials.layers.traffic import sent
 
 INPUTS, OUTPUTS, ROWS = 24, 12, (2, 5)
 Cut = Callable[[Tensor, int, int], Tensor]
@@ -31,25 +33,38 @@ class LinearTrial:
     backward: Callable[[Any, Tensor, tuple[Tensor, ...], int, int], dict[str, Any]]
 
     def attempt(self, made: Any, size: int, seed: int, group: TrialRanks) -> None:
-        rank, calls = dist.get_rank(), group.calls
-        x, weight, bias, dy = draw(seed, (*ROWS, INPUTS), (OUTPUTS, INPUTS), (OUTPUTS,),
-                                   (*ROWS, OUTPUTS))  # fmt: skip
-        calls.begin(size, "the slices")
+        weight, bias = draw(seed, (OUTPUTS, INPUTS), (OUTPUTS,))
+        group.calls.begin(size, "the slices")
         own = made(weight.clone(), bias.clone())
         group.kept.append(own)
-        if not group.agrees(self.slices(own, weight, bias, size, rank)):
+        if not group.agrees(self.slices(own, weight, bias, size, dist.get_rank())):
             return
-        calls.begin(size, "forward")
+        if self.step(own, (weight, bias), "", seed + 1, group):
+            change(own, ("weight", "bias"))
+            self.step(own, (CHANGED * weight, CHANGED * bias), AGAIN, seed + 2, group)
+
+    def step(
+        self, own: Any, held: tuple[Tensor, Tensor], when: str, seed: int, group: TrialRanks
+    ) -> bool:
+        size, rank, calls = dist.get_world_size(), dist.get_rank(), group.calls
+        x, dy = draw(seed, (*ROWS, INPUTS), (*ROWS, OUTPUTS))
+        calls.begin(size, "forward" + when)
         calls.phase = "forward"
         mine = self.x_of_rank(x, size, rank).clone().requires_grad_()
         y = own(mine)
-        if not group.agrees(self.forward(y, x, weight, bias, size, rank)):
-            return
-        calls.begin(size, "backward")
+        found = self.forward(y, x, *held, size, rank)
+        if not group.agrees(found | {"sent": sent(calls, dy.numel())}):
+            return False
+        calls.begin(size, "backward" + when)
         calls.phase = "backward"
-        y.backward(self.dy_of_rank(dy, size, rank).clone())
+        given = self.dy_of_rank(dy, size, rank).clone()
+        came = GradientsAsTheyCame(y, given)
+        y.backward(given)
         calls.phase = ""
-        group.agrees(self.backward(own, mine, (x, weight, bias, dy), size, rank))
+        found = self.backward(own, mine, (x, *held, dy), size, rank)
+        if found["ok"] and came.have_changed():
+            found = {"ok": False, "part": "the gradient that came", "slip": "in place"}
+        return group.agrees(found | {"sent": sent(calls, x.numel())})
 
 
 def whole(tensor: Tensor, size: int, rank: int) -> Tensor:

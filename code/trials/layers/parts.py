@@ -13,7 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trials.shares import close
+from trials.shares import close, shares
+
+ROUNDED = 1e-5
+"""So far from the right number, in units of the largest one, is what once was float32."""
 
 
 @dataclass(frozen=True)
@@ -24,22 +27,44 @@ class LayerPart:
     found: Any
     wanted: Tensor
     mistakes: Mapping[str, Tensor | None] = field(default_factory=dict)
+    pieces: Sequence[Tensor] = ()
+    """Those of all ranks; one of them is wanted."""
+    summands: Sequence[Tensor] = ()
+    """What adds up to it, by rank."""
+    is_parameter: bool = False
 
     def judged(self) -> dict[str, Any]:
         told = {"ok": False, "part": self.name}
         if not isinstance(self.found, Tensor):
-            kind = self.found if isinstance(self.found, str) else type(self.found).__name__
+            kind = type(self.found).__name__
             return told | {"slip": "none" if self.found is None else "no tensor", "has": kind}
+        if self.is_parameter and not isinstance(self.found, nn.Parameter):
+            return told | {"slip": "no parameter"}
+        if self.is_parameter and not self.found.requires_grad:
+            return told | {"slip": "frozen"}
         found = self.found.detach()
-        shapes = {"has": list(found.shape), "wanted": list(self.wanted.shape)}
         if found.dtype != self.wanted.dtype:
             return told | {"slip": "dtype", "has": str(found.dtype)}
         if close(found, self.wanted):
             return {"ok": True}
+        shapes = {"has": list(found.shape), "wanted": list(self.wanted.shape)}
+        return told | self._slip(found) | shapes
+
+    def _slip(self, found: Tensor) -> dict[str, Any]:
         for mistake, value in self.mistakes.items():
             if value is not None and close(found, value):
-                return told | {"slip": mistake} | shapes
-        return told | {"slip": "shape" if shapes["has"] != shapes["wanted"] else "values"} | shapes
+                return {"slip": mistake}
+        for rank, piece in enumerate(self.pieces):
+            if close(found, piece):
+                return {"slip": "another rank's", "whose": rank}
+        if found.shape != self.wanted.shape:
+            return {"slip": "shape"}
+        if not bool(torch.isfinite(found).all()):
+            return {"slip": "not finite"}
+        if float((found - self.wanted).abs().max()) < ROUNDED * float(self.wanted.abs().max()):
+            return {"slip": "rounded"}
+        held = shares(found, list(self.summands)) if len(self.summands) > 1 else None
+        return {"slip": "shares", "shares": held} if held else {"slip": "values"}
 
 
 def first_wrong(*parts: LayerPart) -> dict[str, Any]:
@@ -58,30 +83,23 @@ def draw(seed: int, *shapes: tuple[int, ...]) -> list[Tensor]:
     return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
 
 
-def slice_of(own: Any, weight: Tensor, dimension: int, size: int, rank: int) -> list[LayerPart]:
+def slice_of(own: Any, weight: Tensor, dimension: int, size: int, rank: int) -> LayerPart:
     """The rank's slice of the weight, a parameter of its own."""
-    mine = weight.chunk(size, dimension)[rank]
-    across = 1 - dimension
-    held = getattr(own, "weight", None)
-    if isinstance(held, Tensor) and not isinstance(held, nn.Parameter):
-        held = "a tensor that is no torch.nn.Parameter"
+    pieces = weight.chunk(size, dimension)
+    across = weight.chunk(size, 1 - dimension)[rank]
     mistakes = {
         "whole": weight,
-        "transposed": mine.T,
-        "other dimension": weight.chunk(size, across)[rank],
-        "other dimension, transposed": weight.chunk(size, across)[rank].T,
-        "another rank's": weight.chunk(size, dimension)[0],
-        "every so many": weight.index_select(
-            dimension, torch.arange(rank, weight.shape[dimension], size)
-        ),
+        "transposed": pieces[rank].T,
+        "other dimension": across,
+        "other dimension, transposed": across.T,
+        "every so many": every_so_many(weight, dimension, size, rank),
     }
-    return [LayerPart("the weight", held, mine, mistakes)]
+    held = getattr(own, "weight", None)
+    return LayerPart("the weight", held, pieces[rank], mistakes, pieces, is_parameter=True)
 
 
-def kept_bytes(own: Any) -> float:
-    """Numbers that the slice keeps in memory, in units of its own: a view keeps the whole."""
-    weight = own.weight
-    return float(weight.untyped_storage().nbytes() / (weight.numel() * weight.element_size()))
+def every_so_many(tensor: Tensor, dimension: int, size: int, rank: int) -> Tensor:
+    return tensor.index_select(dimension, torch.arange(rank, tensor.shape[dimension], size))
 
 
 def gradient(own: Any, name: str) -> Any:

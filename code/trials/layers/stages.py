@@ -6,7 +6,8 @@ early never comes, and the watch ends it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -31,10 +32,20 @@ def attempt(function: Any, size: int, seed: int, group: TrialRanks) -> None:
         )
         wanted = gradients(whole, (inputs, *weights), dy)[1 + stage]
         mine = weights[stage].clone().requires_grad_()
-        left = carry_out(function(size, stage, count), mine, inputs, dy)
+        steps = called(function, stages=size, stage=stage, micro_batches=count)
+        left = carry_out(steps, mine, inputs, dy)
         parts = [LayerPart("the gradient of the weight", mine.grad, wanted)]
         if not group.agrees(first_wrong(*parts) | {"left": left}):
             return
+
+
+def called(function: Callable[..., Any], **given: int) -> Any:
+    """By place; by name where the parameters have these names, in whatever order."""
+    try:
+        names = set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # some builtins tell nothing of themselves
+        names = set()
+    return function(**given) if names == set(given) else function(*given.values())
 
 
 def whole(x: Tensor, *weights: Tensor) -> Tensor:

@@ -9,16 +9,16 @@ The learner's file has the function `split_mlp`, which is these lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from trials.calls import Calls
 from trials.group import TrialRanks
+from trials.layers.keeping import AGAIN
 from trials.layers.parts import LayerPart, draw, first_wrong, gradients, times
+from trials.layers.traffic import sent
 
 NAME = "split_mlp"
 TOKENS, WIDTH, INNER = 24, 6, 12
@@ -26,21 +26,27 @@ WHOLE = TOKENS * WIDTH
 
 
 def attempt(function: Any, size: int, seed: int, group: TrialRanks) -> None:
-    rank, calls = dist.get_rank(), group.calls
+    if step(function, "", seed, group):
+        step(function, AGAIN, seed + 1, group)
+
+
+def step(function: Any, when: str, seed: int, group: TrialRanks) -> bool:
+    size, rank, calls = dist.get_world_size(), dist.get_rank(), group.calls
     x, a, b, dy = draw(seed, (TOKENS, WIDTH), (INNER, WIDTH), (WIDTH, INNER), (TOKENS, WIDTH))
     slices = [x.chunk(size)[rank], a.chunk(size)[rank], b.chunk(size, 1)[rank]]
     mine = [one.clone().requires_grad_() for one in slices]
-    calls.begin(size, "forward")
+    calls.begin(size, "forward" + when)
     calls.phase = "forward"
     y = function(*mine)
-    found = forward(y, (x, a, b), size, rank) | {"sent": sent(calls, size)}
-    if not group.agrees(found):
-        return
-    calls.begin(size, "backward")
+    found = forward(y, (x, a, b), size, rank)
+    if not group.agrees(found | {"sent": sent(calls, WHOLE)}):
+        return False
+    calls.begin(size, "backward" + when)
     calls.phase = "backward"
     y.backward(dy.chunk(size)[rank].clone())
     calls.phase = ""
-    group.agrees(backward(mine, (x, a, b), dy, size, rank) | {"sent": sent(calls, size)})
+    found = backward(mine, (x, a, b), dy, size, rank)
+    return group.agrees(found | {"sent": sent(calls, WHOLE)})
 
 
 def mlp(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
@@ -49,17 +55,17 @@ def mlp(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 def forward(y: Any, whole: tuple[Tensor, ...], size: int, rank: int) -> dict[str, Any]:
     x, a, b = whole
-    a_here, b_here = a.chunk(size)[rank], b.chunk(size, 1)[rank]
-    wanted, partial = mlp(x, a, b), mlp(x, a_here, b_here)
-    mine = wanted.chunk(size)[rank]
+    wanted = mlp(x, a, b)
+    by_rank = zip(a.chunk(size), b.chunk(size, 1), strict=True)
+    partials = [mlp(x, *slices) for slices in by_rank]
+    pieces, mine_of = wanted.chunk(size), [one.chunk(size)[rank] for one in partials]
     mistakes = {
         "all tokens": wanted,
-        "partial": partial.chunk(size)[rank],
-        "all tokens, partial": partial,
-        "another rank's": wanted.chunk(size)[0],
-        **times(mine, size),
+        "partial": mine_of[rank],
+        "all tokens, partial": partials[rank],
+        **times(pieces[rank], size),
     }
-    return first_wrong(LayerPart("y", y, mine, mistakes))
+    return first_wrong(LayerPart("y", y, pieces[rank], mistakes, pieces, mine_of))
 
 
 def backward(
@@ -67,39 +73,28 @@ def backward(
 ) -> dict[str, Any]:
     x, a, b = whole
     serial = gradients(mlp, whole, dy)
-    sliced = (x, a.chunk(size)[rank], b.chunk(size, 1)[rank])
-    alone, here = gradients(mlp, sliced, dy), torch.zeros_like(dy)
-    rows = slice(rank * TOKENS // size, (rank + 1) * TOKENS // size)
-    here[rows] = dy[rows]
-    here_only = gradients(mlp, sliced, here)
+    slices = [(x, *two) for two in zip(a.chunk(size), b.chunk(size, 1), strict=True)]
+    shares_of_x = [gradients(mlp, one, dy)[0].chunk(size)[rank] for one in slices]
+    by_tokens = [gradients(mlp, slices[rank], tokens_of(dy, size, one)) for one in range(size)]
     parts = []
     for place, (name, dimension) in {1: ("a", 0), 2: ("b", 1), 0: ("x", 0)}.items():
-        wanted = serial[place].chunk(size, dimension)[rank]
-        slip = ("own", alone[0][rows]) if name == "x" else ("own tokens", here_only[place])
-        mistakes = dict([slip]) | times(wanted, size)
-        parts.append(LayerPart(f"the gradient of {name}", mine[place].grad, wanted, mistakes))
+        pieces = serial[place].chunk(size, dimension)
+        mistakes = times(pieces[rank], size)
+        if name == "x":
+            summands, slip = shares_of_x, "own"
+        else:
+            summands, slip = [one[place] for one in by_tokens], "own tokens"
+            mistakes |= {"added up": torch.stack(pieces).sum(0)}
+        mistakes = {slip: summands[rank]} | mistakes
+        found = mine[place].grad
+        parts.append(
+            LayerPart(f"the gradient of {name}", found, pieces[rank], mistakes, pieces, summands)
+        )
     return first_wrong(*parts)
 
 
-FACTORS: dict[str, Callable[[int], float]] = {
-    "all_reduce": lambda n: 2 * (n - 1) / n,
-    "all_gather_into_tensor": lambda n: (n - 1) / n,  # noted is the first tensor, what comes out
-    "all_gather_single": lambda n: (n - 1) / n,
-    "reduce_scatter_tensor": lambda n: n - 1,
-    "reduce_scatter_single": lambda n: n - 1,
-    "all_gather": lambda n: n - 1,
-    "reduce_scatter": lambda n: n - 1,
-    "all_to_all_single": lambda n: (n - 1) / n,
-    "broadcast": lambda n: 1,
-}
-
-
-def sent(calls: Calls, size: int) -> float:
-    """By each rank, in units of all tokens, if every collective is a ring."""
-    return float(
-        sum(
-            FACTORS.get(made["call"], FACTORS["broadcast"])(size) * made.get("numbers", 0)
-            for made in calls.made
-        )
-        / WHOLE
-    )
+def tokens_of(dy: Tensor, size: int, rank: int) -> Tensor:
+    """Zero but for the tokens of one rank."""
+    here = torch.zeros_like(dy)
+    here.chunk(size)[rank].copy_(dy.chunk(size)[rank])
+    return here

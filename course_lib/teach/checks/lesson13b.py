@@ -8,10 +8,12 @@ from course_lib.lab.job.recipe import DEVICE_MEMORY
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import MIB, ran_out, whole_flag
 from course_lib.teach.orders import pieces
-from course_lib.teach.trials import layers
+from course_lib.teach.trials import layer_hints, layers
 
 DEVICES, MEMORY_MIB = 4, 300
 CUTS = ("--tensor-model-parallel-size", "--context-parallel-size")
+WITH_QUERIES = 2.95
+"""In gathers of as many numbers as x has: keys and values are two, positions far less than one."""
 SAME = 1e-4
 """Of the losses; they are printed with six digits."""
 
@@ -25,12 +27,14 @@ def ex13b_pieces(function: Any) -> None:
 def ex13b_context(run: Any) -> None:
     """Attention over a sequence that is cut, and the gradients of its weights."""
     with Checklist("13b.2") as check:
-        trial = layers.equal_to_serial(check, run, "context", layers.CONTEXT)
-        sent = layers.calls_in(trial, "forward")
+        trial = layers.equal_to_serial(check, run, "context", layer_hints.CONTEXT)
+        size = max(size for size, _ in trial.cases)
+        sent = layers.sent(trial, size, "forward")
         check.that(
-            len(sent) <= 3,
+            sent < WITH_QUERIES * (size - 1) / size,
             "keys and values travel, queries do not",
-            hint=f"Forward calls {', '.join(sent)}. Queries stay where they are: gather keys and "
+            hint=f"Forward calls {layers.calls_in(trial, size, 'forward')}, and sends {sent:.3g} "
+            f"times what x has on all {size} ranks. Queries stay where they are: gather keys and "
             "values, and the positions they belong to.",
         )
 

@@ -42,7 +42,7 @@ def are_right(check: Checklist, function: Any) -> None:
         ]  # fmt: skip
         for stage, steps in enumerate(made):
             where = f"stage {stage} of {stages}, {micro_batches} micro-batches"
-            _is_whole(check, steps, micro_batches, where)
+            _is_whole(check, steps, stages, micro_batches, where)
             _holds_few(check, made, stage, micro_batches)
         _ends_in_time(check, made, micro_batches)
     check.lines += [
@@ -85,7 +85,9 @@ def _why(error: Exception) -> str:
     said = f"{type(error).__name__}: {str(error)[:200]}"
     if "init_process_group" not in said:
         return said
-    return f"{said}\nstage and stages are given: the order needs no ranks, and is tried without any."
+    return (
+        f"{said}\nstage and stages are given: the order needs no ranks, and is tried without any."
+    )
 
 
 def _step(given: Any) -> Step | None:
@@ -102,7 +104,9 @@ def _step(given: Any) -> Step | None:
     return Step(phase, int(count)) if phase in ("forward", "backward") else None
 
 
-def _is_whole(check: Checklist, steps: Sequence[Step], micro_batches: int, where: str) -> None:
+def _is_whole(
+    check: Checklist, steps: Sequence[Step], stages: int, micro_batches: int, where: str
+) -> None:
     forward, backward = (
         [step.micro_batch for step in steps if step.phase == phase]
         for phase in ("forward", "backward")
@@ -112,16 +116,25 @@ def _is_whole(check: Checklist, steps: Sequence[Step], micro_batches: int, where
         if sorted(found) == wanted:
             continue
         why = f"Forward has {forward}, backward has {backward}."
+        missing = sorted(set(wanted) - set(found))
         beyond = [number for number in found if not 0 <= number < micro_batches]
-        if beyond:
-            why += (
-                f" There is no micro-batch {beyond[0]} among {micro_batches}: with fewer "
-                "micro-batches than stages the pipeline is never full. min(…, micro_batches)."
-            )
+        if found == list(range(1, micro_batches + 1)):
+            why += " They are counted from 1; the first one is 0."
+        elif beyond:
+            why += f" There is no micro-batch {beyond[0]} among {micro_batches}."
+            if beyond[0] < 0:
+                why += " The warm-up is negative there."
+            elif micro_batches < stages:
+                why += (
+                    " With fewer micro-batches than stages the pipeline is never full: "
+                    "min(…, micro_batches)."
+                )
         elif len(set(found)) < len(found):
             why += " One comes twice."
-        elif name == "backward":
+        elif name == "backward" and missing == wanted[missing[0] :]:
             why += " The last ones are missing: when all are forward, backward is not over."
+        else:
+            why += f" Missing: {', '.join(map(str, missing))}."
         check.refuse(f"each micro-batch goes {name} once ({where})", why)
     early = next((m for m in wanted if steps.index(Step("backward", m))
                   < steps.index(Step("forward", m))), None)  # fmt: skip
@@ -173,6 +186,8 @@ def _holds_few(
         )
     elif held == allowed + 1:
         why += "The warm-up is one too long: p − r − 1 forward passes, then one and one in turn."
+    elif held == micro_batches:
+        why += "On this stage all forward passes come first, which is GPipe."
     else:
         why += "The warm-up is too long."
     where = f"stage {stage} of {stages}, {micro_batches} micro-batches"

@@ -16,6 +16,10 @@ EQUAL_PIECES = (
     "reduce_scatter and all_gather take equal pieces, one for each rank. Fill the row up with "
     "zeros until the number of ranks divides it, and leave them out again when it is whole."
 )
+TOO_EARLY = (
+    "The file is imported before the ranks have met: ask for rank and size inside the class or "
+    "function. The trial makes the groups, of 1, 2, 3 and 4 ranks."
+)
 TOLD_BY_TORCH = (
     (r"[Ee]llipsis", "A gap is still open: put your own code in place of the dots."),
     (
@@ -34,6 +38,11 @@ TOLD_BY_TORCH = (
         "`with torch.no_grad():`, and gradients through `parameter.grad`.",
     ),
     (
+        r"unsupported operand type.*NoneType",
+        "all_reduce changes its tensor in place and returns None; a function without return gives "
+        "None as well.",
+    ),
+    (
         r"'NoneType' object has no attribute|Invalid type NoneType|got NoneType|NoneType",
         "Something is None. A frozen parameter (requires_grad=False) never gets a gradient: its "
         ".grad stays None, and has to be left out. Nor has one that waits in a bucket since the "
@@ -42,7 +51,11 @@ TOLD_BY_TORCH = (
     (
         r"[Ii]nvalid (destination|source) rank|rank .* (out of|not in)",
         "It sends to a rank that does not exist. The rank after the last one is rank 0: "
-        "(rank + 1) % size.",
+        "(rank + 1) % size, and the one before rank 0 is the last: (rank - 1) % size.",
+    ),
+    (
+        r"Pair is not connected",
+        "It sends to itself, or receives from itself: with one rank there is nobody to send to.",
     ),
     (
         r"index out of range|out of bounds",
@@ -76,7 +89,7 @@ def came_through(check: Checklist, trial: Trial, run: Any) -> None:
     could_load(check, trial)
     found = wrong(trial)
     _in_one_order(check, trial, found[1]["size"] if found else len(trial.ranks))
-    _failed(check, trial, found is not None)
+    _failed(check, trial, found[1]["size"] if found else None)
     if found is not None:  # told by the check; what ended badly after it is of no interest
         return
     _stuck(check, trial)
@@ -93,6 +106,8 @@ def could_load(check: Checklist, trial: Trial) -> None:
     for _, event in trial.all("cannot load"):
         where = f", line {event['line']}" if event.get("line") else ""
         hint = f"{event['kind']}{where}: {event['text']}"
+        if "init_process_group" in event["text"]:
+            hint += f"\n{TOO_EARLY}"
         if event["kind"] == "SystemExit":
             hint = f"It ends the program (sys.exit{where}) instead of defining a function."
         check.refuse("the file can be imported", hint)
@@ -111,11 +126,16 @@ def could_load(check: Checklist, trial: Trial) -> None:
         )
 
 
-def _failed(check: Checklist, trial: Trial, is_wrong: bool) -> None:
-    """A rank that lost another one tells of an error too, which only follows."""
-    errors = trial.all("error")
+def _failed(check: Checklist, trial: Trial, wrong_on: int | None) -> None:
+    """A rank that lost another one tells of an error too, which only follows. So does one on more
+    ranks than those that gave a wrong result."""
+    errors = [
+        (rank, event)
+        for rank, event in trial.all("error")
+        if wrong_on is None or event.get("size", 0) <= wrong_on
+    ]
     own = [(rank, event) for rank, event in errors if not GONE.search(event["text"])]
-    if not is_wrong and not trial.all("stuck"):
+    if wrong_on is None and not trial.all("stuck"):
         own = own or errors
     if not own:
         return
@@ -217,6 +237,11 @@ def _no_such_peer_at_last(trial: Trial) -> str:
 def _no_such_peer(last: Sequence[Event], size: int) -> str:
     for call in last:
         if not 0 <= (call.get("peer") or 0) < size:
+            if call["peer"] < 0:
+                return (
+                    f"There is no rank {call['peer']} among {size}. The rank before rank 0 is the "
+                    "last one: (rank - 1) % size."
+                )
             return (
                 f"There is no rank {call['peer']} among {size}. The rank after the last one is "
                 "rank 0: (rank + 1) % size."

@@ -85,6 +85,12 @@ def wrong(trial: Trial) -> tuple[int, Event] | None:
     return min(found, key=lambda one: (one[1]["size"], order[one[1]["case"]], one[0]), default=None)
 
 
+def wrong_on(trial: Trial, event: Event) -> dict[int, Event]:
+    """By rank, the wrong results of the same case."""
+    others = trial.at(event["size"], event["case"], "result")
+    return {rank: other[-1] for rank, other in enumerate(others) if other and not other[-1]["ok"]}
+
+
 def right_on(trial: Trial, event: Event) -> list[int]:
     """Ranks whose result of the same case is right."""
     others = trial.at(event["size"], event["case"], "result")
