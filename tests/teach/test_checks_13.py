@@ -40,6 +40,37 @@ HOOKED = """x = x.view_as(x)
 SUMMED = "return SumOut.apply(x @ self.weight.T) + self.bias"
 ON_RANK_0 = """y = x @ self.weight.T
         return SumOut.apply(y if self.bias is None else y + self.bias)"""
+IN_HALVES = """        mine = total.new_empty(total.numel() // dist.get_world_size())
+        dist.reduce_scatter_tensor(output=mine, input=total.flatten())
+        dist.all_gather_into_tensor(output_tensor=total.view(-1), input_tensor=mine)
+"""
+RING = """        rank, size = dist.get_rank(), dist.get_world_size()
+        going = grad.clone()
+        for _ in range(size - 1):
+            coming = torch.empty_like(going)
+            sending = dist.isend(going, (rank + 1) % size)
+            dist.recv(coming, (rank - 1) % size)
+            sending.wait()
+            total, going = total + coming, coming
+"""
+SCATTERED = "dist.reduce_scatter_tensor(mine, x.contiguous())"
+GATHERS_AGAIN = """
+
+class GatherTokens(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, a):
+        ctx.save_for_backward(x, a)
+        return gather(x) @ a.T
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, a = ctx.saved_tensors
+        return scatter(grad @ a), grad.T @ gather(x)
+
+
+def split_mlp(x, a, b):
+    return ScatterTokens.apply(torch.nn.functional.gelu(GatherTokens.apply(x, a)) @ b.T)
+"""
 OTHER_FORMS = {
     "the right column": ("column", []),
     "a hook in the place of a function": ("column", [(APPLIED, HOOKED)]),
@@ -48,7 +79,19 @@ OTHER_FORMS = {
         [("weight.chunk(size, 0)[rank]",
           "weight[rank * len(weight) // size : (rank + 1) * len(weight) // size]")],
     ),
+    "a sum in two halves": ("column", [("        dist.all_reduce(total)\n", IN_HALVES)]),
+    "a ring of messages": ("column", [("        dist.all_reduce(total)\n", RING)]),
     "the right row": ("row", []),
+    "a reduce and a broadcast": (
+        "row", [("dist.all_reduce(total)", "dist.reduce(total, 0)\n        "
+                 "dist.broadcast(total, 0)")],
+    ),
+    "the bias on the last rank alone": (
+        "row",
+        [("torch.nn.Parameter(bias.clone())",
+          "torch.nn.Parameter(bias.clone()) if rank == size - 1 else None"),
+         (SUMMED, ON_RANK_0)],
+    ),
     "summed in place, unseen by autograd": (
         "row", [(SUMMED, "y = x @ self.weight.T\n        dist.all_reduce(y)\n"
                  "        return y + self.bias")],
@@ -59,6 +102,16 @@ OTHER_FORMS = {
          (SUMMED, ON_RANK_0)],
     ),
     "the right tokens": ("tokens", []),
+    "one that gathers once more": ("tokens", [(RIGHT["tokens"], RIGHT["tokens"] + GATHERS_AGAIN)]),
+    "keywords, input first": (
+        "tokens", [(SCATTERED, "dist.reduce_scatter_tensor(input=x.contiguous(), output=mine)")],
+    ),
+    "a reduce for each rank": (
+        "tokens",
+        [(SCATTERED, "for rank, piece in enumerate(x.clone().chunk(dist.get_world_size())):\n"
+          "        dist.reduce(piece, rank)\n        if rank == dist.get_rank():\n"
+          "            mine.copy_(piece)")],
+    ),
     "lists of tensors": (
         "tokens",
         [("dist.all_gather_into_tensor(whole, x.contiguous())",
@@ -82,7 +135,42 @@ GATHERED = """y = torch.nn.functional.linear(CopyIn.apply(x), self.weight, self.
         dist.all_gather(parts, y.detach())
         parts[dist.get_rank()] = y
         return torch.cat(parts, -1)"""
+OF_WEIGHT = "self.weight = torch.nn.Parameter(weight.chunk(size, 0)[rank].clone())"
+OF_BIAS = "torch.nn.Parameter(bias.chunk(size)[rank].clone())"
+GROWS = """        ctx.owner.total = ctx.owner.total + grad
+        total = ctx.owner.total.clone()
+        dist.all_reduce(total)
+        return total, None
+"""
+AT_THE_TOP = "import torch.distributed as dist\n\nSIZE = dist.get_world_size()\n"
 WRONG_COLUMNS = {
+    "a bias that is no parameter": (
+        [(OF_BIAS, "bias.chunk(size)[rank].clone().requires_grad_()")], "no torch.nn.Parameter",
+    ),
+    "a frozen weight": ([("[rank].clone())\n        self.bias", "[rank].clone(), requires_grad="
+                          "False)\n        self.bias")], "it is frozen"),
+    "the whole kept beside": ([(OF_WEIGHT, OF_WEIGHT + "\n        self.whole = weight")],
+                              "4.84 times its slices"),
+    "a bias that is a view": ([(OF_BIAS, OF_BIAS.replace(".clone()", ""))], "1.12 times"),
+    "in place": ([(REDUCES, "        dist.all_reduce(grad)\n        return grad\n")],
+                 "changes in place what came to it"),
+    "the first weight kept": (
+        [(APPLIED, "if not hasattr(self, 'first'):\n            self.first = self.weight * 1\n"
+          f"        {APPLIED.replace('self.weight', 'self.first')}")], "right in the first step",
+    ),
+    "a sum that grows": (
+        [(REDUCES, GROWS), ("def forward(ctx, x):\n", "def forward(ctx, x, owner):\n        "
+          "ctx.owner = owner\n"), ("CopyIn.apply(x)", "CopyIn.apply(x, self)"),
+         ("super().__init__()", "super().__init__()\n        self.total = 0")],
+        "right in the first step",
+    ),
+    "summed a copy": ([("dist.all_reduce(total)", "dist.all_reduce(total.clone())")],
+                      "what it has summed up is not what is used"),
+    "float32": ([("total = grad.clone()", "total = grad.float()")], "float32, or less"),
+    "the next slice": ([("chunk(size, 0)[rank]", "chunk(size, 0)[(rank + 1) % size]")],
+                       "holds the slice of rank 1"),
+    "the size at the top": ([("import torch.distributed as dist\n", AT_THE_TOP)],
+                            "imported before the ranks have met"),
     "no all-reduce in backward": (
         [(REDUCES, "        return grad\n")], "the all-reduce in backward is missing",
     ),
@@ -117,6 +205,19 @@ WRONG_COLUMNS = {
     ),
 }  # fmt: skip
 WRONG_ROWS = {
+    "what all_reduce returns": (
+        [("        dist.all_reduce(total)\n        return total\n",
+          "        return dist.all_reduce(total)\n")], "changes its tensor in place",
+    ),
+    "detached": ([("T) + self", "T).detach() + self")], "nothing leads from y back to x"),
+    "zeros elsewhere": (
+        [("bias.clone()", "bias.clone() if rank == 0 else torch.zeros_like(bias)"),
+         (SUMMED, "return SumOut.apply(x @ self.weight.T + self.bias)")], "it is zero here",
+    ),
+    "a mean of all": ([(SUMMED, f"{SUMMED.replace('return ', 'return (')}) / "
+                        "dist.get_world_size()")], "the bias as well"),
+    "to itself": ([("        dist.all_reduce(total)\n", RING.replace("grad.clone()", "x.clone()")
+                    .replace("size - 1", "size"))], "It sends to itself"),
     "no all-reduce in forward": (
         [("SumOut.apply(x @ self.weight.T)", "x @ self.weight.T")],
         "the all-reduce in forward is missing",
@@ -151,6 +252,18 @@ WRONG_ROWS = {
     "backward returns nothing": ([("return grad\n", "return None\n")], "what does backward return"),
 }  # fmt: skip
 WRONG_TOKENS = {
+    "the tokens of the next": ([("return scatter(x)", "return scatter(torch.roll(x, -(len(x) // "
+                                 "dist.get_world_size()), 0))")], "the tokens of rank 1"),
+    "tokens kept": ([("return gather(x)\n", "kept = KEPT.setdefault(dist.get_world_size(), "
+                      "gather(x))\n        return kept.clone()\n"),
+                     ("class GatherTokens", "KEPT = {}\n\n\nclass GatherTokens")],
+                    "right in the first step"),
+    "gradients of slices summed": (
+        [("    whole = GatherTokens.apply(x)\n", "    for one in (a, b):\n        one.register_"
+          "hook(lambda g: dist.all_reduce(t := g.clone()) or t)\n"
+          "    whole = GatherTokens.apply(x)\n")],
+        "the gradients of all slices were added up",
+    ),
     "not summed": (
         [("dist.reduce_scatter_tensor(mine, x.contiguous())",
           "mine.copy_(x.chunk(dist.get_world_size())[dist.get_rank()])")],

@@ -28,7 +28,25 @@ TOGETHER = "keys, values = Gather.apply(torch.cat([x @ self.wk, x @ self.wv], 1)
 HIDDEN = "Gather.apply(positions)[None, :]"
 
 
-@pytest.mark.parametrize("pairs", [[], [(BOTH, TOGETHER)]])
+TWICE = "torch.maximum(Gather.apply(positions), Gather.apply(positions))[None, :]"
+GATHERS = "dist.all_gather_into_tensor(whole, x.contiguous())"
+BY_BROADCASTS = """for rank, piece in enumerate(whole.chunk(dist.get_world_size())):
+            if rank == dist.get_rank():
+                piece.copy_(x)
+            dist.broadcast(piece, rank)"""
+REPLACES = """            total = parameter.grad.clone()
+            dist.all_reduce(total)
+            parameter.grad = total
+"""
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [], [(BOTH, TOGETHER)], [(HIDDEN, TWICE)], [(GATHERS, BY_BROADCASTS)],
+        [("            dist.all_reduce(parameter.grad)\n", REPLACES)],
+    ],
+)  # fmt: skip
 def test_right_ones_pass(tried, capsys, pairs):
     lesson13b.ex13b_context(tried(*pairs))
     assert "equal to the serial result on 1, 2, 3 and 4 ranks" in capsys.readouterr().out
@@ -36,7 +54,34 @@ def test_right_ones_pass(tried, capsys, pairs):
 
 SCATTERS = "        dist.reduce_scatter_tensor(mine, grad.contiguous())\n"
 SUMS = "            dist.all_reduce(parameter.grad)\n"
+ALL = "queries = x @ self.wq"
+TOGETHER_WITH_QUERIES = """here = dist.get_rank() * len(x)
+        both = torch.cat([self.wq, self.wk, self.wv], 1)
+        queries, keys, values = Gather.apply(x @ both).chunk(3, 1)
+        queries = queries[here : here + len(x)]"""
+MASK = f"{HIDDEN} > positions[:, None]"
 WRONG = {
+    "queries in one gather": ([(ALL, TOGETHER_WITH_QUERIES), (f"        {BOTH}\n", "")],
+                              "Queries stay where they are"),
+    "a weight changed": ([(SUMS, SUMS + "            dist.all_reduce(parameter.data)\n")],
+                         "finish has changed the weight itself"),
+    "a sum that grows": (
+        [(SUMS, "            parameter.total = getattr(parameter, 'total', 0) + parameter.grad\n"
+          "            total = parameter.total.clone()\n            dist.all_reduce(total)\n"
+          "            parameter.grad.copy_(total)\n")], "right in the first step",
+    ),
+    "a copy summed": ([(SUMS, SUMS.replace("grad", "grad.clone()"))], "is not what is used"),
+    "on rank 0": ([(SUMS, "            dist.reduce(parameter.grad, 0)\n")], "only rank 0 has"),
+    "in another order": (
+        [("self.parameters():", "list(self.parameters())[:: -1 if dist.get_rank() else 1]:")],
+        "all_reduce(gradient of wv)",
+    ),
+    "triu": ([(MASK, "torch.ones(len(x), len(keys), dtype=torch.bool).triu(1)")], "triu does"),
+    "queries from 0": ([(MASK, f"{HIDDEN} > torch.arange(len(x))[:, None]")],
+                       "of every rank from 0"),
+    "no key at all": ([(MASK, MASK.replace(">", ">="))], "sees no key at all"),
+    "inverted": ([(MASK, MASK.replace(">", "<"))], "the wrong way round"),
+    "exchanged": ([("keys, values = G", "values, keys = G")], "keys and values are exchanged"),
     "not summed": ([(SUMS, "            pass\n")], "their gradients need one more sum"),
     "a mean": ([(SUMS, SUMS + "            parameter.grad /= dist.get_world_size()\n")],
                "gradients are added"),

@@ -7,7 +7,7 @@ from typing import Any
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.orders import ranks, steps
 from course_lib.teach.trials import layer_hints, layers
-from course_lib.teach.trials.failures import could_load
+from course_lib.teach.trials.loading import could_load
 from course_lib.teach.trials.own_function import comes_back, function_tried
 from course_lib.teach.trials.verdict import Trial, trial_of
 

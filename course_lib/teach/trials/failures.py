@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.trials.verdict import Event, Trial, listed, place, ranks, wrong
+from course_lib.teach.trials.loading import could_load
+from course_lib.teach.trials.verdict import Event, Trial, listed, ranks, wrong
 
 GONE = re.compile(r"[Cc]onnection (closed|reset|refused)|[Bb]roken pipe|Socket closed|[Ff]ailed to")
 SHOWN_CALLS = 6
@@ -15,10 +16,6 @@ MESSAGES = ("send", "isend", "recv", "irecv")
 EQUAL_PIECES = (
     "reduce_scatter and all_gather take equal pieces, one for each rank. Fill the row up with "
     "zeros until the number of ranks divides it, and leave them out again when it is whole."
-)
-TOO_EARLY = (
-    "The file is imported before the ranks have met: ask for rank and size inside the class or "
-    "function. The trial makes the groups, of 1, 2, 3 and 4 ranks."
 )
 TOLD_BY_TORCH = (
     (r"[Ee]llipsis", "A gap is still open: put your own code in place of the dots."),
@@ -100,30 +97,6 @@ def came_through(check: Checklist, trial: Trial, run: Any) -> None:
         hint=f"Ranks {listed(set(range(len(trial.ranks))) - set(through))} ended before. "
         f"{_no_such_peer_at_last(trial) or run.error or run.tail()}",
     )
-
-
-def could_load(check: Checklist, trial: Trial) -> None:
-    for _, event in trial.all("cannot load"):
-        where = f", line {event['line']}" if event.get("line") else ""
-        hint = f"{event['kind']}{where}: {event['text']}"
-        if "init_process_group" in event["text"]:
-            hint += f"\n{TOO_EARLY}"
-        if event["kind"] == "SystemExit":
-            hint = f"It ends the program (sys.exit{where}) instead of defining a function."
-        check.refuse("the file can be imported", hint)
-    for _, event in trial.all("no function"):
-        there = ", ".join(event["there"]) or "nothing that can be called"
-        check.refuse(
-            f"the file defines {event['wanted']}",
-            f"It defines {there}. The name has to be {event['wanted']}, letter by letter.",
-        )
-    for rank, event in trial.all("printed"):
-        where = f" ({place(event)})" if "case" in event else ""
-        check.refuse(
-            "it prints no more than a person reads",
-            f"Rank {rank} printed more than {event['bytes'] >> 10} KiB{where} and was stopped. "
-            "Look for a loop without end.",
-        )
 
 
 def _failed(check: Checklist, trial: Trial, wrong_on: int | None) -> None:

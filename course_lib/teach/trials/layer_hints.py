@@ -23,7 +23,10 @@ EVERY: dict[tuple[str, str], str] = {
     ("the weight", "none"): "it is None. Does the layer set self.weight?",
     ("the bias", "none"): "it is None. Does the layer set self.bias?",
     ("y", "none"): "it is None. Is a return missing?",
-    ("", "none"): "it is None: for autograd, y does not depend on it.",
+    (
+        "",
+        "none",
+    ): "it is None: for autograd y does not depend on it, or it was taken away afterwards.",
     ("", "no tensor"): "it is {has}.",
     (
         "the gradient of x",
