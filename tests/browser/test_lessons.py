@@ -182,6 +182,8 @@ def test_a_kernel_killed_in_the_middle_costs_nothing(open_lesson):
     page.page.evaluate(NOTE_EVERY_LINE)
     _signal(before[0], "CONT")
     page.run_down_to("run")
+    assert page.failures() == {}
+    assert page.count("run"), "the cell did not run"
     panels = page.page.evaluate("() => [...window.seen]")
     assert len(panels) >= 2, f"the panel did not move: {panels}"
     after = [record.job_id for record in lab.jobs.registry.all() if record.name == "dp4"]

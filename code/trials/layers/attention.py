@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -66,11 +67,13 @@ def by_outputs(given: tuple[Tensor, ...], dy: Tensor, size: int) -> list[tuple[T
     return found
 
 
-def of_x(found: Any, given: tuple[Tensor, ...], dy: Tensor, places: Tensor) -> dict[str, Any]:
+def of_x(
+    found: Any, given: tuple[Tensor, ...], dy: Tensor, by_rank: Sequence[tuple[Tensor, ...]]
+) -> dict[str, Any]:
     """By mistake: that of this rank's outputs alone; or of its queries, keys cut off."""
     x, wq, wk, wv = given
-    size, every = LENGTH // len(places), torch.arange(LENGTH)
-    by_rank = by_outputs(given, dy, size)
+    size, every = len(by_rank), torch.arange(LENGTH)
+    places = positions_of(dist.get_rank(), size)
     whole = sum((one[0] for one in by_rank), torch.zeros_like(x))[places]
 
     def queries_only(rows: Tensor) -> Tensor:

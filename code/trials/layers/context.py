@@ -8,6 +8,7 @@ own.finish()                           the gradients of the weights are those of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -48,7 +49,8 @@ def step(own: Any, weights: list[Tensor], when: str, seed: int, group: TrialRank
     calls.begin(size, "backward" + when)
     calls.phase = "backward"
     y.backward(dy[places].clone())
-    if not group.agrees(of_x(mine.grad, (x, *weights), dy, places)):
+    by_rank = by_outputs((x, *weights), dy, size)
+    if not group.agrees(of_x(mine.grad, (x, *weights), dy, by_rank)):
         return False
     calls.begin(size, "after finish" + when)
     calls.phase = "finish"
@@ -59,22 +61,23 @@ def step(own: Any, weights: list[Tensor], when: str, seed: int, group: TrialRank
     alone = [None if one is None else one.clone() for one in came]
     own.finish()
     calls.phase = ""
-    return group.agrees(after_finish(own, alone, (x, *weights), dy))
+    return group.agrees(after_finish(own, alone, weights, by_rank))
 
 
 def after_finish(
-    own: Any, alone: list[Tensor | None], given: tuple[Tensor, ...], dy: Tensor
+    own: Any,
+    alone: list[Tensor | None],
+    weights: list[Tensor],
+    by_rank: Sequence[tuple[Tensor, ...]],
 ) -> dict[str, Any]:
-    size = dist.get_world_size()
-    by_rank = by_outputs(given, dy, size)
     parts = []
-    for place, (name, before) in enumerate(zip(WEIGHTS, alone, strict=True), 1):
-        held = LayerPart(f"the weight {name}", getattr(own, name, None), given[place]).judged()
+    for place, (name, before, given) in enumerate(zip(WEIGHTS, alone, weights, strict=True), 1):
+        held = LayerPart(f"the weight {name}", getattr(own, name, None), given).judged()
         if not held["ok"]:
             return held | {"slip": "changed"}
         summands = [one[place] for one in by_rank]
         whole = torch.stack(summands).sum(0)
-        mistakes = {"own": before, **times(whole, size)}
+        mistakes = {"own": before, **times(whole, len(by_rank))}
         found = gradient(own, name)
         parts.append(
             LayerPart(f"the gradient of {name}", found, whole, mistakes, summands=summands)

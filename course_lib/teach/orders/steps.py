@@ -37,9 +37,7 @@ def are_right(check: Checklist, function: Any) -> None:
         "calling it.",
     )
     for stages, micro_batches in cases():
-        made = [
-            _steps(check, function, stages, stage, micro_batches) for stage in range(stages)
-        ]  # fmt: skip
+        made = [_steps(check, function, stages, stage, micro_batches) for stage in range(stages)]
         for stage, steps in enumerate(made):
             where = f"stage {stage} of {stages}, {micro_batches} micro-batches"
             _is_whole(check, steps, stages, micro_batches, where)

@@ -11,9 +11,13 @@ NO_PARAMETER = (
     "it is a tensor that is no torch.nn.Parameter, so parameters() lacks it, and no optimizer "
     "would change it."
 )
-AGAIN = (
+SUMMED_AGAIN = (
     "all ranks had the same numbers there, and they were summed over the ranks: {size} times too "
     "much."
+)
+ADDED_UP = (
+    "the gradients of all slices were added up. Each slice belongs to one rank; there is nothing "
+    "to sum."
 )
 NOT_SUMMED = (
     "it is this rank's own: its positions gave only a part of it. All ranks hold these weights, "
@@ -23,24 +27,16 @@ EVERY: dict[tuple[str, str], str] = {
     ("the weight", "none"): "it is None. Does the layer set self.weight?",
     ("the bias", "none"): "it is None. Does the layer set self.bias?",
     ("y", "none"): "it is None. Is a return missing?",
-    (
-        "",
-        "none",
-    ): "it is None: for autograd y does not depend on it, or it was taken away afterwards.",
+    ("", "none"): "it is None: for autograd y does not depend on it, or it was taken away "
+    "afterwards.",
     ("", "no tensor"): "it is {has}.",
-    (
-        "the gradient of x",
-        "none",
-    ): "it is None: nothing leads from y back to x. Was something detached, or "
-    "what does backward return?",
+    ("the gradient of x", "none"): "it is None: nothing leads from y back to x. Was something "
+    "detached, or what does backward return?",
     ("", "dtype"): "it is {has}; what comes in is float64, and is to stay so.",
     ("", "shape"): "it has shape {has}; {wanted} is wanted.",
     ("", "no parameter"): NO_PARAMETER,
     ("", "frozen"): "it is frozen (requires_grad=False), so it would never learn.",
-    (
-        "",
-        "in place",
-    ): "the numbers are right, but backward changes in place what came to it. "
+    ("", "in place"): "the numbers are right, but backward changes in place what came to it. "
     "Others may need that as it was: let all_reduce change a copy, grad.clone().",
     ("", "not finite"): "it has numbers that are infinite, or none (NaN).",
     ("", "rounded"): "it is right to some six digits: somewhere on the way the numbers were "
@@ -50,19 +46,17 @@ EVERY: dict[tuple[str, str], str] = {
     ("", "values"): "its shape is right, its numbers are not, by none of the usual mistakes. "
     "Compare it with the serial layer on one rank.",
     ("", "mean"): "it was divided by the number of ranks: partial sums are added, not averaged.",
-    ("", "times"): AGAIN,
+    ("", "times"): SUMMED_AGAIN,
     ("the weight", "whole"): "it is not cut: every rank holds the whole weight.",
     ("the weight", "every so many"): "rank {rank} took every {size}th row or column. A rank takes "
     "neighbours: chunk({size}, …)[rank].",
-    (
-        "the weight",
-        "another rank's",
-    ): "rank {rank} holds the slice of rank {whose}. Where does `rank` enter?",
+    ("the weight", "another rank's"): "rank {rank} holds the slice of rank {whose}. Where does "
+    "`rank` enter?",
     ("the bias", "every so many"): "rank {rank} took every {size}th number. A rank takes "
     "neighbours: chunk({size})[rank].",
     ("", "another rank's"): "rank {rank} has that of rank {whose}.",
     ("", "transposed"): "it is transposed: shape {has} where {wanted} is wanted.",
-}
+}  # fmt: skip
 COLUMN: Hints = EVERY | {
     ("the weight", "other dimension"): "it is cut along the inputs, which is the row-parallel "
     "layer. torch keeps weights as [outputs, inputs]: the columns of the A in x A are the rows of "
@@ -77,11 +71,9 @@ COLUMN: Hints = EVERY | {
     "is missing. Every output depends on all of x, so x gets a share of its gradient from each "
     "rank, and they have to be added up.",
     ("the gradient of x", "times"): "the gradient was summed twice: {size} equal sums were added.",
-    ("the gradient of the weight", "added up"): "the gradients of all slices were added up. Each "
-    "slice belongs to one rank; there is nothing to sum.",
-    ("the gradient of the bias", "added up"): "the gradients of all slices were added up. Each "
-    "slice belongs to one rank; there is nothing to sum.",
-    ("the gradient of the weight", "times"): AGAIN,
+    ("the gradient of the weight", "added up"): ADDED_UP,
+    ("the gradient of the bias", "added up"): ADDED_UP,
+    ("the gradient of the weight", "times"): SUMMED_AGAIN,
 }  # fmt: skip
 ROW: Hints = EVERY | {
     ("the weight", "other dimension"): "it is cut along the outputs, which is the column-parallel "
@@ -112,8 +104,7 @@ ROW: Hints = EVERY | {
     "has the gradient of y itself, and nothing travels.",
     ("the gradient of the weight", "times"): "a sum in backward that is not needed: dy is the same "
     "on every rank, so the gradient comes out {size} times too large.",
-    ("the gradient of x", "added up"): "the gradients of all slices were added up. Each slice "
-    "belongs to one rank; there is nothing to sum.",
+    ("the gradient of x", "added up"): ADDED_UP,
     ("the gradient of the weight", "added up"): "the gradients of all slices were added up.",
     ("the gradient of the bias", "none here"): "it has none here, while rank {other}'s has one: "
     "the copies of the bias drift apart. Add it on every rank after the sum, or hold it on one "
@@ -134,10 +125,8 @@ TOKENS: Hints = EVERY | {
     ("the gradient of b", "own tokens"): "it comes from the own tokens of dy alone: backward of "
     "ScatterTokens has to gather the others'.",
     ("the gradient of x", "times"): "the gradient was summed twice.",
-    ("the gradient of a", "added up"): "the gradients of all slices were added up. Each slice "
-    "belongs to one rank; there is nothing to sum.",
-    ("the gradient of b", "added up"): "the gradients of all slices were added up. Each slice "
-    "belongs to one rank; there is nothing to sum.",
+    ("the gradient of a", "added up"): ADDED_UP,
+    ("the gradient of b", "added up"): ADDED_UP,
 }  # fmt: skip
 
 CONTEXT: Hints = EVERY | {
