@@ -50,6 +50,14 @@ IDLE_S = 20.0
 EXIT_FAILED = 1
 
 
+class OwnGroup(RuntimeError):
+    """The learner's file makes a process group."""
+
+
+def refuse_group(*_: object, **__: object) -> NoReturn:
+    raise OwnGroup("the trial makes the process group")
+
+
 class Trial:
     """What one rank needs: the learner's file, and where it writes what it finds."""
 
@@ -68,13 +76,21 @@ class Trial:
         """What the learner's file calls so."""
         sys.path.insert(0, str(self.file.parent))
         self.watch.begin()
+        made, dist.init_process_group = dist.init_process_group, refuse_group
         try:
             found = run_file(self.file, "own")
+        except OwnGroup as error:
+            self.failed("own group", error)
         except BaseException as error:
             self.failed("cannot load", error)
+        finally:
+            dist.init_process_group = made
         self.watch.rest()
         if not callable(found.get(name)):
-            there = [key for key, value in found.items() if callable(value) and key[0] != "_"]
+            there = [
+                key for key, value in found.items()
+                if callable(value) and getattr(value, "__module__", "") == "own"
+            ]  # fmt: skip
             self.notes.write("no function", wanted=name, there=there[:8])
             self.watch.leave(EXIT_FAILED)
         return found[name]

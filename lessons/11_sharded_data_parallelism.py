@@ -277,8 +277,8 @@ show.moving.fsdp_step(ranks=4, layers=2)
 
 # %% [markdown] id="fsdp-task"
 # > **Exercise 11.2** — Write it. The shard of rank *r* is piece *r* of all the layer's numbers, filled up with zeros.
-# > The trial wraps both layers of a model, makes two steps on 1, 2, 3 and 4 ranks and compares with the model that sees
-# > all samples, in float64 to ten digits; and its layers notice whether the other one was freed while they computed.
+# > The trial wraps each layer of three models, makes two steps on 1, 2, 3 and 4 ranks and compares with the model that sees
+# > all samples, in float64 to ten digits; and its layers notice whether the others were freed while they computed.
 
 # %% id="fsdp-file" tags=["exercise"]
 # %%writefile {lab.work}/my_fsdp.py

@@ -24,6 +24,9 @@ COLLECTIVES = (
 NOTED = ("output", "output_tensor", "tensor")
 """By these names a tensor is noted before others, as it is where it stands first."""
 MESSAGES = {"send": "dst", "recv": "src", "isend": "dst", "irecv": "src"}
+ROOTS = {"broadcast": ("src", 1), "reduce": ("dst", 1), "gather": ("dst", 2), "scatter": ("src", 2)}
+"""What the one rank is called that has or gets everything, and its place among the arguments."""
+WAITS = ("wait", "synchronize", "is_completed", "get_future")
 MOST = 400
 """Calls of a case that are kept; a loop without end makes many."""
 
@@ -39,15 +42,15 @@ class Calls:
         """Of tensors, by the address of their numbers."""
         self.phase = ""
         self.inside = False
+        self.started: dict[int, int] = {}
+        """The numbers of calls whose work nobody has waited for yet, by the work's id. The work
+        itself is not kept: it holds on to tensors."""
 
     def begin(self, size: int, case: str) -> None:
         self.notes.place = {"size": size, "case": case}
         self.made.clear()
         self.names.clear()
-
-    def all_reduced(self) -> int:
-        """Numbers that went through an all-reduce."""
-        return sum(one.get("numbers", 0) for one in self.made if one["call"] == "all_reduce")
+        self.started.clear()
 
     def know(self, tensor: torch.Tensor, name: str) -> None:
         self.names[tensor.data_ptr()] = name
@@ -57,6 +60,19 @@ class Calls:
             watched = self._watched(name, getattr(dist, name))
             for module in (dist, distributed_c10d):  # P2POp compares with the second
                 setattr(module, name, watched)
+        for name in WAITS:
+            setattr(dist.Work, name, self._waiting(getattr(dist.Work, name)))
+
+    def _waiting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A work that is asked how far it is has not been forgotten."""
+
+        @functools.wraps(function)
+        def wait(work: Any, *args: Any, **named: Any) -> Any:
+            if not self.inside and (number := self.started.pop(id(work), None)) is not None:
+                self.notes.write("waited", number=number)
+            return function(work, *args, **named)
+
+        return wait
 
     def _watched(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -65,11 +81,15 @@ class Calls:
                 return function(*args, **named)
             self.made.append(self._told(name, args, named))
             self.notes.write("call", **self.made[-1])
+            number = len(self.made) - 1
             self.inside = True
             try:
-                return function(*args, **named)
+                answer = function(*args, **named)
             finally:
                 self.inside = False
+            if isinstance(answer, dist.Work):
+                self.started[id(answer)] = number
+            return answer
 
         return call
 
@@ -83,6 +103,9 @@ class Calls:
             told["of"] = self.names.get(tensor.data_ptr(), "") if tensor.numel() else ""
         if name in MESSAGES:
             told["peer"] = args[1] if len(args) > 1 else named.get(MESSAGES[name])
+        if name in ROOTS:
+            word, place = ROOTS[name]
+            told["root"] = args[place] if len(args) > place else named.get(word)
         if "async_op" in named:
             told["async"] = bool(named["async_op"])
         return told

@@ -15,68 +15,81 @@ import torch.distributed as dist
 from torch import nn
 
 from trials.group import TrialRanks
-from trials.shares import close
-from trials.two_layers import Freed, WatchedLayer, draw, judged_gradient, plain_step, whole
+from trials.room import Room
+from trials.shares import close, right_digits, shares
+from trials.watched_layers import Freed, WatchedLayer, draw, in_turn, plain_step, whole
 
 NAME = "FSDP"
 STEPS, RATE = 2, 0.1
-WIDTHS = {  # of two layers with biases: 24 and 60 numbers; 30 and 35; 4 and 2
-    "layers of 24 and 60 numbers": (5, 4, 12),
-    "layers of 30 and 35 numbers, which most numbers of ranks do not divide": (4, 6, 5),
-    "layers of 4 and 2 numbers, fewer than there may be ranks": (3, 1, 1),
-}
+WIDTHS: dict[str, list[tuple[int, ...]]] = {  # of each layer's parts
+    "layers of 24, 60 and 36 numbers": [(5, 2, 4), (4, 4, 8), (8, 2, 6)],
+    "layers of 30 and 29 numbers, which most numbers of ranks do not divide": [
+        (4, 4, 2), (2, 3, 5),
+    ],
+    "layers of 4 and 2 numbers, fewer than there may be ranks": [(3, 1), (1, 1)],
+}  # fmt: skip
 
 
 def attempt(made: Any, size: int, seed: int, group: TrialRanks) -> None:
     for number, case in enumerate(WIDTHS):
-        if not two_layers(made, case, seed + 10 * number, group, size):
+        if not one_model(made, case, seed + 10 * number, group, size):
             return
 
 
-def two_layers(made: Any, case: str, seed: int, group: TrialRanks, size: int) -> bool:
+def one_model(made: Any, case: str, seed: int, group: TrialRanks, size: int) -> bool:
     widths = WIDTHS[case]
     torch.manual_seed(seed)
-    layers = [WatchedLayer(n, *widths[n : n + 2]) for n in range(2)]
+    layers = [WatchedLayer(number, parts) for number, parts in enumerate(widths)]
     serial = [whole(layer) for layer in layers]
     group.calls.begin(size, f"{case}: cut into shards")
     own = [made(layer) for layer in layers]
     group.kept.extend(own)
     if not group.agrees(judged_shards(own, serial)):
         return False
+    before: list[torch.Tensor] = []
     for step in range(1, STEPS + 1):
+        room = Room(own, layers)
         for layer, numbers in zip(layers, serial, strict=True):
-            layer.begin(numbers, layers)
+            layer.begin(numbers, room.look)
         group.calls.begin(size, f"{case}: step {step}")
         for one in own:
             one.shard.grad = None
-        x, y = draw(size, widths, seed + step)
-        if not group.agrees(one_step(own, layers, serial, (x, y), group)):
+        batch = draw(size, (widths[0][0], widths[-1][-1]), seed + step)
+        found = one_step(own, layers, serial, batch, group) or judged(
+            own, layers, gradients_by_rank(layers, serial, batch), before
+        )
+        if found["ok"]:
+            found |= {"held": room.at_last(), "numbers": sum(layer.numbers for layer in layers)}
+        if not group.agrees(found):
             return False
-        descend(own, layers, serial, (x, y))
+        before = descend(own, layers, serial, batch)
     return True
 
 
 def judged_shards(own: list[Any], serial: list[torch.Tensor]) -> dict[str, Any]:
     """Each shard is the rank's own piece, and holds on to no more than that."""
-    rank, size = dist.get_rank(), dist.get_world_size()
     for number, (one, numbers) in enumerate(zip(own, serial, strict=True), 1):
-        told: dict[str, Any] = {"ok": False, "layer": number, "numbers": len(numbers)}
+        told = {"ok": False, "layer": number, "numbers": len(numbers)}
         shard = getattr(one, "shard", None)
         if not isinstance(shard, torch.Tensor):
             return told | {"slip": "no shard", "has": type(shard).__name__}
-        each = -(-len(numbers) // size)
-        told |= {"has": list(shard.shape), "wanted": each}
-        if list(shard.shape) != [each]:
-            return told | {"slip": "shard size"}
-        held = shard.untyped_storage().nbytes() // shard.element_size()
-        if held < each:
-            return told | {"slip": "shard freed"}
-        if held > each:
-            return told | {"slip": "view", "held": held}
-        whose = [other for other in range(size) if is_piece(shard, numbers, other, size)]
-        if rank not in whose:
-            return told | {"slip": "shard", "whose": whose}
+        if found := wrong_shard(shard, numbers):
+            return told | found
     return {"ok": True}
+
+
+def wrong_shard(shard: torch.Tensor, numbers: torch.Tensor) -> dict[str, Any]:
+    rank, size = dist.get_rank(), dist.get_world_size()
+    each = -(-len(numbers) // size)
+    if list(shard.shape) != [each]:
+        return {"slip": "shard size", "has": list(shard.shape), "wanted": each}
+    if shard.dtype != numbers.dtype:
+        return {"slip": "dtype", "has": str(shard.dtype)}
+    held = shard.untyped_storage().nbytes() // shard.element_size()
+    if held != each:
+        return {"slip": "shard freed" if held < each else "view"}
+    whose = [other for other in range(size) if is_piece(shard, numbers, other, size)]
+    return {} if rank in whose else {"slip": "shard", "whose": whose}
 
 
 def is_piece(shard: torch.Tensor, numbers: torch.Tensor, rank: int, size: int) -> bool:
@@ -94,27 +107,24 @@ def one_step(
     own: list[Any], layers: list[WatchedLayer], serial: list[torch.Tensor],
     batch: tuple[torch.Tensor, torch.Tensor], group: TrialRanks,
 ) -> dict[str, Any]:  # fmt: skip
+    """Forward and backward; what went wrong on the way, if anything."""
     rank, size, calls = dist.get_rank(), dist.get_world_size(), group.calls
-    x, y = batch
+    x, y = (all_ranks[rank::size] for all_ranks in batch)
     calls.phase = "forward"
     try:
-        answer = own[1](torch.tanh(own[0](x[rank::size])))
-        expected, _ = plain_step(layers, serial, x[rank::size], y[rank::size])
+        answer = in_turn(own, x)
+        expected, _ = plain_step(layers, serial, x, y)
         if found := wrongly_gathered(layers):
             return found
         if not isinstance(answer, torch.Tensor) or not close(answer.detach(), expected):
             return {"ok": False, "slip": "answer"}
         calls.phase = "backward"
-        nn.functional.mse_loss(answer, y[rank::size]).backward()
+        nn.functional.mse_loss(answer, y).backward()
     except Freed as early:
         return {"ok": False, "slip": "freed", "layer": early.layer, "phase": calls.phase}
     finally:
         calls.phase = ""
-    if found := wrongly_gathered(layers):
-        return found
-    by_rank = [plain_step(layers, serial, x[r::size], y[r::size])[1] for r in range(size)]
-    found = judged(own, by_rank)
-    return found | {"held": held(layers), "reduced": calls.all_reduced()} if found["ok"] else found
+    return wrongly_gathered(layers)
 
 
 def wrongly_gathered(layers: list[WatchedLayer]) -> dict[str, Any]:
@@ -122,33 +132,58 @@ def wrongly_gathered(layers: list[WatchedLayer]) -> dict[str, Any]:
     return {"ok": False, "slip": "gathered", **wrong[0]} if wrong else {}
 
 
-def judged(own: list[Any], by_rank: list[list[torch.Tensor]]) -> dict[str, Any]:
+def gradients_by_rank(
+    layers: list[WatchedLayer], serial: list[torch.Tensor], batch: tuple[torch.Tensor, torch.Tensor]
+) -> list[list[torch.Tensor]]:
+    """What each rank's samples alone would give, layer by layer."""
+    x, y = batch
+    size = dist.get_world_size()
+    return [plain_step(layers, serial, x[r::size], y[r::size])[1] for r in range(size)]
+
+
+def judged(
+    own: list[Any], layers: list[WatchedLayer], by_rank: list[list[torch.Tensor]],
+    before: list[torch.Tensor],
+) -> dict[str, Any]:  # fmt: skip
     rank, size = dist.get_rank(), dist.get_world_size()
     for number, one in enumerate(own):
         pieces = [piece(gradients[number], rank, size) for gradients in by_rank]
-        found = judged_gradient(one.shard, pieces)
+        last = piece(before[number], rank, size) if before else None
+        found = judged_gradient(one.shard, pieces, last)
         if not found["ok"]:
-            return found | {"layer": number + 1}
+            cut_off = not layers[number].was_in_backward
+            return found | {"layer": number + 1, "cut off": cut_off}
     return {"ok": True}
 
 
-def held(layers: list[WatchedLayer]) -> dict[str, Any]:
-    """What had room when nothing needed it."""
+def judged_gradient(
+    shard: torch.Tensor, by_rank: list[torch.Tensor], before: torch.Tensor | None
+) -> dict[str, Any]:
+    """Of one shard, beside what each rank's samples alone would give; padding does not count."""
+    found, wanted = shard.grad, torch.stack(by_rank).mean(0)
+    if found is None:
+        return {"ok": False, "slip": "no gradient"}
+    if found.shape != shard.shape:
+        return {"ok": False, "slip": "gradient shape", "has": list(found.shape)}
+    found = found.detach()[: len(wanted)]
+    if close(found, wanted):
+        return {"ok": True}
     return {
-        "forward": layers[1].other_is_whole.get("forward", False),
-        "backward": layers[0].other_is_whole.get("backward", False),
-        "after": [layer.number + 1 for layer in layers if layer.is_whole()],
-        "gradients": [layer.number + 1 for layer in layers if layer.keeps_gradients()],
-    }
+        "ok": False, "slip": "gradients", "shares": shares(found, by_rank),
+        "added up": before is not None and close(found, wanted + before),
+        "digits": right_digits(found, wanted),
+    }  # fmt: skip
 
 
 def descend(
     own: list[Any], layers: list[WatchedLayer], serial: list[torch.Tensor],
     batch: tuple[torch.Tensor, torch.Tensor],
-) -> None:  # fmt: skip
-    """A step of plain gradient descent: each rank on its shards, and the serial model."""
+) -> list[torch.Tensor]:  # fmt: skip
+    """A step of plain gradient descent: each rank on its shards, and the serial model, whose
+    gradients it returns."""
     _, gradients = plain_step(layers, serial, *batch)
     with torch.no_grad():
         for one, numbers, gradient in zip(own, serial, gradients, strict=True):
             one.shard.sub_(RATE * one.shard.grad)
             numbers.sub_(RATE * gradient)
+    return gradients

@@ -7,6 +7,8 @@ result alone.
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 EQUAL = 1e-10
@@ -20,6 +22,13 @@ def close(one: torch.Tensor, other: torch.Tensor) -> bool:
         return False
     size = max(1.0, float(other.abs().max()) if other.numel() else 1.0)
     return float((one - other).abs().max()) <= EQUAL * size if other.numel() else True
+
+
+def right_digits(found: torch.Tensor, wanted: torch.Tensor) -> int:
+    """How many digits of the largest number are right: some 7 where it went through float32."""
+    size = float(wanted.abs().max()) if wanted.numel() else 0.0
+    missed = float((found.double() - wanted).abs().max()) if wanted.numel() else 0.0
+    return round(-math.log10(missed / size)) if 0 < missed < size < math.inf else 0
 
 
 def shares(result: torch.Tensor, inputs: list[torch.Tensor]) -> list[float] | None:

@@ -7,16 +7,16 @@ own.step()                                         the parameters are the new on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
+from trials.counted_adam import Means, Optimizers, gradient_of_first
 from trials.group import TrialRanks
-from trials.shares import EQUAL
+from trials.shares import EQUAL, right_digits, shares
 
 NAME = "Zero1"
 SAMPLES, STEPS = 3, 3
@@ -27,7 +27,6 @@ WIDTHS = {  # inputs and outputs of two layers
 }
 EXTRA = {"a model of 47 numbers, which no number of ranks divides": 3}
 """Numbers of one more parameter."""
-RATE, FADING, FADING_SQUARES, SMALL = 0.1, 0.9, 0.95, 0.1
 
 
 class TanhLayers(nn.Module):
@@ -46,56 +45,8 @@ class TanhLayers(nn.Module):
         return x if self.offset is None else x + self.offset.prod()
 
 
-class CountedAdam:
-    """Adam on these tensors. How many numbers its state has is counted, and its small number is
-    large enough for a gradient twice as long to be seen. (torch.optim takes seconds to import.)"""
-
-    made: ClassVar[list[CountedAdam]] = []
-
-    def __init__(self, tensors: torch.Tensor | Iterable[torch.Tensor], **_: object) -> None:
-        given = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
-        self.tensors = given
-        self.state = [_Means(tensor) for tensor in given]
-        self.made.append(self)
-
-    @property
-    def numbers(self) -> int:
-        return sum(tensor.numel() for tensor in self.tensors)
-
-    def step(self) -> None:
-        with torch.no_grad():
-            for tensor, means in zip(self.tensors, self.state, strict=True):
-                if tensor.grad is not None:
-                    tensor.sub_(means.of(tensor.grad))
-
-    def zero_grad(self, **_: object) -> None:
-        for tensor in self.tensors:
-            tensor.grad = None
-
-
-class _Means:
-    def __init__(self, like: torch.Tensor) -> None:
-        self.first, self.second = torch.zeros_like(like), torch.zeros_like(like)
-        self.steps = 0
-
-    def of(self, gradient: torch.Tensor) -> torch.Tensor:
-        """The way that a parameter goes for this gradient."""
-        self.steps += 1
-        self.first = FADING * self.first + (1 - FADING) * gradient
-        self.second = FADING_SQUARES * self.second + (1 - FADING_SQUARES) * gradient**2
-        first = self.first / (1 - FADING**self.steps)
-        second = self.second / (1 - FADING_SQUARES**self.steps)
-        return RATE * first / (second.sqrt() + SMALL)
-
-    def copy(self) -> _Means:
-        other = _Means(self.first)
-        other.first, other.second, other.steps = self.first, self.second, self.steps
-        return other
-
-
 def attempt(made: Any, size: int, seed: int, group: TrialRanks) -> None:
     for number, case in enumerate(WIDTHS):
-        CountedAdam.made = []
         if not one_model(made, case, seed + 10 * number, group, size):
             return
 
@@ -104,18 +55,20 @@ def one_model(made: Any, case: str, seed: int, group: TrialRanks, size: int) -> 
     widths, extra = WIDTHS[case], EXTRA.get(case, 0)
     serial, model = TanhLayers(widths, extra, seed), TanhLayers(widths, extra, seed)
     group.calls.begin(size, f"{case}, before the first step")
-    own = made(model.parameters(), CountedAdam)
+    optimizers = Optimizers(group.calls)
+    own = made(model.parameters(), optimizers.make)
     group.kept.append(own)
-    means, before = _Means(flat(serial)), torch.zeros(0)
+    means, before = Means(flat(serial)), torch.zeros(0)
     for step in range(1, STEPS + 1):
         group.calls.begin(size, f"{case}, step {step}")
+        optimizers.begin()
         x, y = draw(size, widths, seed + step)
         rank = dist.get_rank()
         by_rank = [slope(serial, x[other::size], y[other::size]) for other in range(size)]
-        slope(model, x[rank::size], y[rank::size])
+        backward(model, x[rank::size], y[rank::size])
         own.step()
         found = judged(flat(model), flat(serial), means, by_rank, before)
-        if not group.agrees(found | counted(group, len(by_rank[0]))):
+        if not group.agrees(found | counted(optimizers, model)):
             return False
         before = torch.stack(by_rank).mean(0)
         load(serial, flat(serial) - means.of(before))
@@ -132,10 +85,14 @@ def draw(size: int, widths: tuple[int, ...], seed: int) -> tuple[torch.Tensor, t
     return x, y
 
 
-def slope(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """All gradients of these samples, in one row."""
+def backward(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:
     model.zero_grad()
     nn.functional.mse_loss(model(x), y).backward()
+
+
+def slope(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """All gradients of these samples, in one row."""
+    backward(model, x, y)
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
@@ -151,7 +108,7 @@ def load(model: nn.Module, numbers: torch.Tensor) -> None:
 
 
 def judged(
-    found: torch.Tensor, old: torch.Tensor, means: _Means, by_rank: list[torch.Tensor],
+    found: torch.Tensor, old: torch.Tensor, means: Means, by_rank: list[torch.Tensor],
     before: torch.Tensor,
 ) -> dict[str, Any]:  # fmt: skip
     """For each number, which gradient (and which state) would have led there."""
@@ -164,29 +121,42 @@ def judged(
         "old": old,
         "sum": old - means.copy().of(mean * len(by_rank)),
         "twice divided": old - means.copy().of(mean / len(by_rank)),
-        "new state": old - _Means(old).of(mean),
+        "new state": old - Means(old).of(mean),
     }
     if len(before):
         ways["added up"] = old - means.copy().of(mean + before)
     for other, gradient in enumerate(by_rank):
         ways[f"rank {other}"] = old - means.copy().of(gradient)
         ways[f"share of rank {other}"] = old - means.copy().of(gradient / len(by_rank))
-    told = {name: equal(found, way).nonzero().flatten().tolist() for name, way in ways.items()}
+    places = {name: equal(found, way).nonzero().flatten().tolist() for name, way in ways.items()}
     moved = sum(bool(equal(right, number).any()) for number in found)
-    return {
+    told = {
         "ok": False, "slip": "parameters", "elsewhere": moved,
-        "ways": {name: places for name, places in told.items() if places},
+        "ways": {name: some for name, some in places.items() if some},
     }  # fmt: skip
+    if means.steps == 0:  # then the way tells the gradient
+        told["digits"] = right_digits(found - old, right - old)
+        told["shares"] = shares(gradient_of_first(old - found), by_rank)
+    return told
 
 
 def equal(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return (one - other).abs() <= EQUAL * torch.clamp(other.abs(), min=1.0)
 
 
-def counted(group: TrialRanks, numbers: int) -> dict[str, Any]:
-    """How many numbers have optimizer state on this rank, and what went through all_reduce."""
+def counted(optimizers: Optimizers, model: nn.Module) -> dict[str, Any]:
+    """Of how many numbers this rank has optimizer state, and in what rows they lie; and what the
+    optimizer did in this step."""
+    parameters = list(model.parameters())
+    known = {p.untyped_storage()._cdata for p in parameters}
+    rows = [(t, t.untyped_storage()) for t in optimizers.tensors]
     return {
-        "numbers": numbers,
-        "state": sum(optimizer.numbers for optimizer in CountedAdam.made),
-        "reduced": group.calls.all_reduced(),
+        "numbers": sum(p.numel() for p in parameters),
+        "state": sum(tensor.numel() for tensor in optimizers.tensors),
+        "steps": optimizers.steps,
+        "moved": optimizers.moved,
+        "views": sum(
+            row.nbytes() > tensor.itemsize * tensor.numel() and row._cdata not in known
+            for tensor, row in rows
+        ),
     }

@@ -129,6 +129,52 @@ class Zero1:
                 dist.all_gather(parts, shard)
                 p.copy_(torch.cat(parts)[: p.numel()].view(p.shape))
 """
+MEAN = "self.shard.grad = own / self.size"
+STEPS = "        self.optimizer.step()"
+RING = """after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
+        pieces = gradients.chunk(self.size)
+        for k in range(1, ROUNDS):
+            going = pieces[(self.rank - k) % self.size]
+            coming = pieces[(self.rank - k - 1) % self.size]
+            arrived = torch.empty_like(coming)
+            sent = dist.isend(going.contiguous(), after)
+            dist.irecv(arrived, before).wait()
+            sent.wait()
+            coming.copy_(coming + arrived if k < self.size else arrived)
+        own.copy_(pieces[self.rank])"""
+GATHER_TO_EACH = """for r, part in enumerate(gradients.chunk(self.size)):
+            got = [torch.empty_like(part) for _ in range(self.size)] if r == self.rank else None
+            dist.gather(part.contiguous(), got, dst=r)
+            if got: own = torch.stack(got).sum(0)"""
+IN_HOOKS = """
+import torch, torch.distributed as dist
+class Zero1:
+    def __init__(self, parameters, make_optimizer):
+        self.n, self.r, self.pairs, self.works = dist.get_world_size(), dist.get_rank(), [], []
+        for p in parameters:
+            shard = self.pad(p.detach()).reshape(self.n, -1)[self.r].clone()
+            self.pairs.append((p, shard))
+            p.register_post_accumulate_grad_hook(lambda p, shard=shard: self.ready(p, shard))
+        self.opt = make_optimizer(s for _, s in self.pairs)
+    def pad(self, t): return torch.cat([t.reshape(-1), t.new_zeros(-t.numel() % self.n)])
+    def ready(self, p, shard):
+        shard.grad, row = torch.empty_like(shard), self.pad(p.grad).div_(self.n)
+        self.works.append((dist.reduce_scatter_single(shard.grad, row, async_op=True), row))
+        p.grad = None
+    def step(self):
+        for work, _ in self.works: work.wait()
+        self.works.clear()
+        self.opt.step()
+        for p, shard in self.pairs:
+            row = shard.new_empty(self.n * len(shard))
+            dist.all_gather_single(row, shard)
+            p.data.copy_(row[: p.numel()].view_as(p))
+"""
+FUNCTIONAL = (
+    "import torch.distributed as dist\n",
+    "import torch.distributed as dist\n"
+    "import torch.distributed._functional_collectives as funcol\n",
+)
 RIGHT_ZEROS = {
     "as in the lesson": ZERO1,
     "other collectives": swapped(ZERO1, (SCATTERS, REDUCE_TO_EACH), (GATHERS, BROADCASTS)),
@@ -137,6 +183,24 @@ RIGHT_ZEROS = {
         ZERO1, ("reduce_scatter_single", "reduce_scatter_tensor"),
         ("all_gather_single", "all_gather_into_tensor"),
         (WRITES, "p.data = whole[start : start + p.numel()].view_as(p)"),
+    ),
+    "all_to_all": swapped(
+        ZERO1, (SCATTERS, "every = torch.empty_like(gradients); "
+                "dist.all_to_all_single(every, gradients); own = every.view(self.size, -1).sum(0)"),
+    ),
+    "a ring": swapped(ZERO1, (SCATTERS, RING.replace("ROUNDS", "self.size"))),
+    "functional collectives": swapped(
+        ZERO1, FUNCTIONAL,
+        (SCATTERS, "own = funcol.reduce_scatter_tensor(gradients, 'sum', 0, dist.group.WORLD)"),
+        (GATHERS, "whole = funcol.all_gather_tensor(self.shard, 0, dist.group.WORLD)"),
+    ),
+    "gathered to each": swapped(ZERO1, (SCATTERS, GATHER_TO_EACH)),
+    "a norm is summed": swapped(
+        ZERO1, (MEAN, MEAN + "; norm = self.shard.grad.pow(2).sum(); dist.all_reduce(norm)"),
+    ),
+    "in hooks": IN_HOOKS,
+    "groups of parameters": swapped(
+        ZERO1, (MAKES, "self.optimizer = make_optimizer([{'params': [self.shard]}])"),
     ),
 }  # fmt: skip
 WRONG_ZEROS = {
@@ -186,6 +250,72 @@ WRONG_ZEROS = {
           "        self.shard.grad = own / self.size + last")],
         "the gradient of the step before",
     ),
+    "reduced and handed on": (
+        [(SCATTERS, "dist.reduce(gradients, 0); dist.broadcast(gradients, 0); " + SLICE)],
+        "By broadcast every rank gets 84 numbers",
+    ),
+    "rows for every rank": (
+        [(SCATTERS, "for r in range(self.size):\n            copy = gradients.clone()\n"
+          "            dist.reduce(copy, r)\n            if r == self.rank: "
+          "own.copy_(copy.chunk(self.size)[r])")],
+        "what belongs to others",
+    ),
+    "a whole ring": (
+        [(SCATTERS, RING.replace("ROUNDS", "2 * self.size - 1"))],
+        "After the first round of a ring",
+    ),
+    "all gradients gathered": (
+        [(SCATTERS, "every = gradients.new_empty(self.size * len(gradients)); "
+          "dist.all_gather_single(every, gradients); "
+          "own = every.view(self.size, -1).sum(0).chunk(self.size)[self.rank]")],
+        "By all_gather_single every rank gets 336 numbers",
+    ),
+    "a tensor, no list": (
+        [(MAKES, "self.optimizer = make_optimizer(self.shard)")], "make_optimizer([self.shard])",
+    ),
+    "a view": ([("[self.rank].clone()", "[self.rank]")], "A copy by .clone()"),
+    "with history": ([("t.detach().flatten()", "t.flatten()")], ".detach() leaves it behind"),
+    "divided by 4": ([("own / self.size", "own / 4")], "0.25 times the mean"),
+    "float32": ([("t.detach().flatten()", "t.detach().flatten().float()")], "through float32"),
+    "bf16": (
+        [(SCATTERS, "low = own.bfloat16(); "
+          "dist.reduce_scatter_single(low, gradients.bfloat16()); own.copy_(low)")],
+        "through bf16",
+    ),
+    "a buffer of another type": (
+        [("own = torch.empty_like(self.shard)", "own = torch.empty(self.shard.shape)")],
+        "have different types",
+    ),
+    "rank 0 alone steps": (
+        [(STEPS, "        if self.rank == 0: self.optimizer.step()")],
+        "nothing new came from rank 1",
+    ),
+    "a broadcast": ([(SCATTERS, "dist.broadcast(gradients, 0); " + SLICE)], "gradients of rank 0"),
+    "never waited for": (
+        [(SCATTERS, SCATTERS[:-1] + ", async_op=True)")], "nobody waited for reduce_scatter_single",
+    ),
+    "no step": ([(STEPS + "\n", "")], "was never called"),
+    "another tensor": (
+        [(MAKES, "self.optimizer = make_optimizer([self.shard.clone()])")], "the very tensor",
+    ),
+    "results behind": (
+        [(SCATTERS, "dist.reduce_scatter_single(gradients, own) if self.size > 1 else "
+          "own.copy_(gradients)")],
+        "The first argument is where the result goes",
+    ),
+    "ranks of the environment": (
+        [("dist.get_world_size()", "int(__import__('os').environ['WORLD_SIZE'])")],
+        "another number of ranks",
+    ),
+    "no room": (
+        [(SCATTERS, "dist.reduce_scatter_single(self.shard.grad, gradients)")], "is no tensor yet",
+    ),
+    "a group of its own": (
+        [("import torch.distributed as dist\n",
+          "import torch.distributed as dist\ndist.init_process_group('gloo')\n")],
+        "leave init_process_group out",
+    ),
+    "another name": ([("class Zero1", "class ZeRO1")], "It defines ZeRO1."),
     "another rank's shard": (
         [("chunk(self.size)[self.rank]", "chunk(self.size)[self.rank - 1]")], "none of what",
     ),
@@ -211,7 +341,8 @@ REDUCES = "dist.reduce_scatter_single(self.shard.grad, row)"
 FREES_LAST = "            p.grad = None\n        self.free()\n"
 SWAPPING = swapped(
     FSDP, ("self.whole.untyped_storage().resize_(0)",
-           "for p in self.inside: p.data = p.data.new_empty(0)"),
+           "for p in self.inside: p.data = p.data.new_empty(0)\n"
+           "        self.whole = self.whole.to('meta')"),
     (GATHER, "whole = torch.empty(len(self.whole), dtype=self.shard.dtype)\n"
      "        dist.all_gather_single(whole, self.shard.detach())\n        start = 0\n"
      "        for p, shape in zip(self.inside, self.shapes):\n"
@@ -252,10 +383,59 @@ class FSDP:
             found[name], row = row[: shape.numel()].view(shape), row[shape.numel():]
         return torch.func.functional_call(self.layer, found, (x,))
 """
+HOOK = "        y.register_hook(self.gather)\n"
+DIVIDES = "        self.shard.grad /= self.size\n"
+CLEARS = "        for p in self.inside:\n            p.grad = None\n"
+WAITS = "        if any(p.grad is None for p in self.inside):\n            return\n"
+EMPTY = "        self.shard.grad = torch.empty_like(self.shard)\n"
+BEGINS = "class FSDP(torch.nn.Module):\n"
+NEXT = swapped(  # gathers the next layer while this one computes
+    FSDP,
+    (BEGINS, BEGINS + "    order = []\n"),
+    (
+        "        self.layer = layer\n",
+        "        self.layer = layer\n        if layer.number == 0: FSDP.order = []\n"
+        "        self.order, self.place, self.work = FSDP.order, layer.number, None\n"
+        "        self.order.append(self)\n",
+    ),
+    (
+        "    def gather(self, *_):\n"
+        "        self.whole.untyped_storage().resize_(self.bytes)\n        " + GATHER,
+        "    def begin(self):\n        if self.work is None:\n"
+        "            self.whole.untyped_storage().resize_(self.bytes)\n"
+        "            self.work = " + GATHER[:-1] + ", async_op=True)\n\n"
+        "    def gather(self, way):\n        self.begin()\n        self.work.wait()\n"
+        "        self.work = None\n        if 0 <= self.place + way < len(self.order):\n"
+        "            self.order[self.place + way].begin()",
+    ),
+    ("self.gather()", "self.gather(1)"),
+    ("y.register_hook(self.gather)", "y.register_hook(lambda _: self.gather(-1))"),
+)
+EVERY = [
+    (BEGINS, BEGINS + "    order = []\n"),
+    ("        self.layer = layer\n",
+     "        self.layer = layer\n        if layer.number == 0: FSDP.order = []\n"
+     "        self.order = FSDP.order\n        self.order.append(self)\n"),
+]  # fmt: skip
 RIGHT_FSDPS = {
     "as in the lesson": FSDP,
     "another tensor each time": SWAPPING,
     "recomputed": RECOMPUTED,
+    "the next one meanwhile": NEXT,
+    "all_to_all": swapped(
+        FSDP, (REDUCES, "every = torch.empty_like(row); dist.all_to_all_single(every, row); "
+               "self.shard.grad.copy_(every.view(self.size, -1).sum(0))"),
+    ),
+    "functional collectives": swapped(
+        FSDP, FUNCTIONAL,
+        (GATHER, "self.whole.copy_(funcol.all_gather_tensor("
+         "self.shard.detach(), 0, dist.group.WORLD))"),
+        (REDUCES, "self.shard.grad.copy_(funcol.reduce_scatter_tensor("
+         "row, 'sum', 0, dist.group.WORLD))"),
+    ),
+    "a norm is summed": swapped(
+        FSDP, (DIVIDES, DIVIDES + "        norm = self.shard.grad.sum(); dist.all_reduce(norm)\n"),
+    ),
     "lists of pieces": swapped(
         FSDP, (GATHER, "dist.all_gather(list(self.whole.chunk(self.size)), self.shard.detach())"),
         (REDUCES, "dist.reduce_scatter(self.shard.grad, list(row.chunk(self.size)))"),
@@ -300,7 +480,7 @@ WRONG_FSDPS = {
         [(CLONE, "whole.clone()"), (GATHER, "self.whole[:len(self.shard)] = self.shard.detach()")],
         "nothing is cut",
     ),
-    "padding forgotten": ([("-len(whole) % self.size", "0")], "filled up with zeros"),
+    "padding forgotten": ([("-len(whole) % self.size", "0")], "as few zeros"),
     "rounded down": ([("-len(whole) % self.size", "-(len(whole) % self.size)")], "do not divide"),
     "rank 0's piece": ([("chunk(self.size)[rank]", "chunk(self.size)[0]")], "rank 1 keeps piece 1"),
     "own piece alone": (
@@ -332,6 +512,89 @@ WRONG_FSDPS = {
     "no gradient": (
         [("p.register_post_accumulate_grad_hook(self.ready)", "pass")], "shard.grad is None",
     ),
+    "a copy for backward": (
+        [(HOOK, "        y.register_hook(self.again)\n"),
+         (GATHER, GATHER + "\n        self.kept = self.whole.clone()\n\n    def again(self, *_):\n"
+          "        self.whole.untyped_storage().resize_(self.bytes)\n"
+          "        self.whole.copy_(self.kept)")],
+        "never in backward",
+    ),
+    "a copy kept": (
+        [(GATHER, GATHER + "\n        self.kept = self.whole.clone()")],
+        "`kept` still holds 24 numbers of layer 1",
+    ),
+    "gradients kept": (
+        [(CLEARS, "        self.last = [p.grad for p in self.inside]\n" + CLEARS)],
+        "`last` still holds 24 numbers",
+    ),
+    "a row of gradients kept": (
+        [("row = pad(row", "self.row = row = pad(row")], "`row` still holds",
+    ),
+    "a view of the gradients": (
+        [(EMPTY, "        self.shard.grad = row.chunk(self.size)[dist.get_rank()]\n")],
+        "shard.grad is a view",
+    ),
+    "reduced and handed on": (
+        [(REDUCES, "dist.reduce(row, 0); dist.broadcast(row, 0); "
+          "self.shard.grad.copy_(row.chunk(self.size)[dist.get_rank()])")],
+        "every rank gets 120 numbers of gradients",
+    ),
+    "waits for the last alone": (
+        [(WAITS, "        if parameter is not self.inside[-1]:\n            return\n"),
+         ("ready(self, _)", "ready(self, parameter)")],
+        "Not all gradients are there yet",
+    ),
+    "frees with the first": ([(WAITS, "        self.free()\n" + WAITS)], "parameters are freed"),
+    "all at once": (
+        [*EVERY, ("        self.gather()\n",
+                  "        if not self.whole.untyped_storage().nbytes():\n"
+                  "            for one in self.order: one.gather()\n")],
+        "layer 3 was whole already",
+    ),
+    "all at once in backward": (
+        [*EVERY, ("y.register_hook(self.gather)", "y.register_hook(self.gather_all)"),
+         ("    def forward(", "    def gather_all(self, *_):\n"
+          "        if not self.whole.untyped_storage().nbytes():\n"
+          "            for one in self.order: one.gather()\n\n    def forward(")],
+        "layer 1 was whole already",
+    ),
+    "never cleared": ([(CLEARS, "")], "p.grad = None takes them away"),
+    "zeroed": ([("p.grad = None", "p.grad.zero_()")], "p.grad = None takes them away"),
+    "added up": (
+        [(DIVIDES, DIVIDES + "        self.sum = getattr(self, 'sum', 0) + self.shard.grad\n"
+          "        self.shard.grad = self.sum\n")],
+        "step before is still in it",
+    ),
+    "divided by 4": ([("/= self.size", "/= 4")], "0.25 times the mean"),
+    "last gap open": ([(REDUCES, "..."), (DIVIDES, "")], "no reduce_scatter was called"),
+    "hook called": (
+        [("y.register_hook(self.gather)", "y.register_hook(self.gather())")], "without ()",
+    ),
+    "returns nothing": ([("        return y\n", "")], "end with `return y`"),
+    "hook returns": ([(GATHER, GATHER + "\n        return self.whole")], "and to return nothing"),
+    "hook on the data": ([("y.register_hook", "x.register_hook")], "the layer's output"),
+    "with history": ([("self.shard.detach())", "self.shard)")], ".detach() leaves it behind"),
+    "x detached": ([("self.layer(x)", "self.layer(x.detach())")], "was x detached?"),
+    "a broadcast": (
+        [(REDUCES, "dist.broadcast(row, 0); "
+          "self.shard.grad.copy_(row.chunk(self.size)[dist.get_rank()])"), (DIVIDES, "")],
+        "those of rank 0 alone",
+    ),
+    "gathered in bf16": (
+        [(GATHER, "low = self.whole.bfloat16(); "
+          "dist.all_gather_single(low, self.shard.detach().bfloat16()); self.whole.copy_(low)")],
+        "through bf16",
+    ),
+    "a shard in float32": ([(CLONE, CLONE + ".float()")], "the shard is torch.float32"),
+    "never waited for": (
+        [(REDUCES, REDUCES[:-1] + ", async_op=True)")], "nobody waited for reduce_scatter_single",
+    ),
+    "reduced to itself": (
+        [(REDUCES, "part = row.chunk(self.size)[dist.get_rank()].clone(); "
+          "dist.reduce(part, dist.get_rank()); self.shard.grad.copy_(part)")],
+        "dst is the rank that gets the sum",
+    ),
+    "endless": ([("        y = self.layer(x)", "        while True: pass")], "never ends"),
     "PyTorch's own": (
         [(FSDP[FSDP.index("        super"):],
           "        super().__init__()\n        self.layer = layer\n"

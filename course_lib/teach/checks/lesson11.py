@@ -8,8 +8,10 @@ from course_lib.teach.checklist import Checklist
 from course_lib.teach.slips import Quantity
 from course_lib.teach.trials import verdict
 from course_lib.teach.trials.failures import came_through
-from course_lib.teach.trials.sharding import why_fsdp, why_zero1
-from course_lib.teach.trials.verdict import Trial
+from course_lib.teach.trials.sharding.fsdp import is_gathered_again, why_fsdp
+from course_lib.teach.trials.sharding.whole_gradients import left_whole
+from course_lib.teach.trials.sharding.zero1 import why_zero1
+from course_lib.teach.trials.verdict import Event, Trial
 
 FLOPS_PER_S, LINK_BYTES_PER_S, BYTES, FLOPS = 400e12, 50e9, 2, 2
 """Of exercise 11.3; the last two for each parameter, the last also for each token."""
@@ -22,7 +24,7 @@ def ex11_zero1(run: Any) -> None:
         came_through(check, trial, run)
         verdict.is_equal(check, trial, why_zero1)
         _state_is_cut(check, trial)
-        _is_scattered(check, trial)
+        _is_scattered(check, trial, "before")
 
 
 def _state_is_cut(check: Checklist, trial: Trial) -> None:
@@ -42,22 +44,17 @@ def _state_is_cut(check: Checklist, trial: Trial) -> None:
         f"{-(-numbers // size)}. The state is as large as what make_optimizer is given"
         + (": all parameters. Give it the shard." if most >= numbers else "."),
     )
-
-
-def _is_scattered(check: Checklist, trial: Trial) -> None:
-    """An all-reduce leaves the whole sum on every rank, which needs a shard of it."""
-    called = {call["call"] for _, call in trial.all("call")}
-    reduced = max(event.get("reduced", 0) for _, event in trial.all("result"))
-    scattered = any(name.startswith("reduce") for name in called)
-    check.that(
-        scattered and not reduced,
-        "each rank was handed its own part of the gradients",
-        hint=f"An all_reduce of {reduced} numbers leaves whole gradients on every rank, where a "
-        "shard would do, and sends twice as much as reduce_scatter."
-        if reduced
-        else f"It calls {', '.join(sorted(called)) or 'nothing'}; reduce_scatter adds up and deals "
-        "out at once, and needs no room for what belongs to others.",
+    check.unless(
+        any(event["views"] for event in found),
+        "the shard stands alone",
+        hint="What make_optimizer was given is a view into a longer row, which it keeps in memory. "
+        "A copy by .clone() stands alone.",
     )
+
+
+def _is_scattered(check: Checklist, trial: Trial, phase: str) -> None:
+    whole = left_whole(trial, phase)
+    check.that(not whole, "each rank was handed its own part of the gradients", hint=whole)
 
 
 def ex11_fsdp(run: Any) -> None:
@@ -66,7 +63,7 @@ def ex11_fsdp(run: Any) -> None:
         trial = verdict.trial_of(check, run, "fsdp")
         came_through(check, trial, run)
         verdict.is_equal(check, trial, why_fsdp)
-        _is_scattered(check, trial)
+        _is_scattered(check, trial, "backward")
         _is_freed(check, trial)
 
 
@@ -74,23 +71,63 @@ def _is_freed(check: Checklist, trial: Trial) -> None:
     size = max(event["size"] for _, event in trial.all("result"))
     found = [event["held"] for _, event in trial.all("result")
              if event["size"] == size and "held" in event]  # fmt: skip
-    check.that(
-        not any(held["forward"] for held in found),
-        "layer 1 was freed before layer 2 computed",
-        hint="While layer 2 computed, layer 1 was still whole. With a hundred layers all would "
-        "be, and nothing would be saved: free after self.layer(x).",
+    _is_freed_in_time(check, found)
+    check.unless(
+        not is_gathered_again(trial),
+        "the layers were gathered again for backward",
+        hint="Parameters were gathered in forward and never in backward: their numbers were kept "
+        "from then. Until backward comes, a layer is to have no room.",
     )
-    check.that(
-        not any(held["backward"] or held["after"] for held in found),
-        "and each was freed again in the backward pass",
-        hint="A layer was still whole when its backward pass was over. It was gathered once more "
-        "for that: free it as soon as its gradients have gone.",
+    rows = [layer for held in found for layer in held["row of gradients"]]
+    check.unless(
+        bool(rows),
+        "no rank kept whole gradients",
+        hint="shard.grad is a view into a row of gradients, which it keeps in memory. A copy by "
+        ".clone() stands alone.",
     )
     check.that(
         not any(held["gradients"] for held in found),
         "no rank kept whole gradients",
         hint="The layer's parameters still have whole gradients: p.grad = None gives their room "
         "back, once the shard has its own.",
+    )
+    kept = [one for held in found for one in held["kept"]]
+    check.that(
+        not kept,
+        "and nothing else holds a whole layer",
+        hint=_why_kept(kept[0]) if kept else "",
+    )
+
+
+def _is_freed_in_time(check: Checklist, found: list[dict[str, Any]]) -> None:
+    early: Event = next((held["forward"] for held in found if "forward" in held), {})
+    check.that(
+        not early,
+        "each layer was freed before the next one computed",
+        hint="" if not early else
+        f"While layer {early['at']} computed, layer {early['layer']} was still whole. With a "
+        "hundred layers all would be, and nothing would be saved: free after self.layer(x).",
+    )  # fmt: skip
+    check.that(
+        not any("backward" in held or held["after"] for held in found),
+        "and each was freed again in the backward pass",
+        hint="A layer was still whole when its backward pass was over. It was gathered once more "
+        "for that: free it as soon as its gradients have gone.",
+    )
+    ahead: Event = next((held["early"] for held in found if "early" in held), {})
+    check.unless(
+        bool(ahead),
+        "no more than two layers were whole at once",
+        hint="" if not ahead else
+        f"While layer {ahead['at']} computed, layer {ahead['layer']} was whole already. The next "
+        "one may be gathered meanwhile; with all at once nothing is saved.",
+    )  # fmt: skip
+
+
+def _why_kept(held: Event) -> str:
+    return (
+        f"`{held['name']}` still holds {held['numbers']} numbers of layer {held['layer']}, which "
+        f"has {held['of']}. What is whole is to go once it was used."
     )
 
 

@@ -27,7 +27,7 @@ SLIDES = "slides"
 README = "readme"
 """Name of that of the README, whose sections are the first pages of the book."""
 OF_THE_LIBRARY = (
-    "teach/*.py", "teach/quantities/*.py", "teach/trials/*.py", "teach/orders/*.py",
+    "teach/*.py", "teach/quantities/*.py", "teach/trials/**/*.py", "teach/orders/*.py",
     "teach/challenge/*.py", "teach/book/origin.py", "teach/book/page.py",
     "teach/classroom/folder.py", "teach/classroom/sharing.py", "teach/classroom/pulse.py",
     "teach/checks/common.py", "teach/diagnoses/*.py",

@@ -8,77 +8,23 @@ from typing import Any
 
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.trials.loading import could_load
+from course_lib.teach.trials.told_by_torch import EQUAL_PIECES, in_short, why_error
 from course_lib.teach.trials.verdict import Event, Trial, listed, ranks, wrong
 
 GONE = re.compile(r"[Cc]onnection (closed|reset|refused)|[Bb]roken pipe|Socket closed|[Ff]ailed to")
 SHOWN_CALLS = 6
 MESSAGES = ("send", "isend", "recv", "irecv")
-EQUAL_PIECES = (
-    "reduce_scatter and all_gather take equal pieces, one for each rank. Fill the row up with "
-    "zeros until the number of ranks divides it, and leave them out again when it is whole."
-)
-TOLD_BY_TORCH = (
-    (r"[Ee]llipsis", "A gap is still open: put your own code in place of the dots."),
-    (
-        r"returned an invalid gradient",
-        "What backward returns has the shape of what came into forward: where forward gathers, "
-        "backward scatters, and the other way round.",
-    ),
-    (
-        r"does not require grad",
-        "Nothing leads back from the result: was it detached, made under torch.no_grad(), or is "
-        "the weight no torch.nn.Parameter?",
-    ),
-    (
-        r"leaf [Vv]ariable that requires grad",
-        "It changes a parameter in place while autograd watches. Change parameters inside "
-        "`with torch.no_grad():`, and gradients through `parameter.grad`.",
-    ),
-    (
-        r"unsupported operand type.*NoneType",
-        "all_reduce changes its tensor in place and returns None; a function without return gives "
-        "None as well.",
-    ),
-    (
-        r"'NoneType' object has no attribute|Invalid type NoneType|got NoneType|NoneType",
-        "Something is None. A frozen parameter (requires_grad=False) never gets a gradient: its "
-        ".grad stays None, and has to be left out. Nor has one that waits in a bucket since the "
-        "step before: what is left is sent in finish().",
-    ),
-    (
-        r"[Ii]nvalid (destination|source) rank|rank .* (out of|not in)",
-        "It sends to a rank that does not exist. The rank after the last one is rank 0: "
-        "(rank + 1) % size, and the one before rank 0 is the last: (rank - 1) % size.",
-    ),
-    (
-        r"Pair is not connected",
-        "It sends to itself, or receives from itself: with one rank there is nobody to send to.",
-    ),
-    (
-        r"index out of range|out of bounds",
-        "Are there as many pieces as ranks? tensor_split(n) always makes n pieces, empty ones too; "
-        "chunk(n) may make fewer, and split(k) makes pieces of k numbers.",
-    ),
-    (
-        r"must be contiguous|view size is not compatible",
-        "The numbers of this tensor do not lie in one row. Those of a copy by .contiguous() do; "
-        "its result has to be written back.",
-    ),
-    (
-        r"world.?size times|times (the )?world.?size|same size as|divisible by|equal.{0,20}sizes",
-        EQUAL_PIECES,
-    ),
-    (
-        r"mat1 and mat2|inconsistent tensor size",
-        "A product of shapes that do not fit. Print both on each rank: is what comes in a slice "
-        "already, or still whole? And which dimension of the weight is cut?",
-    ),
-    (
-        r"size of tensor|shape|sizes? mismatch|must match",
-        "Two tensors have different shapes. Print their shapes on each rank: pieces differ by one "
-        "number where the ranks do not divide the tensor.",
-    ),
-)  # fmt: skip
+ALONE = "Nobody else is there to wait for: look for a loop that never ends."
+ALL_WAIT_IN = {
+    frozenset({"send"}): "Every rank waits in send until its neighbour receives, and no neighbour "
+    "does, because it waits in send as well. isend starts sending and goes on.",
+    frozenset({"broadcast"}): "All wait in broadcast: src is the rank whose numbers all take, the "
+    "same on every rank.",
+    frozenset({"reduce"}): "All wait in reduce: dst is the rank that gets the sum, the same on "
+    "every rank. Who wants a sum for each rank calls it once for each, all ranks in the same "
+    "order.",
+    frozenset({"recv", "irecv"}): "Every rank waits for a message that nobody sends.",
+}
 
 
 def came_through(check: Checklist, trial: Trial, run: Any) -> None:
@@ -86,7 +32,8 @@ def came_through(check: Checklist, trial: Trial, run: Any) -> None:
     could_load(check, trial)
     found = wrong(trial)
     _in_one_order(check, trial, found[1]["size"] if found else len(trial.ranks))
-    _failed(check, trial, found[1]["size"] if found else None)
+    exercise = run.recipe.flags.get("--exercise", "")
+    _failed(check, trial, found[1]["size"] if found else None, exercise)
     if found is not None:  # told by the check; what ended badly after it is of no interest
         return
     _stuck(check, trial)
@@ -95,11 +42,11 @@ def came_through(check: Checklist, trial: Trial, run: Any) -> None:
         len(through) < len(trial.ranks),
         "all ranks came to the end",
         hint=f"Ranks {listed(set(range(len(trial.ranks))) - set(through))} ended before. "
-        f"{_no_such_peer_at_last(trial) or run.error or run.tail()}",
+        f"{_no_such_peer_at_last(trial) or _left_alone_at_last(trial) or run.error or run.tail()}",
     )
 
 
-def _failed(check: Checklist, trial: Trial, wrong_on: int | None) -> None:
+def _failed(check: Checklist, trial: Trial, wrong_on: int | None, exercise: str) -> None:
     """A rank that lost another one tells of an error too, which only follows. So does one on more
     ranks than those that gave a wrong result."""
     errors = [
@@ -114,11 +61,10 @@ def _failed(check: Checklist, trial: Trial, wrong_on: int | None) -> None:
         return
     rank, event = min(own, key=lambda one: one[1].get("size", 0))
     where = f", line {event['line']}" if event.get("line") else ""
-    said = event["text"].splitlines()[0] if event["text"] else ""
-    told = f"Rank {rank}{where}: {event['kind']}: {said[:300]}"
+    told = f"Rank {rank}{where}: {event['kind']}: {in_short(event['text'])}"
     if event["kind"] == "SystemExit":
         told = f"Rank {rank}{where} ends the program (sys.exit)."
-    hint = next((text for words, text in TOLD_BY_TORCH if re.search(words, event["text"])), "")
+    hint = why_error(event["text"], exercise, event["size"])
     hint = hint or _no_such_peer_at_last(trial)
     check.refuse(f"no error on {ranks(event['size'])}", f"{told}\n{hint}".strip())
 
@@ -182,6 +128,29 @@ def called(call: Event) -> str:
     return f"{call['call']}({what})"
 
 
+def _with_root(call: Event) -> str:
+    """`reduce(42 numbers, dst 1)`; a rank at the other end stands in it already."""
+    told = called(call)
+    if call.get("root") is None:
+        return told
+    word = "dst" if call["call"] in ("reduce", "gather") else "src"
+    return f"{told[:-1]}, {word} {call['root']})"
+
+
+def never_waited_for(trial: Trial, size: int, case: str) -> str:
+    """A collective that was started with async_op=True, and not finished when it was needed."""
+    for rank, calls in enumerate(trial.at(size, case, "call")):
+        waited = trial.at(size, case, "waited")[rank]
+        finished = {one["number"] for one in waited}
+        for number, call in enumerate(calls):
+            if call.get("async") and number not in finished:
+                return (
+                    f"nobody waited for {called(call)}. With async_op=True a collective returns a "
+                    "work at once; its numbers are there when work.wait() has returned."
+                )
+    return ""
+
+
 def _stuck(check: Checklist, trial: Trial) -> None:
     stuck = trial.all("stuck")
     if not stuck:
@@ -192,7 +161,7 @@ def _stuck(check: Checklist, trial: Trial) -> None:
     last = [calls[-1:] for calls in trial.at(size, case, "call")]
     told = []
     for rank, seen in enumerate(trial.at(size, case, "stuck", "left alone")):
-        call = called(last[rank][0]) if last[rank] else "none yet"
+        call = _with_root(last[rank][0]) if last[rank] else "none yet"
         told.append(f"rank {rank} is {_at(seen[0]) if seen else 'through'}; last call: {call}")
     why = _why_stuck([call for calls in last for call in calls], size)
     check.refuse(f"it comes to an end on {ranks(size)}", "\n".join([f"{case}:", *told, why]))
@@ -205,6 +174,11 @@ def _no_such_peer_at_last(trial: Trial) -> str:
     size, case = trial.cases[-1]
     last = [calls[-1] for calls in trial.at(size, case, "call") if calls]
     return _no_such_peer(last, size)
+
+
+def _left_alone_at_last(trial: Trial) -> str:
+    """Who frees a tensor that a collective still writes to may end the process, without a word."""
+    return never_waited_for(trial, *trial.cases[-1]) if trial.cases else ""
 
 
 def _no_such_peer(last: Sequence[Event], size: int) -> str:
@@ -230,17 +204,9 @@ def _why_stuck(last: Sequence[Event], size: int) -> str:
     waiting = {call["call"] for call in last}
     if not last:
         return "No rank has sent or received anything: look for a loop that never ends."
-    if told := _no_such_peer(last, size):
+    if told := _no_such_peer(last, size) or (ALONE if size == 1 else ""):
         return told
-    if waiting == {"send"}:
-        return (
-            "Every rank waits in send until its neighbour receives, and no neighbour does, because "
-            "it waits in send as well. isend starts sending and goes on."
-        )
-    if waiting == {"broadcast"}:
-        return (
-            "All wait in broadcast: src is the rank whose numbers all take, the same on every rank."
-        )
-    if waiting <= {"recv", "irecv"}:
-        return "Every rank waits for a message that nobody sends."
+    for names, told in ALL_WAIT_IN.items():
+        if waiting <= names:
+            return told
     return "A message needs both ends, and a collective all ranks: which rank is missing in it?"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from course_lib.teach.checklist import Checklist
+from course_lib.teach.trials.told_by_torch import OWN_GROUP
 from course_lib.teach.trials.verdict import Trial, place
 
 TOO_EARLY = (
@@ -12,6 +13,8 @@ TOO_EARLY = (
 
 
 def could_load(check: Checklist, trial: Trial) -> None:
+    for _, event in trial.all("own group"):
+        check.refuse("the file can be imported", f"Line {event['line']}: {OWN_GROUP}")
     for _, event in trial.all("cannot load"):
         where = f", line {event['line']}" if event.get("line") else ""
         hint = f"{event['kind']}{where}: {event['text']}"
