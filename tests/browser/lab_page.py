@@ -96,10 +96,13 @@ class LabPage:
         self.page.keyboard.press("Control+Enter")
 
     def run_down_to(self, name: str) -> None:
+        self.begin_down_to(name)
+        self.wait_until_idle()
+
+    def begin_down_to(self, name: str) -> None:
         self.cell(name).locator(".cm-content").first.click()
         self._begin("Run All Above Selected Cell")
         self.run(name)
-        self.wait_until_idle()
 
     def menu(self, name: str, entry: str) -> None:
         self.page.get_by_role("menuitem", name=name, exact=True).click()

@@ -180,8 +180,10 @@ def test_a_kernel_killed_in_the_middle_costs_nothing(open_lesson):
     page.page.reload()
     page.open(learner.url())
     page.page.evaluate(NOTE_EVERY_LINE)
+    page.begin_down_to("run")
+    page.cell("run").get_by_text("running on node").wait_for()
     _signal(before[0], "CONT")
-    page.run_down_to("run")
+    page.wait_until_idle()
     assert page.failures() == {}
     assert page.count("run"), "the cell did not run"
     panels = page.page.evaluate("() => [...window.seen]")
