@@ -259,7 +259,7 @@ mine.write_text("""#!/bin/bash
 srun hostname
 """)
 log = mine.with_suffix(".log")
-# !sbatch --wait --output={log} {mine}; cat {log}
+# !sbatch --wait --output="{log}" "{mine}"; cat "{log}"
 
 # %% [markdown] id="own-explain"
 # | also good to know | |

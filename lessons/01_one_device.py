@@ -93,7 +93,7 @@ first = lab.submit(training("as-written", archive, **RECORD))
 first.watch()
 
 # %% id="first-lines"
-# !grep -E "Memory|Time taken" {first.log_file} | grep -o "INFO.*"
+# !grep -E "Memory|Time taken" "{first.log_file}" | grep -o "INFO.*"
 first.log.epochs[["epoch", "elapsed_s", "samples_per_second", "train_loss", "validation_loss"]]
 
 

@@ -146,7 +146,7 @@ claim("four devices without a word between them train four models", different, l
 # change the file, submit again, and the new one runs.
 
 # %% id="talk-file"
-# %%writefile {lab.work}/talk.py
+# %%writefile "{lab.work}/talk.py"
 import os
 
 import torch
@@ -234,7 +234,7 @@ show.moving.collective("all-reduce", ranks=4)
 # > with the plain sum.
 
 # %% id="ring-file" tags=["exercise"]
-# %%writefile {lab.work}/my_ring.py
+# %%writefile "{lab.work}/my_ring.py"
 import torch
 import torch.distributed as dist
 
@@ -288,7 +288,7 @@ guess_times = 2
 ### END SOLUTION
 
 # %% id="time-file"
-# %%writefile {lab.work}/time_ring.py
+# %%writefile "{lab.work}/time_ring.py"
 import time
 
 import torch
@@ -377,7 +377,7 @@ show.moving.ddp_step()
 # > over two steps, in float64 to ten digits. The model has a frozen parameter, which never gets a gradient.
 
 # %% id="ddp-file" tags=["exercise"]
-# %%writefile {lab.work}/my_ddp.py
+# %%writefile "{lab.work}/my_ddp.py"
 import torch
 import torch.distributed as dist
 
@@ -424,7 +424,7 @@ check.ex02_ddp(ddp_trial)
 # changed is marked:
 
 # %% id="one-file"
-# %%writefile {lab.work}/train_ddp.py
+# %%writefile "{lab.work}/train_ddp.py"
 import argparse
 import time
 
@@ -500,7 +500,7 @@ guess_hidden = 100
 ### END SOLUTION
 
 # %% id="overlap-file"
-# %%writefile {lab.work}/time_buckets.py
+# %%writefile "{lab.work}/time_buckets.py"
 import contextlib
 import time
 
@@ -566,7 +566,7 @@ claim("small buckets hide a part of the sending", share, least=10, most=100, uni
 # > model of the trial. PyTorch takes 25 MB.)
 
 # %% id="buckets-file" tags=["exercise"]
-# %%writefile {lab.work}/my_buckets.py
+# %%writefile "{lab.work}/my_buckets.py"
 import my_ddp
 import torch
 import torch.distributed as dist

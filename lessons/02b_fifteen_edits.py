@@ -95,7 +95,7 @@ guess_again = 2
 ### END SOLUTION
 
 # %% id="deal-file"
-# %%writefile {lab.work}/deal.py
+# %%writefile "{lab.work}/deal.py"
 import torch.distributed as dist
 from torch.utils.data import DistributedSampler
 
@@ -168,7 +168,7 @@ claim("with it, the order is another", dealt[0, 2] != dealt[0, 3])
 
 
 # %% id="program-file" tags=["exercise"]
-# %%writefile {lab.work}/summary_ddp.py
+# %%writefile "{lab.work}/summary_ddp.py"
 import os
 from pathlib import Path
 

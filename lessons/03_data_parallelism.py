@@ -101,7 +101,7 @@ run.watch()
 # parallel run is whether the world is what you wanted it to be:
 
 # %% id="world-grep"
-# !grep "using world size" {run.log_file}
+# !grep "using world size" "{run.log_file}"
 
 # %% [markdown] id="world-explain"
 # World size 4 and data-parallel size 4: four processes, each with a whole copy of the model. Everything else is
@@ -111,7 +111,7 @@ run.watch()
 # Then the iterations:
 
 # %% id="iterations-grep"
-# !grep "iteration " {run.log_file} | tail -n 3
+# !grep "iteration " "{run.log_file}" | tail -n 3
 
 # %% [markdown] id="iterations-explain"
 # | field | says |

@@ -75,10 +75,10 @@ else:
     )
 
 # %% id="log-head"
-# !head -n 1 {nccl_file} | cut -c 1-140
+# !head -n 1 "{nccl_file}" | cut -c 1-140
 
 # %% id="log-grep"
-# !grep "Channel 00" {nccl_file} | cut -c 1-140
+# !grep "Channel 00" "{nccl_file}" | cut -c 1-140
 
 # %% [markdown] id="line-explain"
 # Take one of the lines that end in `via …` apart. (Your nodes and numbers may be others.)

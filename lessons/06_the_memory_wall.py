@@ -208,7 +208,7 @@ else:
 # Nobody was watching. There is a state, an exit code, and a log. First question: how far did it get?
 
 # %% id="log-lines"
-# !grep -c "elapsed time per iteration" {broken_log}
+# !grep -c "elapsed time per iteration" "{broken_log}"
 
 # %% [markdown] id="log-first"
 # That is the number of finished steps. A run that is too large usually has none: a world line, but no iteration line.
@@ -218,7 +218,7 @@ else:
 # Second question: what did it say?
 
 # %% id="log-grep"
-# !grep -n -i "out of memory" {broken_log}
+# !grep -n -i "out of memory" "{broken_log}"
 
 # %% [markdown] id="log-explain"
 # Read this line slowly, it says nearly everything:

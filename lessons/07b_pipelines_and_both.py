@@ -546,7 +546,7 @@ check.ex07b_hybrid(hybrid_run)
 # with `--use-tp-pp-dp-mapping` pipeline comes before data.) The log says what became of it:
 
 # %% id="ex1-world" tags=["solution"]
-# !grep -E "using world size|number of microbatches" {hybrid_run.log_file}
+# !grep -E "using world size|number of microbatches" "{hybrid_run.log_file}"
 show.memory_ranks(hybrid_run.memory, ranks=[0, 2])
 
 # %% [markdown] id="ex1-memory" tags=["solution"]

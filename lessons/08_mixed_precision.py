@@ -131,8 +131,8 @@ half = lab.submit(small("half", "fp16"))
 half.watch()
 
 # %% id="scaling-grep"
-# !grep "for parameters" {half.log_file}
-# !grep "iteration " {half.log_file} | grep -o "iteration .*" | sed -n '1,3p;16,18p'
+# !grep "for parameters" "{half.log_file}"
+# !grep "iteration " "{half.log_file}" | grep -o "iteration .*" | sed -n '1,3p;16,18p'
 
 # %% [markdown] id="scaling-grep-explain"
 # The first line is the sign that half precision is really on; a flag that was forgotten would not say a word. In

@@ -74,7 +74,7 @@ in_four = lab.submit(sixteen("four-by-one", micro_batch=1)).require()
 # The log says it in one line, which is worth looking for in every run whose batch surprises you:
 
 # %% id="two-grep"
-# !grep "number of microbatches" {at_once.log_file} {in_four.log_file} | sed "s/.*out.log://"
+# !grep "number of microbatches" "{at_once.log_file}" "{in_four.log_file}" | sed "s/.*out.log://"
 
 # %% [markdown] id="humps-idea"
 # ## Four humps

@@ -82,7 +82,7 @@ show.moving.collective("reduce-scatter", 4)
 # > and 4 ranks, in float64, beside one Adam that sees all samples; and it counts the numbers of the state.
 
 # %% id="zero1-file" tags=["exercise"]
-# %%writefile {lab.work}/my_zero1.py
+# %%writefile "{lab.work}/my_zero1.py"
 import torch
 import torch.distributed as dist
 from torch.nn.functional import pad
@@ -162,7 +162,7 @@ guess_zero1, guess_fsdp = 2, 3
 # everything everywhere. So the two halves of the ring are written out.)
 
 # %% id="sent-file"
-# %%writefile {lab.work}/send_shards.py
+# %%writefile "{lab.work}/send_shards.py"
 import time
 from pathlib import Path
 
@@ -281,7 +281,7 @@ show.moving.fsdp_step(ranks=4, layers=2)
 # > all samples, in float64 to ten digits; and its layers notice whether the others were freed while they computed.
 
 # %% id="fsdp-file" tags=["exercise"]
-# %%writefile {lab.work}/my_fsdp.py
+# %%writefile "{lab.work}/my_fsdp.py"
 import torch
 import torch.distributed as dist
 from torch.nn.functional import pad

@@ -133,7 +133,7 @@ guess_wrong = "none"
 ### END SOLUTION
 
 # %% id="column-file"
-# %%writefile {lab.work}/naive.py
+# %%writefile "{lab.work}/naive.py"
 import torch
 import torch.distributed as dist
 from torch.distributed.nn.functional import all_reduce
@@ -206,7 +206,7 @@ claim("and the gradient of x is not: it is off by", off["the gradient of x"], le
 # > change a copy of the gradient that it gets, since others may need it as it is.
 
 # %% id="column-own" tags=["exercise"]
-# %%writefile {lab.work}/my_column.py
+# %%writefile "{lab.work}/my_column.py"
 import torch
 import torch.distributed as dist
 
@@ -300,7 +300,7 @@ claim("and the gradients too large by the number of ranks", gradient, least=3.99
 # > **Exercise 13.3** — Write `SumOut` and the row-parallel layer. *x* comes in as this rank's slice.
 
 # %% id="row-own" tags=["exercise"]
-# %%writefile {lab.work}/my_row.py
+# %%writefile "{lab.work}/my_row.py"
 import torch
 import torch.distributed as dist
 
@@ -374,7 +374,7 @@ guess_bytes = 2
 ### END SOLUTION
 
 # %% id="tokens-file"
-# %%writefile {lab.work}/count_sent.py
+# %%writefile "{lab.work}/count_sent.py"
 import torch
 import torch.distributed as dist
 from links.collectives import ring  # all-reduce as the ring of lesson 02
@@ -468,7 +468,7 @@ claim("and what lies between the layers is kept once, not four times", whole / o
 # > the older names of lesson 11's pair, write into their first argument.
 
 # %% id="tokens-own" tags=["exercise"]
-# %%writefile {lab.work}/my_tokens.py
+# %%writefile "{lab.work}/my_tokens.py"
 import torch
 import torch.distributed as dist
 
@@ -562,7 +562,7 @@ guess_plain = "it is slower"
 ### END SOLUTION
 
 # %% id="order-file"
-# %%writefile {lab.work}/stages.py
+# %%writefile "{lab.work}/stages.py"
 from datetime import timedelta
 
 import torch
@@ -651,7 +651,7 @@ claim("the first stage keeps p − r = 4 micro-batches", int(stages.iloc[0, 1]),
 
 
 # %% id="order-own" tags=["exercise"]
-# %%writefile {lab.work}/my_schedule.py
+# %%writefile "{lab.work}/my_schedule.py"
 def one_f_one_b(stages, stage, micro_batches):
     """Yields ("forward", 0), ("backward", 0) and so on, in the order of this stage."""
     ### BEGIN SOLUTION

@@ -42,7 +42,7 @@ guess_longer = 4
 ### END SOLUTION
 
 # %% id="pieces-file"
-# %%writefile {lab.work}/time_pieces.py
+# %%writefile "{lab.work}/time_pieces.py"
 import statistics
 import time
 
@@ -167,7 +167,7 @@ guess_short = "none"
 ### END SOLUTION
 
 # %% id="context-file"
-# %%writefile {lab.work}/compare_context.py
+# %%writefile "{lab.work}/compare_context.py"
 import torch
 import torch.distributed as dist
 from parallel.context_parallel import attend, attend_over_ranks, my_positions
@@ -253,7 +253,7 @@ claim("and right after one more sum over the ranks", off["summed"], most=1e-8, u
 # > to autograd. Four ranks try it beside the serial layer.
 
 # %% id="context-own" tags=["exercise"]
-# %%writefile {lab.work}/my_context.py
+# %%writefile "{lab.work}/my_context.py"
 import torch
 import torch.distributed as dist
 

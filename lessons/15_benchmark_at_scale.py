@@ -360,8 +360,8 @@ python {shlex.quote(lab.site.programs)}/preprocess_data.py \\
     )
 )
 tokens.require()
-# !ls -l {tokens.folder}/mine_text_document.*
-# !tail -n 1 {tokens.log_file}
+# !ls -l "{tokens.folder}"/mine_text_document.*
+# !tail -n 1 "{tokens.log_file}"
 
 # %% [markdown] id="data-read-idea"
 # The format is simple enough to be read by hand. After nine bytes that name it come the version, a code for

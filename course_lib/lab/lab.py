@@ -85,7 +85,7 @@ class Lab:
 
     @property
     def work(self) -> Path:
-        """The folder for programs of your own: `%%writefile {lab.work}/my_ring.py`."""
+        """The folder for programs of your own: `%%writefile "{lab.work}/my_ring.py"`."""
         return self.workspace.work
 
     def but(self, **changes: Any) -> Lab:

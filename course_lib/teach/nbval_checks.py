@@ -31,11 +31,11 @@ CLEANS_UP = "clean"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Chooses, once for all workers, the folder that holds the workspaces; and kernels to which no
-    other account of the machine can listen."""
+    """Chooses, once for all workers, the folder that holds the workspaces, with a name such as home
+    folders have; and kernels to which no other account of the machine can listen."""
     nbval.kernel.KernelManager = BlockingKernels
     if "COURSE_WORKSPACE" not in os.environ:
-        os.environ["COURSE_WORKSPACE"] = tempfile.mkdtemp(prefix="course-nbval-")
+        os.environ["COURSE_WORKSPACE"] = tempfile.mkdtemp(prefix="course nbval é-")
     if not hasattr(config, "workerinput"):
         os.environ["COURSE_NBVAL_FOLDER"] = os.environ["COURSE_WORKSPACE"]
 

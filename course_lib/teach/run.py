@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.queue.records import Record, Registry
@@ -68,8 +69,7 @@ def run_lesson(path: Path, workspace: Path) -> Result:
                 raise KeyboardInterrupt from error
             if not isinstance(error, CellExecutionError | CellTimeoutError | DeadKernelError):
                 raise
-            last_line = ANSI_COLOUR.sub("", str(error)).strip().splitlines()[-1]
-            failure = f"{_where(notebook)}: {last_line}"
+            failure = _failure(notebook, error)
     seconds = time.monotonic() - started
     jobs, made = _jobs(workspace)[jobs_before:], claims.kept(workspace, claims_before)
     origin.write(notebook, origin.of([*_handed_out_again(path, workspace, jobs), *jobs]))
@@ -82,14 +82,28 @@ def _was_stopped(client: object) -> bool:
     return getattr(client, "_async_cleanup_kernel_future", None) is not None
 
 
-def _where(notebook: object) -> str:
-    """The id of the first cell that shows an error, else of the first that never ran."""
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]  # type: ignore[attr-defined]
+def _failure(notebook: Any, error: Exception) -> str:
+    """The id of the cell that ended the lesson, and the last line of what it said."""
+    from nbclient.exceptions import CellExecutionError
+
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    begun = [cell for cell in cells if cell.execution_count is not None]
     for cell in cells:
         if any(output.output_type == "error" for output in cell.outputs):
-            return f"cell {cell.id}"
+            return f"cell {cell.id}: {_last_line(str(error))}"
+    if isinstance(error, CellExecutionError) and (told := _last_line(_stderr(begun[-1]))):
+        return f"cell {begun[-1].id}: {told}"
     unrun = next((cell.id for cell in cells if cell.execution_count is None), "?")
-    return f"cell {unrun}"
+    return f"cell {unrun}: {_last_line(str(error))}"
+
+
+def _stderr(cell: Any) -> str:
+    """A magic that cannot be used says so there, and leaves no error."""
+    return "".join(one.text for one in cell.outputs if one.get("name") == "stderr")
+
+
+def _last_line(text: str) -> str:
+    return (ANSI_COLOUR.sub("", text).strip().splitlines() or [""])[-1]
 
 
 def _handed_out_again(path: Path, workspace: Path, made: list[Record]) -> list[Record]:

@@ -156,6 +156,16 @@ def test_no_answer_of_the_repository_leaks(repository):
         assert leaked == [], path.name
 
 
+UNQUOTED = re.compile(r"^(?:!|%%writefile).*?(?<!\")\{(?!\w*\.?(?:job_id|ids)\})", re.MULTILINE)
+
+
+def test_lines_for_the_shell_hold_paths_in_quotes(repository):
+    """A home may be called `Jane Doe`."""
+    for path in sorted((repository / "lessons").glob("*.py")):
+        for cell in read_lesson(path).cells:
+            assert cell.kind != "code" or not UNQUOTED.search(cell.text), f"{path.name}: {cell.id}"
+
+
 def test_every_lesson_begins_and_ends_with_links_to_those_beside_it(repository):
     texts = build.outputs(repository)
     for folder in ("notebooks", "solutions"):

@@ -48,6 +48,12 @@ def test_a_lesson_that_fails_names_its_cell(notebook, tmp_path):
     assert "FAILED" in course_run.table([result])
 
 
+def test_a_magic_that_is_refused_says_why(notebook, tmp_path):
+    path = notebook("1", "%%writefile one two\nthree", "2")
+    result = course_run.run_lesson(path, tmp_path / "work")
+    assert result.failure == "cell c1: UsageError: unrecognized arguments: two"
+
+
 def test_pictures_of_what_ran_are_found_from_where_it_is_kept(notebook, tmp_path):
     course_run.run_lesson(notebook("1"), tmp_path / "work")
     kept = course_run.executed_in(tmp_path / "work") / "77_test.ipynb"
