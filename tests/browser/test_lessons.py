@@ -71,13 +71,14 @@ def open_lesson(browser, repository, tmp_path, monkeypatch, box_home):
     monkeypatch.setenv("COURSE_BOX_HOME", str(box_home))
     monkeypatch.setenv("COURSE_PLAIN", "0")
     monkeypatch.setenv("PATH", f"{box_bin()}{os.pathsep}{os.environ['PATH']}")
-    (tmp_path / "notebooks").mkdir()
-    write_settings(tmp_path / "settings")
+    folder = tmp_path / "Jane Doe é"
+    (folder / "notebooks").mkdir(parents=True)
+    write_settings(folder / "settings")
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    with jupyter(tmp_path) as server:
+    with jupyter(folder) as server:
 
         def start(lesson: str) -> Learner:
-            copy = tmp_path / "notebooks" / f"{lesson}.ipynb"
+            copy = folder / "notebooks" / f"{lesson}.ipynb"
             shutil.copy(repository / "notebooks" / copy.name, copy)
             page = LabPage(context.new_page(), copy)
             learner = Learner(repository, server, page, lesson)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ from course_lib.lab.workspace import PACKAGE
 AS_TOLD = "~/course"
 SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE", re.IGNORECASE)
 """Names of variables whose values are nobody's business."""
+QUOTED_FOLDER = re.compile(rf"""(["'])({AS_TOLD}[^\s"']*)\1""")
+OWN_PYTHON = re.compile(r'^export PATH=.*:"\$PATH"$', re.MULTILINE)
+"""The line by which a script finds the interpreter that wrote it."""
 PRIVATE = ("account", "reservation")
 """Fields of a site that name a project or a class."""
 HIDDEN = "hidden"
@@ -61,14 +64,28 @@ def in_bytes(content: bytes, told: Mapping[str, str]) -> bytes:
 
 
 def in_table(value: Any, told: Mapping[str, str]) -> Any:
+    return _in_texts(value, lambda text: without(text, told))
+
+
+def _in_texts(value: Any, change: Callable[[str], str]) -> Any:
     """In all texts of a value as a file of JSON holds it, names of its tables apart."""
     if isinstance(value, str):
-        return without(value, told)
+        return change(value)
     if isinstance(value, list):
-        return [in_table(item, told) for item in value]
+        return [_in_texts(item, change) for item in value]
     if isinstance(value, dict):
-        return {name: in_table(item, told) for name, item in value.items()}
+        return {name: _in_texts(item, change) for name, item in value.items()}
     return value
+
+
+def as_on_any_machine(value: Any) -> Any:
+    """What a batch script still says of the one where it was written, when the folders are told:
+    where Python lies, and quotes that only some folders need."""
+    return _in_texts(value, _script_as_on_any_machine)
+
+
+def _script_as_on_any_machine(text: str) -> str:
+    return OWN_PYTHON.sub("", QUOTED_FOLDER.sub(r"\2", text))
 
 
 def hide(outputs: list[Any], told: Mapping[str, str]) -> None:

@@ -177,7 +177,7 @@ def _what(recipe: Mapping[str, Any], told: Mapping[str, str]) -> str:
     plain = Recipe.from_dict(recipe).to_dict()
     what = {name: value for name, value in plain.items() if name not in NOT_WHAT_IS_RUN}
     what["environment"] = _environment(plain)
-    return json.dumps(paths.in_table(what, told), sort_keys=True)
+    return json.dumps(paths.as_on_any_machine(paths.in_table(what, told)), sort_keys=True)
 
 
 def _environment(plain: Mapping[str, Any]) -> dict[str, str]:

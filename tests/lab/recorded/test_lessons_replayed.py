@@ -34,7 +34,7 @@ def test_a_lesson_finds_each_of_its_runs_and_its_claims_hold(
     """In Korean: cells must not depend on what the library says. In English all of them run on
     real jobs."""
     monkeypatch.setenv("COURSE_LANGUAGE", "ko")
-    result = run_lesson(path, tmp_path)
+    result = run_lesson(path, tmp_path / "Jane Doe")
     assert result.failure == ""
     assert result.jobs > 0
     assert not [claim.text for claim in result.claims if not claim.holds]

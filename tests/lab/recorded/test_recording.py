@@ -11,6 +11,7 @@ import pytest
 from course_lib.lab.errors import LabError
 from course_lib.lab.queue.records import Registry
 from course_lib.lab.recorded import pack as packing
+from course_lib.lab.recorded import paths
 from course_lib.lab.recorded import recording as recordings
 from course_lib.lab.recorded.recording import Recording, RecordingError, may_be_recorded
 from course_lib.teach import recording as command
@@ -257,3 +258,13 @@ def test_runs_that_a_lesson_cleaned_are_recorded_from_where_they_were_kept(made,
     assert not (made.workspace.runs / "dp4-17").exists()
     runs = packing.sources(made.workspace, Registry(made.workspace).all())
     assert [source.folder.parent.name for source in runs] == ["kept", "runs"]
+
+
+@pytest.mark.parametrize(
+    ("python", "workspace"),
+    [("~/course/.venv/bin", "~/course/runs"), ("'/opt/Jane Doe/bin'", "'~/course/runs'")],
+)
+def test_a_batch_script_is_the_same_wherever_python_and_the_workspace_lie(python, workspace):
+    script = f'#!/bin/bash\nexport PATH={python}:"$PATH"\necho "$PATH" > {workspace}/told\n'
+    told = '#!/bin/bash\n\necho "$PATH" > ~/course/runs/told\n'
+    assert paths.as_on_any_machine({"commands": script}) == {"commands": told}
