@@ -65,7 +65,7 @@ class Trial:
         self.file = file
         self.rank, self.world, _ = environment_of_rank()
         self.notes = Notes(self.rank)
-        self.calls = Calls(self.notes)
+        self.calls = Calls(self.notes, file.parent)
         self.notes.write("begin", rank=self.rank, world=self.world)
         self.calls.install()
         # All begin before the first one tries what may end it, and the store with it.
@@ -100,6 +100,7 @@ class Trial:
         seed = self.shared_seed()
         for size in range(self.rank + 1, self.world + 1):
             self.notes.place = {"size": size, "case": "the ranks meet"}
+            os.environ |= {"RANK": str(self.rank), "WORLD_SIZE": str(size)}
             group = dist.PrefixStore(f"trial/{size}", self.store)
             dist.init_process_group(
                 "gloo", store=group, rank=self.rank, world_size=size, timeout=MEET
@@ -152,7 +153,7 @@ class Trial:
         line = innermost_line(error, self.file) or getattr(error, "lineno", None)
         text = str(error.code if isinstance(error, SystemExit) else error)[:2000]
         kind = type(error).__name__
-        self.notes.write(event, kind=kind, text=text, line=line)
+        self.notes.write(event, kind=kind, text=text, line=line, phase=self.calls.phase)
         self.watch.leave(EXIT_FAILED)
 
     def printed_too_much(self, descriptor: int) -> None:

@@ -18,7 +18,7 @@ class Notes:
         folder.mkdir(parents=True, exist_ok=True)
         self.file = (folder / f"rank{rank}.jsonl").open("w", encoding="utf-8")
         self.owner = os.getpid()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # what is thrown away meanwhile may have a word too
         self.place: dict[str, Any] = {}
         """Number of ranks and case that are tried now; part of every line."""
 

@@ -7,11 +7,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from trials.calls import COLLECTIVES, Calls
+from trials.calls import MESSAGES, Calls
 from trials.group import TrialRanks
-from trials.shares import close, shares
+from trials.seen.below import Below
+from trials.shares import close, right_digits, shares
 
 NAME = "ring_all_reduce"
+BYTES = 8
+"""Of a number in float64."""
 CASES = {
     "a vector of 24 numbers": (24,),
     "a vector of 29 numbers, which no number of ranks divides": (29,),
@@ -28,7 +31,8 @@ def attempt(function: Any, size: int, seed: int, group: TrialRanks) -> None:
         draw = torch.Generator().manual_seed(seed + number)
         inputs = [torch.randn(shape, generator=draw, dtype=torch.float64) for _ in range(size)]
         tensor = inputs[rank].clone()
-        answer = function(tensor)
+        with Below(group.calls):
+            answer = function(tensor)
         result = answer if isinstance(answer, torch.Tensor) else tensor
         found = judged(result, inputs, rank)
         if not group.agrees(found | {"travelled": travelled(group.calls, shape)}):
@@ -48,12 +52,22 @@ def judged(result: torch.Tensor, inputs: list[torch.Tensor], rank: int) -> dict[
         return {"ok": False, "slip": "unchanged"}
     pieces = [one.reshape(-1).tensor_split(len(inputs)) for one in (result, *inputs)]
     held = [shares(piece, list(of_ranks)) for piece, *of_ranks in zip(*pieces, strict=True)]
-    return {"ok": False, "slip": "values", "shares": held}
+    found = {"shares": held, "digits": right_digits(result, wanted)}
+    found["numbers"] = wanted.numel()
+    return {"ok": False, "slip": "values", **found, **still_own(result, wanted, inputs[rank])}
+
+
+def still_own(result: torch.Tensor, wanted: torch.Tensor, own: torch.Tensor) -> dict[str, Any]:
+    """The places of wrong numbers, if all of them are this rank's own."""
+    result, wanted, own = (one.reshape(-1) for one in (result, wanted, own))
+    places = [n for n in range(len(own)) if not close(result[n], wanted[n])]
+    return {"rest": places} if all(result[n] == own[n] for n in places) else {}
 
 
 def travelled(calls: Calls, shape: tuple[int, ...]) -> dict[str, Any]:
     """What this rank has sent, in units of the tensor; and which collectives did the work."""
-    sent = sum(made["numbers"] for made in calls.made if made["call"] in ("send", "isend"))
-    used = sorted({made["call"] for made in calls.made if made["call"] in COLLECTIVES})
-    messages = sum(made["call"] in ("send", "isend") for made in calls.made)
-    return {"sent": sent / torch.Size(shape).numel(), "messages": messages, "collectives": used}
+    sent = calls.bytes["send"] + calls.bytes["isend"]
+    messages = calls.times["send"] + calls.times["isend"]
+    used = sorted(name for name in calls.times if name not in MESSAGES)
+    whole = BYTES * torch.Size(shape).numel()
+    return {"sent": sent / whole, "messages": messages, "collectives": used}

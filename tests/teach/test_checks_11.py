@@ -177,6 +177,9 @@ FUNCTIONAL = (
 )
 RIGHT_ZEROS = {
     "as in the lesson": ZERO1,
+    "ranks of the environment": swapped(
+        ZERO1, ("dist.get_world_size()", "int(__import__('os').environ['WORLD_SIZE'])"),
+    ),
     "other collectives": swapped(ZERO1, (SCATTERS, REDUCE_TO_EACH), (GATHERS, BROADCASTS)),
     "parameter by parameter": PER_PARAMETER,
     "in place, older names": swapped(
@@ -303,10 +306,7 @@ WRONG_ZEROS = {
           "own.copy_(gradients)")],
         "The first argument is where the result goes",
     ),
-    "ranks of the environment": (
-        [("dist.get_world_size()", "int(__import__('os').environ['WORLD_SIZE'])")],
-        "another number of ranks",
-    ),
+    "four ranks always": ([("dist.get_world_size()", "4")], "another number of ranks"),
     "no room": (
         [(SCATTERS, "dist.reduce_scatter_single(self.shard.grad, gradients)")], "is no tensor yet",
     ),

@@ -217,7 +217,7 @@ WRONG_ROWS = {
     "a mean of all": ([(SUMMED, f"{SUMMED.replace('return ', 'return (')}) / "
                         "dist.get_world_size()")], "the bias as well"),
     "to itself": ([("        dist.all_reduce(total)\n", RING.replace("grad.clone()", "x.clone()")
-                    .replace("size - 1", "size"))], "It sends to itself"),
+                    .replace("size - 1", "size"))], "is a message to itself"),
     "no all-reduce in forward": (
         [("SumOut.apply(x @ self.weight.T)", "x @ self.weight.T")],
         "the all-reduce in forward is missing",

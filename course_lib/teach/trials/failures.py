@@ -7,13 +7,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from course_lib.teach.checklist import Checklist
+from course_lib.teach.trials.ends import (
+    MESSAGES,
+    called,
+    never_waited_for,
+    thrown_away,
+    why_not_met,
+    with_root,
+)
 from course_lib.teach.trials.loading import could_load
 from course_lib.teach.trials.told_by_torch import EQUAL_PIECES, in_short, why_error
 from course_lib.teach.trials.verdict import Event, Trial, listed, ranks, wrong
 
 GONE = re.compile(r"[Cc]onnection (closed|reset|refused)|[Bb]roken pipe|Socket closed|[Ff]ailed to")
 SHOWN_CALLS = 6
-MESSAGES = ("send", "isend", "recv", "irecv")
 ALONE = "Nobody else is there to wait for: look for a loop that never ends."
 ALL_WAIT_IN = {
     frozenset({"send"}): "Every rank waits in send until its neighbour receives, and no neighbour "
@@ -24,6 +31,8 @@ ALL_WAIT_IN = {
     "every rank. Who wants a sum for each rank calls it once for each, all ranks in the same "
     "order.",
     frozenset({"recv", "irecv"}): "Every rank waits for a message that nobody sends.",
+    frozenset({"isend"}): "Every rank waits until its neighbour has taken what it sends, and no "
+    "neighbour receives, because it waits as well: first recv, then wait().",
 }
 
 
@@ -42,7 +51,7 @@ def came_through(check: Checklist, trial: Trial, run: Any) -> None:
         len(through) < len(trial.ranks),
         "all ranks came to the end",
         hint=f"Ranks {listed(set(range(len(trial.ranks))) - set(through))} ended before. "
-        f"{_no_such_peer_at_last(trial) or _left_alone_at_last(trial) or run.error or run.tail()}",
+        f"{_observed_at_last(trial) or run.error or run.tail()}",
     )
 
 
@@ -64,8 +73,8 @@ def _failed(check: Checklist, trial: Trial, wrong_on: int | None, exercise: str)
     told = f"Rank {rank}{where}: {event['kind']}: {in_short(event['text'])}"
     if event["kind"] == "SystemExit":
         told = f"Rank {rank}{where} ends the program (sys.exit)."
-    hint = why_error(event["text"], exercise, event["size"])
-    hint = hint or _no_such_peer_at_last(trial)
+    hint = why_not_met(trial, event["size"], event.get("case", ""))
+    hint = hint or why_error(event, exercise) or thrown_away(trial, event["size"])
     check.refuse(f"no error on {ranks(event['size'])}", f"{told}\n{hint}".strip())
 
 
@@ -118,39 +127,6 @@ def _differ_in_size(one: str, other: str) -> bool:
     return name == other.partition("(")[0] and ("gather" in name or "scatter" in name)
 
 
-def called(call: Event) -> str:
-    """`all_reduce(gradient of last.bias)`, `send(6 numbers, to 1)`."""
-    what = f"gradient of {call['of']}" if call.get("of") else ""
-    if not what and "numbers" in call:
-        what = f"{call['numbers']} numbers"
-    if "peer" in call:
-        what += f", {'to' if 'send' in call['call'] else 'from'} {call['peer']}"
-    return f"{call['call']}({what})"
-
-
-def _with_root(call: Event) -> str:
-    """`reduce(42 numbers, dst 1)`; a rank at the other end stands in it already."""
-    told = called(call)
-    if call.get("root") is None:
-        return told
-    word = "dst" if call["call"] in ("reduce", "gather") else "src"
-    return f"{told[:-1]}, {word} {call['root']})"
-
-
-def never_waited_for(trial: Trial, size: int, case: str) -> str:
-    """A collective that was started with async_op=True, and not finished when it was needed."""
-    for rank, calls in enumerate(trial.at(size, case, "call")):
-        waited = trial.at(size, case, "waited")[rank]
-        finished = {one["number"] for one in waited}
-        for number, call in enumerate(calls):
-            if call.get("async") and number not in finished:
-                return (
-                    f"nobody waited for {called(call)}. With async_op=True a collective returns a "
-                    "work at once; its numbers are there when work.wait() has returned."
-                )
-    return ""
-
-
 def _stuck(check: Checklist, trial: Trial) -> None:
     stuck = trial.all("stuck")
     if not stuck:
@@ -161,52 +137,37 @@ def _stuck(check: Checklist, trial: Trial) -> None:
     last = [calls[-1:] for calls in trial.at(size, case, "call")]
     told = []
     for rank, seen in enumerate(trial.at(size, case, "stuck", "left alone")):
-        call = _with_root(last[rank][0]) if last[rank] else "none yet"
+        call = with_root(last[rank][0]) if last[rank] else "none yet"
         told.append(f"rank {rank} is {_at(seen[0]) if seen else 'through'}; last call: {call}")
-    why = _why_stuck([call for calls in last for call in calls], size)
+    why = _why_stuck(trial, [call for calls in last for call in calls], size, case)
     check.refuse(f"it comes to an end on {ranks(size)}", "\n".join([f"{case}:", *told, why]))
-
-
-def _no_such_peer_at_last(trial: Trial) -> str:
-    """Gloo does not always refuse such a message: it may end the process, without a word."""
-    if not trial.cases:
-        return ""
-    size, case = trial.cases[-1]
-    last = [calls[-1] for calls in trial.at(size, case, "call") if calls]
-    return _no_such_peer(last, size)
-
-
-def _left_alone_at_last(trial: Trial) -> str:
-    """Who frees a tensor that a collective still writes to may end the process, without a word."""
-    return never_waited_for(trial, *trial.cases[-1]) if trial.cases else ""
-
-
-def _no_such_peer(last: Sequence[Event], size: int) -> str:
-    for call in last:
-        if not 0 <= (call.get("peer") or 0) < size:
-            if call["peer"] < 0:
-                return (
-                    f"There is no rank {call['peer']} among {size}. The rank before rank 0 is the "
-                    "last one: (rank - 1) % size."
-                )
-            return (
-                f"There is no rank {call['peer']} among {size}. The rank after the last one is "
-                "rank 0: (rank + 1) % size."
-            )
-    return ""
 
 
 def _at(event: Event) -> str:
     return f"at line {event['line']}" if event.get("line") else "outside of the file"
 
 
-def _why_stuck(last: Sequence[Event], size: int) -> str:
-    waiting = {call["call"] for call in last}
+def _why_stuck(trial: Trial, last: Sequence[Event], size: int, case: str) -> str:
     if not last:
         return "No rank has sent or received anything: look for a loop that never ends."
-    if told := _no_such_peer(last, size) or (ALONE if size == 1 else ""):
+    told = why_not_met(trial, size, case) or thrown_away(trial, size)
+    if told := told or (ALONE if size == 1 else ""):
         return told
+    waiting = {call["call"] for call in last}
     for names, told in ALL_WAIT_IN.items():
         if waiting <= names:
             return told
     return "A message needs both ends, and a collective all ranks: which rank is missing in it?"
+
+
+def _observed_at_last(trial: Trial) -> str:
+    """What ends a process without a word: gloo may where a message has no other end, and a tensor
+    that is freed while a collective still writes to it."""
+    if not trial.cases:
+        return ""
+    size, case = trial.cases[-1]
+    return (
+        why_not_met(trial, size, case)
+        or thrown_away(trial, size)
+        or never_waited_for(trial, size, case)
+    )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from course_lib.teach.trials.failures import called
+from course_lib.teach.trials.ends import called
 from course_lib.teach.trials.printed import has_losses
 from course_lib.teach.trials.verdict import Event, listed
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from course_lib.teach.trials.exchange.told_of_ddp import OF_BUCKETS, OF_DDP
+from course_lib.teach.trials.verdict import Event
+
 CHECKED = re.compile(r"^(\[rank\d+\]:)?\[?[A-Z]\d{4} .*?\] ?(Check failed: )?")
 """What C++ writes before its sentence."""
 SIZES = r"\((\d+) vs\. (\d+)\)|expected \((\d+)\), got \((\d+)\)"
@@ -14,13 +17,17 @@ EQUAL_PIECES = (
     "reduce_scatter and all_gather take equal pieces, one for each rank. Fill the row up with "
     "zeros until the number of ranks divides it, and leave them out again when it is whole."
 )
-FROZEN = (
-    "Something is None. A frozen parameter (requires_grad=False) never gets a gradient: its .grad "
-    "stays None, and has to be left out. Nor has one that waits in a bucket since the step before: "
-    "what is left is sent in finish()."
-)
-OF_EXERCISES = {"ddp": ((r"NoneType", FROZEN),), "buckets": ((r"NoneType", FROZEN),)}
-"""Before those for all."""
+OF_EXERCISES = {
+    "ring": (
+        (
+            r"^[^:]*: ring_all_reduce\(\) (missing|takes)",
+            "The trial calls ring_all_reduce(tensor), with one tensor and nothing else.",
+        ),
+    ),
+    "ddp": OF_DDP,
+    "buckets": (*OF_BUCKETS, *OF_DDP),
+}  # fmt: skip
+"""Before those for all. The text begins with the phase and the case."""
 TOLD_BY_TORCH: tuple[tuple[str, str], ...] = (
     (r"[Ee]llipsis", "A gap is still open: put your own code in place of the dots."),
     (
@@ -99,7 +106,7 @@ TOLD_BY_TORCH: tuple[tuple[str, str], ...] = (
     ),
     (
         r"Pair is not connected",
-        "It sends to itself, or receives from itself: with one rank there is nobody to send to.",
+        "There is no connection between these two ranks: one is not there, or both are one.",
     ),
     (
         r"index out of range|out of bounds",
@@ -107,7 +114,16 @@ TOLD_BY_TORCH: tuple[tuple[str, str], ...] = (
         "chunk(n) may make fewer, and split(k) makes pieces of k numbers.",
     ),
     (
-        r"must be contiguous|view size is not compatible",
+        r"Backend gloo does not implement",
+        "gloo, by which the trial talks, cannot do this: call the collectives one by one.",
+    ),
+    (
+        r"offset < this->size",
+        "A recv that takes from anybody fails where the piece is empty. Name the rank: "
+        "recv(…, src).",
+    ),
+    (
+        r"must be contiguous|has to be contiguous|view size is not compatible",
         "The numbers of this tensor do not lie in one row. Those of a copy by .contiguous() do; "
         "its result has to be written back.",
     ),
@@ -134,12 +150,16 @@ def in_short(text: str) -> str:
     return CHECKED.sub("", text.splitlines()[0])[:300].strip() if text else ""
 
 
-def why_error(text: str, exercise: str, size: int) -> str:
+def why_error(event: Event, exercise: str) -> str:
     """What to do about it; "" where nothing is known."""
-    if (sizes := re.search(SIZES, text)) and (told := _why_sizes(sizes, size)):
+    text = event["text"]
+    if (sizes := re.search(SIZES, text)) and (told := _why_sizes(sizes, event["size"])):
         return told
-    rules = (*OF_EXERCISES.get(exercise, ()), *TOLD_BY_TORCH)
-    return next((told for words, told in rules if re.search(words, text)), "")
+    placed = f"{event.get('phase', '')}, {event.get('case', '')}: {text}"
+    for words, told in OF_EXERCISES.get(exercise, ()):
+        if re.search(words, placed, re.DOTALL):
+            return told
+    return next((told for words, told in TOLD_BY_TORCH if re.search(words, text)), "")
 
 
 def _why_sizes(found: re.Match[str], size: int) -> str:

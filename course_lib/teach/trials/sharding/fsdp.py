@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.teach.trials import verdict
-from course_lib.teach.trials.failures import never_waited_for
+from course_lib.teach.trials.ends import never_waited_for
 from course_lib.teach.trials.sharding.parts_of_ranks import (
     GATHERS,
     NEAR,

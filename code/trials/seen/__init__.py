@@ -1,0 +1,1 @@
+"""What is seen beside the calls themselves: works, and what comes by other ways."""
