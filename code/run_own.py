@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves i
 from process.device import keep_memory
 from process.environment import environment_of_rank
 from process.failing import fail, run_and_exit
-from process.own_program import MOST_BYTES, inside, limited_output, run_file
+from process.own_program import MOST_BYTES, inside, keep_groups, limited_output, run_file
 from process.pace import keep_pace
 from process.telling import node_name
 
@@ -44,6 +44,7 @@ def prepare() -> None:
         keep_memory()
         torch.set_flush_denormal(True)
     keep_pace()
+    keep_groups()
 
 
 def main() -> int:

@@ -26,7 +26,7 @@ from flags.ranges import OneOf
 from process.environment import environment_of_rank
 from process.failing import run_and_exit
 from process.meeting_point import open_store
-from process.own_program import limited_output, run_file
+from process.own_program import keep_groups, limited_output, run_file
 from process.pace import keep_pace
 from process.telling import node_name
 from trials import ddp, fsdp, ring, zero1
@@ -34,7 +34,8 @@ from trials.calls import Calls
 from trials.group import TrialRanks
 from trials.layers import column, context, row, stages, tokens
 from trials.notes import Notes
-from trials.watched import Watched
+from trials.program.fewer import fewer_ranks
+from trials.watched import Enough, Watched
 from trials.watching import Watch
 
 EXERCISES = {"ring": ring, "ddp": ddp, "buckets": ddp, "zero1": zero1, "fsdp": fsdp}
@@ -116,27 +117,46 @@ class Trial:
         self.end()
 
     def follow(self) -> None:
-        """A whole program, on all ranks at once."""
-        self.calls.begin(self.world, "the program")
-        self.notes.write("place", local_rank=environment_of_rank()[2], node=node_name())
+        """A whole program, on all ranks at once; then its first epoch on the ranks of one node."""
         self.watch.longest_s = IDLE_S
         watched = Watched(self.notes, self.calls, self.watch.begin)
         watched.install()
         keep_pace()
+        keep_groups()
         sys.argv = [str(self.file)]
         sys.path.insert(0, str(self.file.parent))
+        self.follow_on(self.world, watched)
+        self.all_have("followed")
+        few = int(os.environ["LOCAL_WORLD_SIZE"])
+        if self.rank < few < self.world:
+            watched.begin(last_epoch=1)
+            with fewer_ranks(few, dist.PrefixStore("trial/few", self.store)):
+                self.follow_on(few, watched)
+        self.end()
+
+    def follow_on(self, size: int, watched: Watched) -> None:
+        self.calls.begin(size, "the program")
+        self.notes.write("place", local_rank=environment_of_rank()[2], node=node_name())
         self.watch.begin()
         try:
             run_file(self.file, "__main__")
         except SyntaxError as error:
             self.failed("cannot load", error)
+        except Enough:
+            pass
         except BaseException as error:
             watched.finish()
             if not isinstance(error, SystemExit) or error.code:
                 self.failed("error", error)
         watched.finish()
         self.watch.rest()
-        self.end()
+        self.notes.write("followed")
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+    def all_have(self, what: str) -> None:
+        self.store.set(f"trial/{what}/{self.rank}", "")
+        self.store.wait([f"trial/{what}/{rank}" for rank in range(self.world)], MEET)
 
     def end(self) -> None:
         self.notes.write("end", world=self.world)

@@ -160,11 +160,14 @@ claim("with it, the order is another", dealt[0, 2] != dealt[0, 3])
 # | 12 | save on rank 0, the others wait | a file of pieces |
 #
 # > **Exercise 02b.1** — Make the edits, one after the other. The trial runs your program on four ranks, and follows what
-# > it does: which samples each rank takes, what it prints and saves, when they meet. The check names the first edit that is
-# > missing or wrong, and what came of it. Submit as often as you like.
+# > it does: which samples each rank takes, what it prints and saves, when they meet. Then it runs the first epoch once more, on two. The check names the
+# > first edit that is missing or wrong, and what came of it. Submit as often as you like.
 #
 # Three hints. `32` is the batch of a *step*, over all ranks. A loader that has a sampler takes no `shuffle`. And the
 # wrapped model has the plain one as `model.module`: save that, or nobody can load it without DDP.
+#
+# In the trial the validation losses of epochs 2 and 3 are moved: over all ranks epoch 2 is best, by rank 0's own samples epoch 3. So it
+# shows which model is in the file, and who tests with it.
 
 
 # %% id="program-file" tags=["exercise"]
@@ -336,7 +339,8 @@ guess_place = "a name"
 
 # %% [markdown] id="job-exercise"
 # > **Exercise 02b.2** — Fill in the gaps. `$SUFFIX` is your site's (on the box there is none), `$START` and `$PROGRAM` are what
-# > each process is to run.
+# > each process is to run. The check runs your commands once more, in an empty folder and with stand-ins for `getent`, `scontrol`, `srun` and
+# > `torchrun`: as jobs of other numbers, also where nodes have a second name with an `i`. It looks at what each node's torchrun is called with.
 
 # %% id="job-commands" tags=["exercise"]
 commands = r"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -11,11 +12,13 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
+import torch.distributed as dist
+
 MOST_BYTES = 4 << 20
 """Printed by one rank; a log of more is read by nobody, and fills the disk of everybody."""
 LONGEST_LINE_BYTES = 1 << 16
 LAST_WORDS_S = 2.0
-KEPT: list[ModuleType] = []
+KEPT: list[object] = []
 
 
 @contextlib.contextmanager
@@ -79,6 +82,22 @@ def run_file(file: Path, name: str) -> dict[str, Any]:
     KEPT.append(module)
     exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
     return module.__dict__
+
+
+def keep_groups() -> None:
+    """The groups of a program that makes them in a function would end with it, as its names do."""
+    for name in ("init_process_group", "new_group"):
+        setattr(dist, name, _kept(getattr(dist, name)))
+
+
+def _kept(make: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(make)
+    def call(*args: Any, **named: Any) -> Any:
+        made = make(*args, **named)
+        KEPT.append(made or dist.group.WORLD)
+        return made
+
+    return call
 
 
 def inside(error: BaseException, file: Path) -> TracebackType | None:

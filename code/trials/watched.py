@@ -9,29 +9,54 @@ wrong one is told by what came of it.
     sampler    a DistributedSampler, over which part of the data
     loader     a DataLoader, and its batch
     epoch      one way through a loader: samples in their order, losses, weights at the end
+    gradients  of the first step, this rank's own and those of the optimizer
     line       what was printed
     saved, loaded      a file, and how many collectives this rank had called before
+    followed   the program came to its end
+
+The validation losses of the second and third epoch are moved: rank 0's own go down all the time,
+while the mean over all ranks is best in the second. So it shows by which of them a program decides.
 """
 
 from __future__ import annotations
 
 import functools
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
 from summary import device
+from summary.model import Summariser
 from trials.calls import Calls
 from trials.notes import Notes
+from trials.program.model_numbers import FirstGradients, norm, norm_in_file, tables
+from trials.program.moved_losses import moved_by
+from trials.program.printed_lines import Lines
 
-MOST_LINES, LONGEST_LINE = 60, 200
+MEETINGS = (
+    "allreduce", "allreduce_coalesced", "broadcast", "allgather", "_allgather_base",
+    "allgather_coalesced", "allgather_into_tensor_coalesced", "scatter", "reduce_scatter",
+    "_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base",
+    "barrier", "monitored_barrier",
+)  # fmt: skip
+"""After which a rank knows something of others. (In reduce and gather only one waits.)"""
+
+
+class Enough(BaseException):
+    """All that is to be seen has been seen."""
 
 
 class Watched:
@@ -40,15 +65,25 @@ class Watched:
     def __init__(self, notes: Notes, calls: Calls, moved: Callable[[], object]) -> None:
         """`moved` is told that this rank is still at work."""
         self.notes, self.calls, self.moved = notes, calls, moved
+        self.lines = Lines(self.write, sys.stdout)
+        self.begin(None)
+
+    def begin(self, last_epoch: int | None) -> None:
+        """Before a program runs: to its end, or unshown to that of its first epochs."""
+        self.last_epoch = last_epoch
+        self.lines.are_shown = last_epoch is None
         self.read: dict[int, Any] = {}
         """By the batch sampler of a loader: the data that it reads."""
         self.epoch: dict[str, Any] | None = None
-        self.forwards = 0
+        self.trained = self.forwards = self.met = self.lines.count = 0
         self.optimizer: Optimizer | None = None
+        self.model: torch.nn.Module | None = None
+        self.gradients = FirstGradients()
 
     def write(self, event: str, **fields: Any) -> None:
-        self.moved()
-        self.notes.write(event, **fields)
+        if os.getpid() == self.notes.owner:  # and not in a worker of a loader
+            self.moved()
+            self.notes.write(event, **fields)
 
     def install(self) -> None:
         self._after(dist, "init_process_group", self._group)
@@ -57,12 +92,18 @@ class Watched:
         self._after(DistributedDataParallel, "forward", self._forward)
         self._after(DistributedSampler, "__init__", self._sampler)
         self._after(DataLoader, "__init__", self._loader)
-        self._after(torch.nn.functional, "cross_entropy", self._loss)
+        self._after(Summariser, "forward", self._called)
+        for name in MEETINGS:
+            if hasattr(dist.ProcessGroup, name):
+                self._before(dist.ProcessGroup, name, self._meets)
+        functional = torch.nn.functional
+        functional.cross_entropy = self._loss_of(functional.cross_entropy)  # type: ignore[assignment]
         self._before(torch, "save", self._saved)
         torch.load = self._loading(torch.load)
         BatchSampler.__iter__ = self._batches(BatchSampler.__iter__)  # type: ignore[method-assign]
+        register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._step)
-        sys.stdout = Lines(self, sys.stdout)  # type: ignore[assignment]
+        sys.stdout = self.lines  # type: ignore[assignment]
 
     def _after(self, place: Any, name: str, told: Callable[..., object]) -> None:
         original = getattr(place, name)
@@ -101,9 +142,32 @@ class Watched:
         part, kind = part_of(loader.dataset), type(sampler).__name__
         self.write("loader", part=part, batch=loader.batch_size, sampler=kind)
 
-    def _loss(self, loss: torch.Tensor, *_: Any, **__: Any) -> None:
-        if self.epoch is not None and loss.dim() == 0:
+    def _meets(self, *_: Any, **__: Any) -> None:
+        self.met += 1
+
+    def _called(self, _: torch.Tensor, model: torch.nn.Module, *__: Any, **___: Any) -> None:
+        self.model = model
+        if self.epoch is not None and "tested" not in self.epoch:
+            self.epoch["tested"] = norm(model.parameters())
+
+    def _loss_of(self, original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        @functools.wraps(original)
+        def loss_of(*args: Any, **named: Any) -> torch.Tensor:
+            loss = original(*args, **named)
+            if self.epoch is None or loss.dim():
+                return loss
+            if self.epoch["part"] == "validation":
+                loss = loss + moved_by(self.trained)
             self.epoch["losses"].append(float(loss.detach()))
+            if loss.requires_grad and self.model is not None:
+                self.gradients.look(loss, self.model)
+            return loss
+
+        return loss_of
+
+    def _before_step(self, optimizer: Optimizer, *_: Any) -> None:
+        if self.model is not None and not self.gradients.are_told:
+            self.write("gradients", **self.gradients.told(optimizer, self.model))
 
     def _step(self, optimizer: Optimizer, *_: Any) -> None:
         self.optimizer = optimizer
@@ -115,6 +179,9 @@ class Watched:
             self.forwards = 0
             data = self.read.get(id(sampler))
             mine: dict[str, Any] = {"part": part_of(data), "order": [], "losses": []}
+            self.trained += mine["part"] == "train"
+            if self.last_epoch is not None and self.trained > self.last_epoch:
+                raise Enough
             self.epoch = mine
             for batch in original(sampler):
                 self.moved()
@@ -126,26 +193,29 @@ class Watched:
     def finish(self) -> None:
         """The losses of the last batch are known only when the next thing begins."""
         if self.epoch is not None:
-            weights = None if self.optimizer is None else norm(self.optimizer)
-            self.write("epoch", **self.epoch, weights=weights, wrapped=self.forwards)
+            weights = None if self.optimizer is None else norm(weights_of(self.optimizer))
+            told = {"weights": weights, "wrapped": self.forwards, "met": self.met}
+            self.write("epoch", **self.epoch, **told)
             self.epoch = None
 
-    def _saved(self, what: Any, *_: Any, **__: Any) -> None:
-        keys = [str(key) for key in what] if isinstance(what, dict) else []
-        for value in what.values() if isinstance(what, dict) else ():
-            if isinstance(value, dict):  # {"model": model.state_dict(), "epoch": 3}
-                keys += [str(key) for key in value]
-        kind = type(what).__name__
-        self.write("saved", keys=keys[:60], what=kind, calls=len(self.calls.made))
+    def _saved(self, what: Any, file: Any = "", *_: Any, **__: Any) -> None:
+        if isinstance(file, io.BytesIO):  # an object that is sent
+            return
+        keys = [str(key) for table in tables(what) for key in table]
+        weights = norm_in_file(what, self.model) if self.model is not None else None
+        told = {"file": name_of(file), "keys": keys[:60], "what": type(what).__name__}
+        self.write("saved", **told, weights=weights, calls=self.met)
 
     def _loading(self, original: Callable[..., Any]) -> Any:
         """A half-written file leads to errors of many kinds; noted is that it was not read."""
 
         @functools.wraps(original)
-        def load(*args: Any, **named: Any) -> Any:
-            self.write("loaded", calls=len(self.calls.made))
+        def load(file: Any = "", *args: Any, **named: Any) -> Any:
+            if isinstance(file, io.BytesIO):
+                return original(file, *args, **named)
+            self.write("loaded", calls=self.met, file=name_of(file))
             try:
-                return original(*args, **named)
+                return original(file, *args, **named)
             except Exception:
                 self.write("not loaded")
                 raise
@@ -166,30 +236,10 @@ def numbers_in_whole(data: Any, numbers: list[int]) -> list[int]:
     return numbers
 
 
-def norm(optimizer: Optimizer) -> float:
-    """Of all weights: two ranks that agree in it hold the same model."""
-    groups = optimizer.param_groups
-    squares = [p.detach().double().square().sum() for group in groups for p in group["params"]]
-    return float(torch.stack(squares).sum().sqrt()) if squares else 0.0
+def weights_of(optimizer: Optimizer) -> Iterator[torch.Tensor]:
+    for group in optimizer.param_groups:
+        yield from group["params"]
 
 
-class Lines(io.TextIOBase):
-    """Standard output that remembers whole lines."""
-
-    def __init__(self, watched: Watched, under: Any) -> None:
-        self.watched, self.under, self.begun, self.count = watched, under, "", 0
-
-    def write(self, text: str) -> int:
-        *lines, self.begun = (self.begun + text).split("\n")
-        for line in lines:
-            self.count += 1
-            if self.count <= MOST_LINES:
-                self.watched.write("line", text=line[:LONGEST_LINE])
-        self.begun = self.begun[-LONGEST_LINE:]
-        return int(self.under.write(text))
-
-    def flush(self) -> None:
-        self.under.flush()
-
-    def fileno(self) -> int:
-        return int(self.under.fileno())
+def name_of(file: Any) -> str:
+    return Path(file).name if isinstance(file, str | os.PathLike) else ""

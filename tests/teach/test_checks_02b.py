@@ -1,15 +1,14 @@
-"""Lesson 02b: each of the fifteen edits left out, or made wrong, is named with what comes of it."""
+"""Lesson 02b: each of the twelve edits left out, or made wrong, is named with what comes of it."""
 
 from __future__ import annotations
 
 import pytest
 
-from course_lib.lab.job.recipes import shell
-from course_lib.teach.building.gaps import answered, with_gaps
+from course_lib.teach.building.gaps import with_gaps
 from course_lib.teach.checks import lesson02b
 
 from .finished_runs import hint_of
-from .own_trials import cell_of, program_of, swapped
+from .own_trials import program_of, swapped
 
 LESSON = "02b_fifteen_edits"
 RIGHT = program_of(LESSON, "program-file")
@@ -30,6 +29,13 @@ INIT = 'dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
 DDP = "model = DistributedDataParallel(model)\n"
 SET_EPOCH = "    train_sampler.set_epoch(epoch)\n"
 LOADS = "model.module.load_state_dict("
+BACK = "        loss.backward()\n"
+BY_HAND = """        for parameter in model.parameters():
+            dist.all_reduce(parameter.grad)
+"""
+SAVES = ON_0 + "model.module.state_dict(), FILE)\n"
+LAST = "if rank == 0:\n    torch.save(model.module.state_dict(), FILE)\n"
+TO_RANK_0 = ("    dist.all_reduce(average)\n", "    dist.reduce(average, 0)\n")
 BY_LOCAL = 'DistributedSampler(data["train"], 2, int(os.environ["LOCAL_RANK"]))'
 WRONG = {
     "1 left out": ([(INIT, "")], "Edit 1: init_process_group was not called"),
@@ -97,6 +103,71 @@ WRONG = {
         "dist.barrier() before loading",
     ),
     "12 nobody saves": ([(ON_0, ON_0.replace("rank == 0", "False")), (LOADS, "str(")], "Edit 12:"),
+    "1 ended too early": (
+        [("test_loss = test(", "dist.destroy_process_group()\ntest_loss = test(")],
+        "after destroy_process_group",
+    ),
+    "3 another model is trained": (
+        [("Adam(model.parameters()", "Adam(Summariser().parameters()")], "of another one?",
+    ),
+    "3 the loss is averaged too": (
+        [(BACK, "        dist.all_reduce(loss)\n        loss /= 4\n" + BACK)],
+        "1/4 of the mean over 4 ranks",
+    ),
+    "3 the sum": ([(DDP, ""), ("model.module.", "model."), (BACK, BACK + BY_HAND)], "the sum."),
+    "4 four replicas": (
+        [('DistributedSampler(data["train"])', 'DistributedSampler(data["train"], 4, rank)')],
+        "On 2 ranks, edit 4: 192 of 384 samples were seen by no rank",
+    ),
+    "4 the data of others": (
+        [('DataLoader(data["train"], BATCH // size, sampler=train_sampler)', "validation_loader")],
+        "Edit 4: no loader goes through data['train']",
+    ),
+    "7 a number": (
+        [("BATCH // size, sampler=train", "8, sampler=train")], "On 2 ranks, edit 7: each rank",
+    ),
+    "9 a number": ([(DIVIDED, "return mean.item() / 4")], "On 2 ranks, edit 9: the train loss"),
+    "10 a number": ([(AVERAGE, "return average.item() / 4")], "On 2 ranks, edit 10: the valid"),
+    "10 the own loss decides": (
+        [(AVERAGE, AVERAGE + ", total / len(loader)"),
+         ("    validation_loss = test", "    validation_loss, own = test"),
+         ("if validation_loss < best", "if own < best"),
+         ("best = validation_loss", "best = own"), ("test_loss = test", "test_loss, _ = test")],
+        "Rank 0's own are",
+    ),
+    "10 a barrier where rank 0 finds it best": (
+        [TO_RANK_0, ("dist.barrier()\n", ""), (SAVES, SAVES + "        dist.barrier()\n")],
+        "all ranks come to the same meetings",
+    ),
+    "11 the test loss by all": (
+        [("if rank == 0:\n    print(f\"test", "if True:\n    print(f\"test")],
+        "Edit 11: the test loss was printed 4 times",
+    ),
+    "11 twice, by all": (
+        [(PRINTS, '    print(f"rank {rank}: {line}", flush=True)\n' + PRINTS)],
+        "Edit 11: the train loss was printed 4 times",
+    ),
+    "12 the whole wrapped model": (
+        [("model.module.state_dict(), FILE", "model, FILE"),
+         (LOADS + "torch.load(FILE, map_location=device))",
+          "model = torch.load(FILE, weights_only=False)")],
+        "the whole wrapped model",
+    ),
+    "12 one rank loads": ([(LOADS, "rank or " + LOADS)], "ranks 1, 2, 3 test with other weights"),
+    "12 nobody loads": ([(LOADS, "str(")], "the model that is tested is not the one in the file"),
+    "12 the optimizer's state": (
+        [("model.module.state_dict(), FILE", "optimizer.state_dict(), FILE"), (LOADS, "str(")],
+        "It holds: state, param_groups",
+    ),
+    "12 the last one": (
+        [(SAVES, "        pass\n"), ("dist.barrier()\n", LAST + "dist.barrier()\n")],
+        "the model of epoch 3 is in the file, and the best was that of epoch 2",
+    ),
+    "12 a file of each rank": (
+        [(ON_0, ON_0.replace("rank == 0", "True")), ("dict(), FILE", "dict(), f'{FILE}{rank}'"),
+         ("torch.load(FILE", "torch.load(f'{FILE}{rank}'")],
+        "write a file each",
+    ),
     "another mistake": ([("loss.backward()", "loss.backwards()")], "no attribute 'backwards'"),
     "no program": ([("best = float", "best = = float")], "SyntaxError"),
 }  # fmt: skip
@@ -131,10 +202,61 @@ OTHER_FORMS = {
          'torch.save({"model": model.module.state_dict(), "epoch": epoch}, FILE)'),
         ("torch.load(FILE, map_location=device)", 'torch.load(FILE, map_location=device)["model"]'),
     ],
+    "rank 0 alone knows the best": [TO_RANK_0],
+    "another barrier": [("dist.barrier()", "dist.monitored_barrier()")],
+    "a barrier after each save": [
+        ("dist.barrier()\n", ""), (SAVES, SAVES + "        dist.barrier()\n"),
+    ],
+    "a message in place of the barrier": [
+        ("dist.barrier()\n", "token = torch.zeros(1)\nfor other in range(1, size):\n"
+         "    if rank == 0:\n        dist.send(token, other)\n"
+         "    elif rank == other:\n        dist.recv(token, 0)\n"),
+    ],
+    "gradients by hand": [
+        (DDP, ""), ("model.module.", "model."),
+        (BACK, BACK + BY_HAND + "            parameter.grad /= dist.get_world_size()\n"),
+    ],
+    "the best is kept, and saved at the end": [
+        (SAVES, "        kept = {n: p.clone() for n, p in model.module.state_dict().items()}\n"),
+        ("dist.barrier()\n", LAST.replace("model.module.state_dict()", "kept")
+         + "dist.barrier()\n"),
+    ],
+    "the last one beside it": [
+        (SAVES, SAVES + "    if rank == 0:\n"
+         "        torch.save(optimizer.state_dict(), FILE.with_name('last.pt'))\n"),
+    ],
+    "rank 0 loads, and hands on": [
+        ("dist.barrier()\n", ""), (LOADS, "rank or " + LOADS),
+        ("test_loss = test", "for value in model.module.state_dict().values():\n"
+         "    dist.broadcast(value, 0)\ntest_loss = test"),
+    ],
+    "rank 0 loads, and sends an object": [
+        ("dist.barrier()", "box = [rank or torch.load(FILE)]\ndist.broadcast_object_list(box, 0)"),
+        ("torch.load(FILE, map_location=device)", "box[0]"),
+    ],
+    "a model anew for the test": [
+        (LOADS, "plain = Summariser().to(device)\nplain.load_state_dict("),
+        ("test_loss = test(model", "test_loss = test(plain"),
+    ],
+    "gradients are clipped": [
+        (BACK, BACK + "        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)\n"),
+    ],
 }  # fmt: skip
 
 
+def in_main(text):
+    head, begin, body = text.partition(INIT)
+    lines = "".join(f"    {line}\n" for line in (begin + body).splitlines())
+    return f"{head}def main():\n{lines}\n\nmain()\n"
+
+
 @pytest.mark.many(2)
+@pytest.mark.parametrize("time", range(6))
+def test_a_program_whose_names_end_with_its_function_comes_to_its_end(tried, time):
+    lesson02b.ex02b_program(tried(in_main(RIGHT)))
+
+
+@pytest.mark.many(4)
 @pytest.mark.parametrize("name", OTHER_FORMS)
 def test_edits_in_other_forms_pass(tried, name):
     lesson02b.ex02b_program(tried(swapped(RIGHT, *OTHER_FORMS[name])))
@@ -145,59 +267,3 @@ def test_edits_in_other_forms_pass(tried, name):
 def test_an_edit_that_is_missing_or_wrong_is_named(tried, name):
     pairs, words = WRONG[name]
     assert words in hint_of(lesson02b.ex02b_program, tried(swapped(RIGHT, *pairs)))
-
-
-def commands_of(text):
-    known = {}
-    exec(answered(text, ""), known)
-    return known["commands"]
-
-
-COMMANDS = commands_of(cell_of(LESSON, "job-commands"))
-LOG = "meeting at 10.77.0.1:10042\nepoch 1: train loss 5.1, validation loss 4.2\n"
-WRONG_JOBS = {
-    "13 one node": ({"nodes": 1}, [], LOG, "the job asks for 1 node "),
-    "13 no device": ({"gpus_per_node": 0}, [], LOG, "asks for no device"),
-    "13 one device": ({"gpus_per_node": 1}, [], LOG, "torchrun starts 2 processes there"),
-    "13 one process": ({}, [("node=2", "node=1")], LOG, "2 devices are paid for"),
-    "13 no number": ({}, [("--nproc-per-node=2", "")], LOG, "which is 1"),
-    "13 one launcher": ({}, [("--nnodes=2", "--nnodes=1")], LOG, "do not wait for each other"),
-    "14 localhost": (
-        {}, [("MASTER_ADDR=$(", "MASTER_ADDR=localhost #$(")], LOG, "waits at its own door",
-    ),
-    "14 a fixed port": (
-        {}, [("$((10000 + SLURM_JOB_ID % 20000))", "29500")], LOG, "the port is always the same",
-    ),
-    "14 no suffix": ({}, [("$SUFFIX", "")], LOG, "$SUFFIX is left out"),
-    "14 a name": ({}, [], LOG.replace("10.77.0.1", "node1i"), "node1i is a name"),
-    "14 nothing": ({}, [], LOG.replace("10.77.0.1", ""), "are to be set before"),
-    "15 no srun": ({}, [("srun bash", "bash")], LOG, "the first node alone has a launcher"),
-    "15 no backend": ({}, [("--rdzv-backend=c10d", "")], LOG, "--rdzv-backend is not given"),
-    "15 no id": ({}, [('--rdzv-id="$SLURM_JOB_ID"', "")], LOG, "--rdzv-id is to tell"),
-    "15 no end": (
-        {}, [('--rdzv-endpoint="$MASTER_ADDR:$MASTER_PORT"', "")], LOG, "--rdzv-endpoint is not",
-    ),
-    "15 no host": (
-        {}, [("--rdzv-conf=is_host=$((SLURM_NODEID == 0))", "")], LOG, "does not say is_host",
-    ),
-    "15 host nowhere": ({}, [("$((SLURM_NODEID == 0))", "0")], LOG, "nobody opens"),
-    "two models": ({}, [], LOG + LOG, "Epoch 1 is told 2 times"),
-}  # fmt: skip
-
-
-def job(finished, *pairs, log=LOG, **asked):
-    given = {"nodes": 2, "gpus_per_node": 2, "environment": {"SUFFIX": "i"}} | asked
-    return finished(shell.recipe("own", swapped(COMMANDS, *pairs), **given), log)
-
-
-def test_a_job_with_the_last_three_passes(finished, capsys):
-    lesson02b.ex02b_script(job(finished))
-    underscores = [("--rdzv-id=", "--rdzv_id "), ("--rdzv-conf=", "--rdzv_conf=")]
-    lesson02b.ex02b_script(job(finished, *underscores, ("--nnodes=2", '--nnodes="$SLURM_NNODES"')))
-    assert "✓ one model was trained: each epoch is told once" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", WRONG_JOBS)
-def test_a_wrong_line_of_the_job_is_named(finished, name):
-    asked, pairs, log, words = WRONG_JOBS[name]
-    assert words in hint_of(lesson02b.ex02b_script, job(finished, *pairs, log=log, **asked))

@@ -40,6 +40,7 @@ OF_THE_LIBRARY = (
 BUILDERS_OWN = {"run.py", "nbval_checks.py", "lessons.py", "kept_lines.py"}
 """What writes and tests lessons speaks to who does that, in English."""
 OF_PROGRAMS = {
+    "teach/trials/job/false_cluster.py", "teach/trials/job/false_commands.py",
     "show/__init__.py", "plan/__init__.py", "plan/simulated_nccl/lines.py",
     "plan/simulated_nccl/wording.py", "read/first_causes/candidate_lines.py",
     "read/first_causes/doubts.py",

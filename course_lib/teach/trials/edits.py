@@ -10,36 +10,37 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
-from course_lib.teach.trials import one_rank, printed
+from course_lib.teach.trials import averaged, one_rank, printed, saving
+from course_lib.teach.trials.dealt import sampled
 from course_lib.teach.trials.failures import GONE
 from course_lib.teach.trials.verdict import Event, Trial
 
 BATCH = 32
 """Samples of a step in the program for one device."""
-PARTS = {"train": 384, "validation": 96, "test": 96}
 SAME = 1e-9
 NO_GROUP = r"[Dd]efault process group|init_process_group"
 ORDINAL, EXCLUSIVE = "invalid device ordinal", "mutually exclusive"
-Judge = Callable[["Seen"], "str | None"]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What the ranks of a trial did."""
+    """What a program did on so many ranks."""
 
     trial: Trial
+    size: int
 
     @property
-    def size(self) -> int:
-        return len(self.trial.ranks)
+    def lines(self) -> list[list[Event]]:
+        """All events, of each rank."""
+        ranks = self.trial.ranks[: self.size]
+        return [[e for e in lines if e.get("size") == self.size] for lines in ranks]
 
     def of(self, kind: str, part: str = "") -> list[list[Event]]:
         """Events of a kind, for each rank."""
         return [
             [e for e in lines if e["event"] == kind and part in ("", e.get("part"))]
-            for lines in self.trial.ranks
+            for lines in self.lines
         ]
 
     def first(self, kind: str, part: str = "") -> list[Event] | None:
@@ -53,18 +54,19 @@ class Seen:
 
         (Some have a kind and no text, as EOFError where an empty file is read.)
         """
-        texts = [f"{event['kind']}: {event['text']}" for _, event in self.trial.all("error")]
+        errors = [event for events in self.of("error") for event in events]
+        texts = [f"{event['kind']}: {event['text']}" for event in errors]
         return "\n".join(text for text in texts if not GONE.search(text))
 
     @property
     def ended(self) -> bool:
-        return len(self.trial.all("end")) == self.size
+        return all(self.of("followed"))
 
 
 @dataclass(frozen=True)
 class Edit:
     does: str
-    judge: Judge
+    judge: Callable[[Seen], str | None]
     causes: str = "(?!)"
     """Errors that its absence leads to."""
 
@@ -81,6 +83,11 @@ def group(seen: Seen) -> str | None:
         )
     if {event["world"] for event in found} != {seen.size}:
         return f"the group has {found[0]['world']} ranks, and {seen.size} processes run."
+    if re.search(NO_GROUP, seen.error):
+        return (
+            "the group is used before it is there, or after destroy_process_group: that is the "
+            f"last of all lines. {seen.error.splitlines()[0]}"
+        )
     return ""
 
 
@@ -110,6 +117,10 @@ def wrapped(seen: Seen) -> str | None:
     weights = [event["weights"] for event in found]
     if None in weights:
         return "no optimizer made a step while the training samples were read."
+    return _not_wrapped(seen, found, weights) or averaged.judge(seen)
+
+
+def _not_wrapped(seen: Seen, found: Sequence[Event], weights: Sequence[float]) -> str:
     apart = max(weights) - min(weights) > SAME * max(weights)
     if any(seen.of("wrapped")):
         if not all(event["wrapped"] for event in found):
@@ -118,64 +129,12 @@ def wrapped(seen: Seen) -> str | None:
                 "only a call of the wrapped one averages the gradients."
             )
         return "" if not apart else "the model is wrapped, and yet the ranks hold other weights."
-    sent = [e for _, e in seen.trial.all("call") if e.get("numbers", 0) > 1]
+    sent = [e for calls in seen.of("call") for e in calls if e.get("numbers", 0) > 1]
     if apart or not sent:
         told = ", ".join(f"{value:.6f}" for value in weights)
         return (
             "the model is not in DistributedDataParallel. No gradient is exchanged, so each rank "
             f"trains a model of its own. (Size of all weights after epoch 1, by rank: {told}.)"
-        )
-    return ""
-
-
-def sampled(part: str) -> Judge:
-    def judge(seen: Seen) -> str | None:
-        found = seen.first("epoch", part)
-        if found is None:
-            return None
-        orders = [list(event["order"]) for event in found]
-        return not_dealt(seen, part, orders) or unshuffled(part, orders)
-
-    return judge
-
-
-def not_dealt(seen: Seen, part: str, orders: Sequence[list[int]]) -> str:
-    """Together the ranks see each sample once. (Padding repeats fewer than there are ranks.)"""
-    sets = [set(order) for order in orders]
-    if len(set.union(*sets)) == max(map(len, sets)):
-        unused = UNUSED if any(seen.of("sampler", part)) else ""
-        again = " in the same order" if len(set(map(tuple, orders))) == 1 else ""
-        return (
-            f"every rank goes through the same {len(sets[0])} samples{again}.{unused} "
-            f"{IN_VAIN[part].format(size=seen.size)}"
-        )
-    for one, other in combinations(range(len(sets)), 2):
-        if len(sets[one] & sets[other]) >= seen.size:
-            return (
-                f"ranks {one} and {other} saw the same samples, {len(sets[one] & sets[other])} of "
-                "them. Does the sampler know rank and world size? (It takes them from the process "
-                "group; a local rank is the same on each node.)"
-            )
-    missed = PARTS[part] - len(set.union(*sets))
-    if missed > 0:
-        return f"{missed} of {PARTS[part]} samples were seen by no rank."
-    return ""
-
-
-UNUSED = " A DistributedSampler was made for them, but the loader has another."
-IN_VAIN = {
-    "train": "Where all ranks have equal samples, the mean of their gradients is the gradient of "
-    "one: {size} devices do the work of one.",
-    "validation": "The mean comes out right, but {size} devices each do the whole work.",
-    "test": "The mean comes out right, but {size} devices each do the whole work.",
-}
-
-
-def unshuffled(part: str, orders: Sequence[list[int]]) -> str:
-    if part == "train" and all(order == sorted(order) for order in orders):
-        return (
-            "the samples are dealt out in the order of the data, not shuffled. The program for one "
-            "device shuffles; DistributedSampler does too, unless shuffle=False."
         )
     return ""
 
@@ -230,5 +189,7 @@ EDITS: dict[int, Edit] = {
     9: Edit("the train loss is the mean over all ranks", printed.judge_train),
     10: Edit("validation and test losses are", printed.judge_test),
     11: Edit("one rank prints", one_rank.prints),
-    LOADS: Edit("one rank saves, and the others wait for it", one_rank.saves, one_rank.KEYS),
+    LOADS: Edit("one rank saves, and the others wait for it", saving.judge, saving.KEYS),
 }
+ON_FEWER = (1, 4, 5, 7, 9, 10)
+"""Edits that tell, in the first epoch on fewer ranks, of a number of ranks in the program."""
