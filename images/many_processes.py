@@ -46,7 +46,8 @@ def login_and_compute() -> str:
         ]
     parts += [
         arrow("M520,160 L756,160", GREEN),
-        words(669, 150, "2. read from a shared folder", size=13, anchor="middle", fill=GREEN),
+        words(669, 150, "2. read from", size=14, anchor="middle", fill=GREEN),
+        words(669, 180, "a shared folder", size=14, anchor="middle", fill=GREEN),
         arrow("M865,50 C865,5 300,5 105,64", ORANGE),
         words(665, 42, "no way out", size=15, anchor="middle", fill=ORANGE, font_weight="bold"),
     ]

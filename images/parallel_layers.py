@@ -26,13 +26,19 @@ def rank(y: int, name: str) -> list[str]:
     return parts
 
 
+def operation(x: int, y: int, name: str) -> str:
+    """In a box that is as wide for all of them."""
+    size = 12 if len(name) > 12 else 14
+    return words(x, y, name, size=size, anchor="middle", font_weight="bold")
+
+
 def meeting(x: int, forward: str, backward: str) -> list[str]:
     return [
         box(x, 70, 110, 196, PAPER, ORANGE),
         words(x + 55, 118, "forward:", size=13, anchor="middle", fill=BLUE),
-        words(x + 55, 138, forward, size=14, anchor="middle", font_weight="bold"),
+        operation(x + 55, 138, forward),
         words(x + 55, 208, "backward:", size=13, anchor="middle", fill=GREEN),
-        words(x + 55, 228, backward, size=14, anchor="middle", font_weight="bold"),
+        operation(x + 55, 228, backward),
     ]
 
 

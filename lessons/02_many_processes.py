@@ -489,7 +489,7 @@ claim("its last ten losses, over those of one device", late[0] / late[1], least=
 # full, while backward goes on. With a bucket larger than the model nothing is hidden; with small ones, at best
 # all but the last.
 #
-# **Predict.** A wider model, 13 MB of gradients, one device on each of two nodes. The program below does each step three
+# **Predict.** A wider model, 13 MB of gradients, one device on each of two nodes. A program does each step three
 # times: without sending, with one bucket for all, and with buckets of 4 MB. The second takes longer than the first:
 # that is what sending costs. How many percent of it do the small buckets hide?
 

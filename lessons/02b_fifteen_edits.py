@@ -69,8 +69,8 @@ curves = {"one device": epochs(one), "four devices": epochs(four)}
 show.lines(curves, x="epoch", y="train_loss")
 
 # %% id="alone-claim" tags=["claim"]
-claim("four copies with one seed print one line four times", len(set(last)), least=1, most=1)
-claim("a line of epoch 3 in the log", len(last), least=4, most=4, unit="times")
+claim("four copies with one seed print one line four times", len(set(last)) == 1)
+claim("lines of epoch 3 in the log", len(last), least=4, most=4, unit="lines")
 
 # %% [markdown] id="alone-explain"
 # **Explain.** Equal seeds: equal weights, equal samples, equal losses. Four devices did the same work, and after each
@@ -85,7 +85,7 @@ claim("a line of epoch 3 in the log", len(last), least=4, most=4, unit="times")
 # like cards: rank *r* takes the *r*-th, the (*r* + *n*)-th, and so on. Nothing needs to be sent for that. Here are 32
 # samples on four ranks.
 #
-# **Predict.** The program below goes through three epochs, and tells the sampler the epoch's number only once, before the
+# **Predict.** A program goes through three epochs, and tells the sampler the epoch's number only once, before the
 # third. Of its 8 samples, how many does **rank 0** have in epoch 2 at the same place as in epoch 1?
 
 # %% id="deal-guess"
@@ -329,7 +329,7 @@ check.ex02b_program(edited)
 #    node (`SLURM_NODEID` is 0), 0 on the others. Left out, each launcher compares the address with its own names. Where
 #    the fast network has other names, none of them recognises itself.
 #
-# **Predict.** The commands below print where they meet. What will stand there?
+# **Predict.** Some commands print where they meet. What will stand there?
 
 # %% id="job-guess"
 ### BEGIN SOLUTION

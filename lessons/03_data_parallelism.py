@@ -418,7 +418,7 @@ whole = {name: step_ms(each) for name, each in hidden.items()}
 pd.DataFrame({"exposed (ms)": exposed, "step (ms)": whole}).round()
 
 # %% id="hide-claim" tags=["claim"]
-claim("buckets hide a part of the communication", left, most=88, unit="% left")
+claim("of the exposed communication, buckets leave", left, most=88, unit="%")
 one_bucket = exposed["one-bucket"] / exposed["after-backward"]
 claim("one bucket hides nothing", one_bucket, least=0.75, unit="times as much exposed")
 tiny = exposed["tiny-buckets"] / exposed["after-backward"]

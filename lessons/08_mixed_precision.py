@@ -109,7 +109,7 @@ show.moving.loss_scaling(iterations=12, start_power=16, window=3, patience=2)
 # bars move left by one power of two with each halving and right with each doubling. The marks above count the good
 # steps in a row and the patience that is left; so that you see a doubling, the window is 3 instead of 1000.*
 #
-# **Predict.** The program begins with the scale 2³² = 4294967296, as Megatron-LM does. The run below makes 22
+# **Predict.** The program begins with the scale 2³² = 4294967296, as Megatron-LM does. A run makes 22
 # steps. How many of them will be thrown away?
 
 # %% id="scaling-guess"
@@ -249,7 +249,7 @@ ends.round(4)
 
 # %% id="master-claim" tags=["claim"]
 small_steps, large_steps = ends.loc["bfloat16"]
-claim("steps below half a gap do not move a bf16 weight", small_steps, least=1, most=1)
+claim("steps below half a gap do not move a bf16 weight", small_steps == 1)
 claim("larger ones move it by whole gaps: 0.7 is missed by", 0.7 - large_steps, least=0.05)
 
 # %% [markdown] id="master-explain"

@@ -441,11 +441,11 @@ show.predicted(
     dict.fromkeys(("all-reduce", "all-gather + reduce-scatter"), formula),
     {"all-reduce": before / 1e3, "all-gather + reduce-scatter": after / 1e3},
     unit="kB",
-    what="sent by a rank",
+    what="what a rank sends",
 )
 
 # %% id="tokens-claim" tags=["claim"]
-claim("gather and scatter send as much as one all-reduce", after / before, least=1, most=1)
+claim("gather and scatter send as much as one all-reduce", after == before)
 claim("and what lies between the layers is kept once, not four times", whole / own, least=4, most=4)
 
 # %% [markdown] id="tokens-explain"

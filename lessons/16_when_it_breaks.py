@@ -101,7 +101,7 @@ stacks
 
 # %% id="stacks-claim" tags=["claim"]
 odd = [stack.rank for stack in stacks.odd]
-claim("ranks that are elsewhere than the others", len(odd), least=1, most=1, unit="ranks")
+claim("ranks that are elsewhere than the others", len(odd), least=1, most=1)
 claim("the rank that is elsewhere", odd[0] if odd else -1, least=2, most=2)
 
 # %% [markdown] id="stacks-explain"
@@ -133,7 +133,13 @@ speaker.compare("rank 2" if "[rank2" in complain else "the other ranks")
 print(short.failure)
 
 # %% id="timeout-claim" tags=["claim"]
-claim("ranks that complain and only waited", len(complain), least=1, most=3, unit="ranks")
+claim(
+    "ranks that complain in a line of their own, and only waited",
+    len(complain),
+    least=1,
+    most=3,
+    unit="ranks",
+)
 claim("the rank that did not come", short.failure.rank, least=2, most=2)
 
 # %% [markdown] id="timeout-explain"

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.category import StrCategoryFormatter
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import FixedFormatter, Formatter, FuncFormatter
+from matplotlib.ticker import FixedFormatter, FuncFormatter
 from PIL import Image
 
 from course_lib.words import ENGLISH, language, told
@@ -76,12 +78,16 @@ def speak(figure: Figure) -> None:
         if isinstance(text, Text) and text.get_text():
             text.set_text(told(text.get_text()))
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        _speak_ticks(axis.get_major_formatter())
+        _speak_ticks(axis)
 
 
-def _speak_ticks(formatter: Formatter) -> None:
+def _speak_ticks(axis: Axis) -> None:
     """Those with names write them when the figure is drawn."""
-    if isinstance(formatter, FixedFormatter):
+    formatter = axis.get_major_formatter()
+    if isinstance(formatter, StrCategoryFormatter):
+        places = list(axis.get_majorticklocs())
+        axis.set_ticks(places, [told(name) for name in formatter.format_ticks(places)])  # type: ignore[no-untyped-call]
+    elif isinstance(formatter, FixedFormatter):
         formatter.seq = [told(name) for name in formatter.seq]
     elif isinstance(formatter, FuncFormatter):
         write: Callable[[float, int | None], str] = formatter.func

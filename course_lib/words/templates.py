@@ -16,6 +16,10 @@ LEAST_LETTERS = 2
 FEW_LETTERS, FEW_ON_TWO_SIDES, A_FEW_WORDS = 10, 7, r"\S*?(?: \S+?){0,2}?"
 """A template with few letters of its own holds short values: `{what} is over` makes "the run is
 over", and not every sentence that ends so."""
+COUNTED = re.compile(r"\{\w+\} \w+\{\w+\}")
+A_FIGURE = rf"(?=\S*\d){A_FEW_WORDS}"
+"""`{piece} of {ranks}` has made "3 of 4", and not "gradients of weights";
+`{size} rank{ending}` not "what a rank sends"."""
 ATTACHED_WORDS = rf"(?! \d){A_FEW_WORDS}"
 """`{size} rank{ending}` has not made "dp4 rank 0"."""
 
@@ -59,6 +63,9 @@ class Template:
         behind, is_last = pieces[number + 1], number + 2 == len(pieces)
         if not behind and not is_last:  # the first of two has it all
             return ".*"
+        is_counted = number == 0 and COUNTED.fullmatch(self.english)
+        if is_counted or "".join(pieces).strip() == "of":
+            return A_FIGURE
         if self._is_loose(pieces) and not pieces[number].endswith((": ", "; ")):
             return ATTACHED_WORDS if pieces[number][-1:].isalpha() else A_FEW_WORDS
         has_lines = "\n" in self.english or (is_last and not behind)

@@ -21,6 +21,9 @@
         if (a.width && a.height && out > 1.5 * Math.max(1, Reveal.getScale())) told(`${what} sticks out by ${Math.round(out)} px`);
       };
       within(slide.querySelector("h2"), slide, "the title");
+      const foot = slide.querySelector(".foot");
+      if (foot) within(foot, slide, "the foot");
+      if (foot && foot.getBoundingClientRect().top < body.getBoundingClientRect().bottom - 1) told("the foot covers the body");
       for (const element of body.querySelectorAll("*")) {
         if (element.closest("svg") && element.tagName !== "svg") continue;
         if (isShown(element)) within(element, body, element.tagName.toLowerCase());

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_output
 
-from course_lib.teach.book import check
+from course_lib.teach.book import check, origin
 from course_lib.teach.building.build import build_text
 from course_lib.teach.building.source import read_lesson
 from course_lib.teach.run import executed_in
@@ -82,6 +82,7 @@ README = """# The course
 | 00 | [first](notebooks/00_first.ipynb) | x |
 """
 HOSTILE = "<script>document.title='taken'</script> " + "word " * 90 + "long" * 100 + "\n"
+WHERE = ("on a cluster whose name and processors nobody can tell in fewer words " * 2,)
 CODE = "\n".join(f"def f{n}(x): return {'x + ' * 20}{n}" for n in range(28))
 CELLS = "".join(f"<tr>{'<td>1234.5 MiB</td>' * 8}</tr>" for _ in range(8))
 
@@ -127,6 +128,7 @@ def deck(reveal, repository, tmp_path_factory):
     for cell in notebook.cells:
         if cell.id in shown:
             cell.outputs = [shown[cell.id]]
+    origin.write(notebook, origin.Origin("a laptop", "2026-05-02", WHERE * 3, ("a-1",)))
     executed_in(clone).mkdir(parents=True)
     nbformat.write(notebook, executed_in(clone) / "00_first.ipynb")
     (clone / "lessons" / site.SENTENCES).write_text('[00]\ntable = "It is wide."\n')

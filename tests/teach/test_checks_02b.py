@@ -120,7 +120,7 @@ WRONG = {
         "On 2 ranks, edit 4: 192 of 384 samples were seen by no rank",
     ),
     "4 the data of others": (
-        [('DataLoader(data["train"], BATCH // size, sampler=train_sampler)', "validation_loader")],
+        [("train(model, train_loader", "train(model, validation_loader")],
         "Edit 4: no loader goes through data['train']",
     ),
     "7 a number": (

@@ -24,6 +24,7 @@ KOREAN = {
     "{size} rank{value} of {folder}": "{folder}의 랭크 {size}개{value}",
     "{size} rank{value}": "랭크 {size}개{value}",
     "deleted {name} ({mib} MiB)": "{name} 지움 ({mib} MiB)",
+    "{piece} of {ranks}": "{piece}/{ranks}",
     "write {{run}} for the folder {folder}": "폴더 {folder} 대신 {{run}}을 쓰십시오",
 }
 
@@ -42,6 +43,9 @@ def spoken_korean(monkeypatch):
     [
         ("the run used 2 nodes", "노드를 2개 썼습니다"),
         ("the run used both nodes", "노드를 둘 다 썼습니다"),
+        ("3 of 4", "3/4"),
+        ("gradients of weights", "gradients of weights"),
+        ("what a rank sends", "what a rank sends"),
         ("the run is filled in", "실행을 채웠습니다"),
         (
             "You answered 12. Count them again.",

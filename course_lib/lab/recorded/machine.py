@@ -8,8 +8,24 @@ import subprocess
 import time
 from pathlib import Path
 
+from course_lib.words import spoken
+
 GIB = 1 << 30
-MONTHS = "January February March April May June July August September October November December"
+MONTHS = spoken(
+    "{day} January {year}",
+    "{day} February {year}",
+    "{day} March {year}",
+    "{day} April {year}",
+    "{day} May {year}",
+    "{day} June {year}",
+    "{day} July {year}",
+    "{day} August {year}",
+    "{day} September {year}",
+    "{day} October {year}",
+    "{day} November {year}",
+    "{day} December {year}",
+)
+"""Each form whole, for languages in which the year comes first."""
 
 
 def day(date: str) -> str:
@@ -18,7 +34,7 @@ def day(date: str) -> str:
         when = time.strptime(date, "%Y-%m-%d")
     except ValueError:
         return date
-    return f"{when.tm_mday} {MONTHS.split()[when.tm_mon - 1]} {when.tm_year}"
+    return MONTHS[when.tm_mon - 1].format(day=when.tm_mday, year=when.tm_year)
 
 
 def machine() -> str:

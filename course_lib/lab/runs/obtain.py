@@ -55,5 +55,5 @@ def new_run(jobs: Jobs, wanted: Submission) -> Record:
 
 def recorded_run(jobs: Jobs, wanted: Submission) -> Record:
     record, found = lend(jobs.registry, wanted)
-    jobs.say(f"{record.name}: job {record.job_id}, {found.words}")
+    jobs.say(f"{record.name}: job {record.job_id}: {found.words}")
     return record

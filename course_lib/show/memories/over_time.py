@@ -204,7 +204,7 @@ def _phase_key(lines: Sequence[Any], named: Iterable[str] = ()) -> list[Patch]:
     """For phases too narrow to hold their names."""
     seen = {name for line in lines if len(line.phases) for name in _visible(line)} - set(named)
     return [
-        Patch(color=tint, label=f"{name} phase")
+        Patch(color=tint, label=f"phase: {name}")
         for name, tint in PHASE_TINT.items()
         if name in seen
     ]

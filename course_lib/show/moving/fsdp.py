@@ -134,7 +134,7 @@ def fsdp_step(ranks: int = 3, layers: int = 3) -> Story:
     frames = []
     for state in simulate(ranks, layers):
         most = max(state.memory_layers(rank) for rank in range(ranks))
-        held = told(f"Memory of a rank: {most:.3g} layers of {2 * layers} without sharding.")
+        held = told(f"Memory of a rank in layers: {most:.3g}, without sharding {2 * layers}.")
         text = f"{told(state.text)} {held}"
         frames.append(Frame(state.moment, text, _scene(state), _is_minor(state), most))
     return Story(f"One step of FSDP: {layers} layers on {ranks} ranks", tuple(frames))
@@ -149,22 +149,22 @@ def _is_minor(state: FsdpState) -> bool:
 def _scene(state: FsdpState) -> Scene:
     layers, ranks = len(state.owned), len(state.owned[0])
     height = ranks * 1.75 + 0.7
-    width = LEFT + layers * (ranks * SHARD + GAP) + 1.8
+    width = LEFT + layers * (ranks * SHARD + GAP) + 2.2
     things: list[Cell | Arrow | Words] = []
     for layer in range(layers):
         x = _x(layer, (ranks - 1) / 2, ranks)
-        things.append(Words(x, height - 0.3, f"layer {layer + 1}", 10.5, bold=layer == state.layer))
-    things.append(Words(width - 0.95, height - 0.3, "memory (layers)", 9.5))
+        things.append(Words(x, height - 0.3, f"layer {layer + 1}", 12, bold=layer == state.layer))
+    things.append(Words(width - 1.1, height - 0.3, "memory (layers)", 11))
     for rank in range(ranks):
         y = (ranks - rank - 0.5) * 1.75
-        things.append(Words(0.05, y, f"rank {rank}", 10.5, align="left", bold=True))
+        things.append(Words(0.05, y, f"rank {rank}", 12, align="left", bold=True))
         for layer in range(layers):
             things += _layer_cells(state, rank, layer, y)
         held = state.memory_layers(rank)
         full = 1.5 * held / (2 * layers)
-        things.append(Cell(width - 0.95, y, "", FAINT, 1.5, 0.5))
-        things.append(Cell(width - 1.7 + full / 2, y, "", QUIET, full, 0.5))
-        things.append(Words(width - 0.95, y - 0.5, f"{held:.3g} of {2 * layers}", 9.5))
+        things.append(Cell(width - 1.1, y, "", FAINT, 1.5, 0.5))
+        things.append(Cell(width - 1.85 + full / 2, y, "", QUIET, full, 0.5))
+        things.append(Words(width - 1.1, y - 0.5, f"{held:.3g} of {2 * layers}", 11))
     if state.layer is not None and state.travels:
         things += _travel(state, ranks)
     return Scene(tuple(things), width, height)

@@ -125,19 +125,19 @@ def _scene(state: MlpState) -> Scene:
 
 
 def _exchange(name: str, ranks: int) -> list[Cell | Arrow | Words]:
-    """Arrows between neighbours, and what they add up."""
+    """Arrows between neighbours, outside of all matrices, and what they add up."""
     row = COLUMNS if name in COLUMNS else BACKWARD
-    x, lift = _x(row.index(name)), LIFT if row is COLUMNS else -LIFT
+    forward = row is COLUMNS
+    x, lift, side = _x(row.index(name)), LIFT if forward else -LIFT, 0.68 if forward else -0.68
     things: list[Cell | Arrow | Words] = []
     for rank in range(1, ranks):
-        low = (ranks - rank - 0.5) * ROOM + lift + 0.42
-        high = (ranks - rank + 0.5) * ROOM + lift - 0.42
-        things.append(Arrow(x - 0.15, low, x - 0.15, high, paint=VERMILION))
-        things.append(Arrow(x + 0.15, high, x + 0.15, low, paint=VERMILION))
-    summed = " + ".join(f"{'P' if row is COLUMNS else 'dX'}{_low(rank)}" for rank in range(ranks))
-    forward = row is COLUMNS
-    at, align = (x - 0.3, "right") if forward else (x + 0.3, "left")
-    middle = (ranks - 1) * ROOM + lift * forward
+        low = (ranks - rank - 0.5) * ROOM + lift
+        high = low + ROOM
+        things.append(Arrow(x + side - 0.08, low, x + side - 0.08, high, paint=VERMILION))
+        things.append(Arrow(x + side + 0.08, high, x + side + 0.08, low, paint=VERMILION))
+    summed = " + ".join(f"{'P' if forward else 'dX'}{_low(rank)}" for rank in range(ranks))
+    at, align = (x + 0.47, "right") if forward else (x - 0.47, "left")
+    middle = (ranks - 1) * ROOM
     return [*things, Words(at, middle, summed, 10, align=align, paint=VERMILION, bold=True)]
 
 

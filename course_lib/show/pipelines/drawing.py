@@ -25,8 +25,9 @@ def schedule(
     """Draws "naive", "gpipe", "1f1b", "interleaved" or "zero-bubble"; a forward takes 1."""
     durations = {"backward": backward, "input": backward / 2, "weight": backward / 2}
     table = timed(orders(name, stages, micro_batches), durations, send)
-    plural = "" if micro_batches == 1 else "es"
-    return pipeline(table, title=f"{name} with {micro_batches} micro-batch{plural}")
+    of_one = f"{name} with 1 micro-batch"
+    title = of_one if micro_batches == 1 else f"{name} with {micro_batches} micro-batches"
+    return pipeline(table, title=title)
 
 
 def pipeline(source: Any, title: str = "", unit: str = "forward passes") -> Picture:

@@ -125,7 +125,7 @@ def _step_rows(found: Mapping[str, pd.DataFrame], step: int | None) -> pd.DataFr
         key = "rank" if "rank" in chosen and chosen["rank"].notna().any() else "worker"
         key = key if key in chosen else "step"
         mean = chosen.groupby(key).mean(numeric_only=True)
-        before = f"{name} " if len(found) > 1 else ""
+        before = f"{name}, " if len(found) > 1 else ""
         mean.index = pd.Index([f"{before}{key} {shorten(value, 20)}" for value in mean.index])
         parts.append(mean)
     rows = pd.concat(parts)

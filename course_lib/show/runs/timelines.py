@@ -47,7 +47,7 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
         panels[0].set_title("Timeline" if step is None else f"Timeline of recorded step {step}")
         handles = [Patch(color=paint, label=shorten(name, 30)) for name, paint in paints.items()]
         legend_below(panels[0], handles)
-        return page.picture(f"Timeline of {len(shown)} ranks. {_said(spans, divisor, unit)}")
+        return page.picture(f"Timeline, ranks shown: {len(shown)}. {_said(spans, divisor, unit)}")
 
 
 def _drawable(spans: pd.DataFrame) -> pd.DataFrame:

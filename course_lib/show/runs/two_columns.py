@@ -21,8 +21,16 @@ from course_lib.show.style import (
     plain_ticks,
     sheet,
 )
+from course_lib.words import spoken
 
 LOGS = ("", "x", "y", "xy")
+COUNTED = {"samples": "number of samples", "tokens": "number of tokens", "steps": "number of steps"}
+"""Their names alone are units: `12 samples`."""
+KNOWN = spoken(
+    "consumed samples", "elapsed s", "epoch", "iteration", "lm loss", "loss", "noise scale",
+    "steps per second", "times as fast", "train loss", "validation loss", "workers",
+)  # fmt: skip
+"""Other columns of lessons, as they stand at an axis."""
 
 
 def lines(
@@ -67,7 +75,7 @@ def _scale(axes: Axes, log: str) -> None:
 
 
 def _words(column: str) -> str:
-    return column.replace("_", " ")
+    return COUNTED.get(column, column.replace("_", " "))
 
 
 def _course(table: Any, x: str, y: str) -> str:

@@ -6,6 +6,7 @@ account or path is in it.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -16,6 +17,7 @@ from course_lib.lab.recorded.machine import day, machine
 from course_lib.words import ENGLISH, told
 
 WERE_RECORDED = "recorded on "
+RECORDED = re.compile(rf"{WERE_RECORDED}(?P<day>\d+ \w+ \d+) on (?P<where>.+)")
 ON_THE_BOX = "on the box"
 KEY = "course"
 """In the metadata of a notebook."""
@@ -34,16 +36,35 @@ class Origin:
     def words(self, language: str = ENGLISH) -> str:
         count = len(self.runs)
         jobs = f"{count} job{'' if count == 1 else 's'}" if count else "no jobs"
-        parts = [told(part, language) for part in (jobs, *self.sites)]
+        parts = [told(part, language) for part in (jobs, *_each_machine_once(self.sites))]
         if self.sites and all(site.startswith(WERE_RECORDED) for site in self.sites):
             return ", ".join(parts)  # what only read them here measured nothing
-        when = day(self.date) if language == ENGLISH else self.date
-        return f"{', '.join([when, *parts])}; {told(self._where(), language)}"
+        when, where = (told(words, language) for words in (day(self.date), self._where()))
+        return f"{', '.join([when, *parts])}; {where}"
 
     def _where(self) -> str:
         here = {ON_THE_BOX, *(site for site in self.sites if site.startswith(WERE_RECORDED))}
         is_here = here.issuperset(self.sites)  # otherwise it is a login node, maybe
         return self.machine if is_here else f"the notebook on {self.machine}"
+
+
+def _each_machine_once(sites: tuple[str, ...]) -> list[str]:
+    """What was recorded on several days of one machine is one part."""
+    days: dict[str, list[str]] = {}
+    for site in sites:
+        recorded = RECORDED.fullmatch(site)
+        where, date = (recorded["where"], recorded["day"]) if recorded else (site, "")
+        days.setdefault(where, []).append(date)
+    return [_at_days(where, of_it) for where, of_it in days.items()]
+
+
+def _at_days(where: str, days: list[str]) -> str:
+    *others, last = days
+    if not last:
+        return where
+    if not others:
+        return f"recorded on {last} on {where}"
+    return f"recorded on {', '.join(others)} and on {last} on {where}"
 
 
 def of(records: Iterable[Record]) -> Origin:

@@ -7,6 +7,8 @@ for the notes of whoever presents.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from textwrap import indent
 from typing import Any
 
 from course_lib.teach.book.page import Shown, as_source
@@ -15,11 +17,10 @@ from course_lib.teach.building.source import Cell, Lesson
 from course_lib.teach.slides import cells, faces, prose, results
 from course_lib.teach.slides.marks import guesses_in, marks
 from course_lib.teach.slides.prose import Block
-from course_lib.teach.slides.results import Measured
 from course_lib.teach.slides.slide import Recap, Sentences, Slide, Titles, head_of
 from course_lib.words import told
 
-MOST_STRIP, MOST_GAP_LINES = 3, 12
+MOST_STRIP, MOST_GAP_LINES = 3, 14
 OUT_OF_SLIDES = {"check", "solution"}
 SHOWN = ("list", "table", "code")
 
@@ -37,15 +38,15 @@ class Teller:
     def __init__(self, lesson: Lesson, shown: Shown, sentences: Sentences):
         self.lesson, self.shown, self.titles = lesson, shown, Titles(sentences)
         self.slides: list[Slide] = []
-        self.recap = Recap()
-        self.section = ""
+        self.recap, self.section = Recap(), ""
         self.is_over = False
         self._ahead: list[str] = []
         """Prose that leads to the next slide."""
         self._material: list[Block] = []
         """Lists and tables of this section, for one that has nothing else to show."""
         self._has_slide = False
-        self._begun_by = ""
+        self._begun_by = self._left_over = ""
+        """The cell of the heading, and the sentence of a cell that gave no slide."""
 
     def take(self, cell: Cell) -> None:
         if cell is self.lesson.cells[0]:
@@ -69,12 +70,13 @@ class Teller:
         self._add(Slide("recap", "recap", self.titles.of("recap") or title, body, notes))
         if self._ahead:
             self.slides[-1].notes += self._ahead
+        for slide in self.slides:
+            slide.notes = slide.notes or [slide.in_words]
         return self.slides
 
     def _title(self, cell: Cell) -> None:
-        head = head_of(self.lesson)
         words = [block.text for block in prose.blocks(cell.text) if block.kind == "words"]
-        body = faces.lesson_title(head)
+        body = faces.lesson_title(head_of(self.lesson))
         self._add(Slide("title", "lesson", self.lesson.title, body, words))
 
     def _markdown(self, cell: Cell) -> None:
@@ -115,7 +117,7 @@ class Teller:
 
     def _heading(self, cell: Cell, block: Block) -> None:
         self._close_section()
-        self._begun_by = cell.id
+        self._begun_by, self._left_over = cell.id, ""
         if block.text.startswith(("# ", "## ")):
             self.section = block.text.lstrip("# ")
         self.is_over = self.section == marks().end
@@ -132,7 +134,7 @@ class Teller:
         shown = [block.text for block in found if block.kind in SHOWN]
         words = [block.text for block in found if block.kind == "words"] or self._ahead
         body = "".join(map(prose.html, shown)) or faces.statement(words)
-        title = self.titles.of(identifier) or self._fallback(words)
+        title = self.titles.of(identifier) or self._left_over or self._fallback(words)
         self._add(Slide(identifier, "statement", title, body))
 
     def _picture(self, cell: Cell, block: Block, after: list[Block]) -> None:
@@ -144,7 +146,7 @@ class Teller:
         if call := (self.titles.wishes(cell.id) or {}).get("moving"):
             kind, story = "moving", results.stories(f"show.moving.{call}")[0]
             body = faces.moving(results.frames(story))
-        self._add(Slide(cell.id, kind, title, body))
+        self._add(Slide(cell.id, kind, title, body, in_words=prose.told_as(found["alt"])))
 
     def _question(self, cell: Cell, block: Block) -> Slide:
         asked, others = prose.question(block)
@@ -158,7 +160,7 @@ class Teller:
         number, rest = prose.exercise(block)
         if number:
             self.recap.exercises.append((number, rest))
-        title = told(f"Exercise {number}") if number else told("Going further")
+        title = told(f"Exercise {number}" if number else "Going further")
         self._add(Slide(cell.id, "exercise", title, prose.html(rest)))
 
     def _code(self, cell: Cell) -> None:
@@ -166,22 +168,24 @@ class Teller:
         source, gaps = (as_source(way(cell.text, where)) for way in (answered, with_gaps))
         outputs = self.shown.outputs(cell.id, source) if self.shown.is_there else []
         if source != gaps and self.slides:
-            self._gap(gaps, "exercise" if "exercise" in cell.tags else "question")
+            self._gap(gaps, source, "exercise" if "exercise" in cell.tags else "question")
         if "claim" in cell.tags:
             self._claims(cell, source, outputs)
         elif not self.titles.are_refused(cell.id) and not OUT_OF_SLIDES & set(cell.tags):
             self._result(cell, source, outputs)
 
-    def _gap(self, gaps: str, kind: str) -> None:
-        """Under a question what may be answered, under an exercise the gap itself."""
+    def _gap(self, gaps: str, source: str, kind: str) -> None:
+        """Under a question what may be answered, under an exercise the gap itself, whose answer is
+        in its notes."""
         last = self.slides[-1]
         if last.kind != kind:
             return
         if kind == "question":
             choices = [self.titles.guesses.get(words, words) for words in guesses_in(gaps)]
             last.body += faces.write_down(choices) if choices else ""
-        elif len(gaps.splitlines()) <= MOST_GAP_LINES:
-            last.body += faces.code(gaps)
+        else:
+            last.body += faces.code_with_gap(gaps, MOST_GAP_LINES)
+            last.notes += [f"**{told('Answer')}.**", indent(source, "    ")]
 
     def _result(self, cell: Cell, source: str, outputs: list[Any]) -> None:
         wishes = self.titles.wishes(cell.id)
@@ -189,19 +193,26 @@ class Teller:
             return
         found = cells.drawn(source, outputs)
         found = found or cells.told(source, outputs, wishes, self._has_slide)
+        if not found:
+            self._left_over = self._left_over or self.titles.of(cell.id)
         for number, face in enumerate(found):
             where = cell.id if number == 0 else f"{cell.id}-{number + 1}"
             title = self.titles.of(where) or self._fallback(self._ahead[-1:])
-            self._add(Slide(where, face.kind, title, face.body, is_measured=face.is_measured))
+            slide = Slide(where, face.kind, title, face.body, is_measured=face.is_measured)
+            slide.in_words = prose.told_as(face.in_words)
+            self._add(slide)
 
     def _claims(self, cell: Cell, source: str, outputs: list[Any]) -> None:
-        found = results.measured(outputs) or [Measured(text) for text in cells.claimed_in(source)]
+        claimed = cells.claimed_in(source)
+        counts = {claim.text for claim in claimed if claim.is_count}
+        measured = results.measured(outputs)
+        found = [replace(each, is_count=each.text in counts) for each in measured] or claimed
         self.recap.measured += found
         if self.titles.are_refused(cell.id) or not found:
             return
         last = self.slides[-1]
         if last.kind in ("figure", "table", "missing") and last.section == self.section:
-            last.body += faces.strip(found[:MOST_STRIP])
+            last.body = faces.with_strip(last.body, found[:MOST_STRIP])
             self._say(faces.claims_in_words(found))
             return
         title = self.titles.of(cell.id) or prose.as_sentence(found[0].text)
@@ -209,6 +220,7 @@ class Teller:
             title = f"{told('Not so in this run')}: {broken.text}"
         body = faces.numbers(found[:MOST_STRIP])
         self._add(Slide(cell.id, "numbers", title, body, is_measured=any(c.value for c in found)))
+        self._say(faces.claims_in_words(found))
 
     def _add(self, slide: Slide) -> None:
         if self.is_over and slide.kind != "recap":

@@ -16,9 +16,13 @@ from course_lib.words import told
 MOST_CLAIMS, MOST_TERMS, MOST_BODY_ROWS = 6, 12, 14
 MOST_CHARACTERS, MOST_LINES = 900, 10
 CODE_STYLE = "friendly"
+STRIP = '<div class="strip">'
 IS_TRUE = "is 1"
 """The bounds of what is true or not, as `claim` prints them."""
 NUMBER = re.compile(r"[-+−]?\d[\d,.]*(e[-+]?\d+)?( ?%)?|NaN|inf|–|")
+
+AMOUNT = re.compile(r"^(?P<number>[-+−]?[\d.,]+(?:e[-+]?\d+)?)(?P<space> ?)(?P<unit>[^\d.,\s].*)$")
+"""In some languages nothing stands between the number and its unit."""
 
 
 def fits(block: Block) -> bool:
@@ -115,14 +119,26 @@ def terminal(command: str, printed: str, most: int = 18) -> str:
     return f'<pre class="terminal">{prompt}{shown}</pre>'
 
 
+def code_with_gap(text: str, most: int) -> str:
+    """Nothing where the gap is a whole file."""
+    lines = text.strip("\n").split("\n")
+    if not any("..." in line for line in lines):
+        return ""
+    is_late = not any("..." in line for line in lines[: most - 1])
+    begins = next((line for line in lines if line.startswith(("def ", "class "))), "")
+    if is_late or not text.startswith("%%writefile"):
+        begins = "..." if is_late else ""
+    return code(text, most, begins)
+
+
 def table(rows: Sequence[Sequence[str]]) -> str:
     head, *body = _without_count(rows)
     columns = [[row[number] for row in body] for number in range(len(head))]
     kinds = [' class="number"' if all(map(NUMBER.fullmatch, each)) else "" for each in columns]
     if len(body) > MOST_BODY_ROWS:
         body = [*body[:MOST_BODY_ROWS], ["…"] * len(head)]
-    top = _row("th", head, kinds)
-    lines = "".join(_row("td", row, kinds) for row in body)
+    top = _row("th", list(map(told, head)), kinds)
+    lines = "".join(_row("td", list(map(told, row)), kinds) for row in body)
     return f'<table class="measured"><thead>{top}</thead><tbody>{lines}</tbody></table>'
 
 
@@ -138,7 +154,14 @@ def _without_count(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
 
 
 def strip(claims: Sequence[Measured]) -> str:
-    return f'<div class="strip">{"".join(map(_number, claims))}</div>'
+    return f"{STRIP}{''.join(map(_number, claims))}</div>"
+
+
+def with_strip(body: str, claims: Sequence[Measured]) -> str:
+    """Claims of several cells stand in one row."""
+    if STRIP not in body:
+        return body + strip(claims)
+    return f"{body.removesuffix('</div>')}{''.join(map(_number, claims))}</div>"
 
 
 def numbers(claims: Sequence[Measured]) -> str:
@@ -158,7 +181,7 @@ def _number(claim: Measured) -> str:
 
 def _value(claim: Measured) -> str:
     """Of what is true or not: yes or no."""
-    if claim.bounds == told(IS_TRUE) and claim.value in ("0", "1"):
+    if claim.bounds == told(IS_TRUE) and claim.value in ("0", "1") and not claim.is_count:
         yes, no = told("yes, no").split(", ")
         return yes if claim.holds else no
     number, space, unit = claim.value.partition(" ")
@@ -168,9 +191,7 @@ def _value(claim: Measured) -> str:
 
 
 def _with_unit(value: str) -> str:
-    number, _, unit = value.partition(" ")
-    small = f"<small>{unit}</small>"
-    return f"{number} {small}" if unit and number[-1:].isdigit() else value
+    return AMOUNT.sub(r"\g<number>\g<space><small>\g<unit></small>", value)
 
 
 def claims_in_words(claims: Sequence[Measured]) -> str:

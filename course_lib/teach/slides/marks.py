@@ -11,6 +11,19 @@ from course_lib.words import language, spoken, told
 
 PREDICT, EXPLAIN, EXERCISE, FURTHER = spoken("Predict", "Explain", "Exercise", "Going further")
 HOME, END = spoken("To take home", "Cleaning up")
+HEADS = spoken(
+    "cluster", "device", "inside (GB/s)", "between (GB/s)", "inside ÷ between",
+    "rank", "first sample of rank", "messages", "megabytes", "planned peak (MiB)",
+    "float16, moved by (%)", "bfloat16, moved by (%)",
+    "gradients sent", "ms per step", "last loss", "copies differ by",
+    "iteration, published (s)", "HFU, counted here (%)", "MFU, counted here (%)",
+    "parameter", "rule", "fixed", "free", "accepted (s)", "tokens to report",
+    "layers", "hidden", "heads", "sequence", "precision", "micro batch", "global batch",
+    "seconds", "share of the iteration (%)", "straggler", "time to report (s)", "how",
+    "interval (min)", "kept (%)", "saving (%)", "repeating (%)",
+    "standing still", "written behind", "what", "goal", "score", "budget", "learning",
+)  # fmt: skip
+"""Of columns and rows in the tables of lessons, whose code is the same in every language."""
 CHOICES = re.compile(r"^.*= \.\.\..*?#\s*(.+(?:\n#.+)*)$", re.MULTILINE)
 POINTING = "If you, You, Above, Below, Left, Here"
 """With which sentences begin that speak of what stands beside them, or to who reads alone."""

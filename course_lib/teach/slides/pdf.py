@@ -12,7 +12,8 @@ from course_lib.teach.slides.browser import BrowserError, Tab
 
 PAGE = re.compile(rb"/Type\s*/Page\b")
 READY = (
-    "document.readyState === 'complete' && document.querySelectorAll('.pdf-page').length >= "
+    "document.readyState === 'complete' && document.querySelector('.slides section') && "
+    "document.querySelectorAll('.pdf-page').length >= "
     "document.querySelectorAll('.slides section').length && "
     "[...document.images].every((image) => image.complete)"
 )

@@ -102,7 +102,15 @@ def plain(markdown: str) -> str:
 
 
 def sentences(markdown: str) -> list[str]:
-    return SENTENCE_END.split(" ".join(markdown.split()))
+    """What closes a sentence stays with it, and what is bold in one piece stays so."""
+    text = SENTENCE_END.sub(lambda end: f"{end[0].rstrip()}\n", " ".join(markdown.split()))
+    found: list[str] = []
+    for part in text.split("\n"):
+        if found and found[-1].count("**") % 2:
+            found[-1] += f" {part}"
+        else:
+            found.append(part)
+    return found
 
 
 def question(block: Block) -> tuple[str, list[str]]:

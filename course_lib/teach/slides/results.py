@@ -21,8 +21,11 @@ PNG = re.compile(r"[A-Za-z0-9+/=\s]+")
 MOVING = "data-lm-suppress-shortcuts"
 NOTHING_RUNS = re.compile(r"[\w-]+: nothing runs here: the runs of this lab were recorded")
 MOVES = re.compile(r"\bshow\.moving\.\w+\([^()]*\)")
+TABLE = re.compile(r'<table[^>]* class="dataframe"|<table id="T_')
+"""Of pandas, or one of its own in a style."""
 CLAIM = re.compile(
-    r"^(?P<sign>[✓✗]) [^:]*: (?P<text>.*) \((?P<value>[^();]*?)[;.] [^:()]*: (?P<bounds>[^()]*)\)$"
+    r"^(?P<sign>[✓✗]) [^:]*: (?P<text>.*) "
+    r"\((?P<value>(?:[^();]|\([^()]*\))*?)[;.] [^:()]*: (?P<bounds>[^()]*)\)$"
 )
 
 
@@ -44,6 +47,8 @@ class Measured:
     value: str = ""
     bounds: str = ""
     holds: bool = True
+    is_count: bool = False
+    """A number, also where it is 0 or 1."""
 
 
 def figures(outputs: Iterable[Any]) -> list[Figure]:
@@ -97,6 +102,12 @@ def printed(outputs: Iterable[Any]) -> str:
     return "\n".join(line for line in lines if not NOTHING_RUNS.match(line)).strip("\n")
 
 
+def are_refused(outputs: Iterable[Any]) -> bool:
+    """Commands of a cluster, where recorded runs stand in."""
+    texts = [str(output.get("text", "")) for output in outputs]
+    return any(map(NOTHING_RUNS.match, "".join(texts).splitlines()))
+
+
 def listing(outputs: Iterable[Any]) -> str:
     """Lines of a program or a script that a cell ended with."""
     for output in outputs:
@@ -124,7 +135,7 @@ def table(outputs: Iterable[Any]) -> list[list[str]]:
     """The first one of pandas: its cells as text, the head first."""
     for output in outputs:
         html = output.get("data", {}).get("text/html", "")
-        if isinstance(html, str) and 'class="dataframe"' in html:
+        if isinstance(html, str) and TABLE.search(html):
             reader = _Cells()
             reader.feed(html)
             return reader.joined()
@@ -159,7 +170,12 @@ class _Cells(HTMLParser):
         """pandas gives the name of the index a line of its own in the head."""
         head, body = self.rows[: self._head], self.rows[self._head :]
         if len(head) == 2 and len(head[0]) == len(head[1]):
-            head = [[one or other for one, other in zip(*head, strict=True)]]
+            head = [[_both(one, other) for one, other in zip(*head, strict=True)]]
         rows = head + body
         widest = max(map(len, rows), default=0)
         return [[*row, *[""] * (widest - len(row))] for row in rows]
+
+
+def _both(columns: str, rows: str) -> str:
+    """In the corner of a table stands what its columns and what its rows are named after."""
+    return f"{told(rows)} ↓ {told(columns)} →" if columns and rows else columns or rows

@@ -25,6 +25,8 @@ class Slide:
     """HTML."""
     notes: list[str] = field(default_factory=list)
     """Markdown: what there is to say."""
+    in_words: str = ""
+    """What its picture shows: said where nothing else is."""
     section: str = ""
     is_measured: bool = False
     """Whether it shows what a run gave."""

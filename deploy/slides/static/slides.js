@@ -27,6 +27,19 @@
     while (overflows(pre) && size > SMALLEST_PX + 1) pre.style.fontSize = `${(size -= 1)}px`;
   }
 
+  function isLargerBeside(body) { // a picture, with its numbers at its side and not below it
+    const image = body.querySelector(":scope > .picture img");
+    const strip = body.querySelector(":scope > .strip");
+    if (!image || !strip || !image.naturalWidth) return false;
+    const scale = () => Math.min(
+      image.parentElement.clientWidth / image.naturalWidth, image.parentElement.clientHeight / image.naturalHeight,
+    );
+    body.classList.remove("beside");
+    const below = scale();
+    body.classList.add("beside");
+    return scale() > 1.04 * below;
+  }
+
   function shrink(section) {
     const title = section.querySelector("h2");
     const body = section.querySelector(".body");
@@ -48,6 +61,7 @@
       }
       return false;
     };
+    body.classList.toggle("beside", isLargerBeside(body));
     body.classList.remove("wraps");
     const mayWrap = section.classList.contains("terminal");
     if (shrinkTo(mayWrap ? 22 : SMALLEST_PX) || !mayWrap) return;
@@ -87,8 +101,10 @@
     pdfMaxPagesPerSlide: 1,
     plugins: [RevealNotes],
   };
-  fit();
-  Reveal.initialize(settings);
+  addEventListener("load", () => { // when the sizes of pictures are known
+    fit();
+    Reveal.initialize(settings);
+  });
   addEventListener("resize", () => {
     if (isPrinted || Reveal.getConfig().width === width()) return;
     Reveal.configure({ width: width() });

@@ -50,7 +50,7 @@ def lab(here):
 def test_the_same_recipe_gets_the_recorded_run_with_its_banner(lab, made, capsys):
     run = lab.submit(made.recipes["dp4"])
     said = capsys.readouterr().out
-    assert "dp4: job 17, recorded on" in said
+    assert "dp4: job 17: recorded on" in said
     assert "core" in said
     assert (run.state, run.exit_code, run.job_id) == ("COMPLETED", 0, 17)
     assert "recorded on" in repr(run)

@@ -114,6 +114,16 @@ def test_of_runs_that_were_recorded_the_page_names_their_machine_alone():
     assert origin.of([record, record]).words() == f"2 jobs, {banner}"
 
 
+def test_what_was_recorded_on_several_days_of_one_machine_names_it_once():
+    sites = [f"recorded on {when} May 2026 on a node, Linux" for when in (2, 4, 3)]
+    found = origin.Origin("a laptop", "2026-06-01", (*sites, "recorded on 1 May 2026 on another"))
+    assert found.words() == (
+        "no jobs, recorded on 2 May 2026, 4 May 2026 and on 3 May 2026 on a node, Linux, "
+        "recorded on 1 May 2026 on another"
+    )
+    assert "2026년 5월 2일, 2026년 5월 4일과 2026년 5월 3일에 기록함, a node" in found.words("ko")
+
+
 def test_on_a_cluster_the_machine_of_the_notebook_is_not_taken_for_that_of_the_jobs():
     record = Record(token="t", name="a", key="", folder="a-1", site="leonardo")
     assert (
@@ -219,7 +229,7 @@ def test_in_korean_the_words_of_the_page_are_korean_and_its_code_is_the_same(rep
         for page in (english, korean)
     ]
     assert code[0] == code[1]
-    assert "2026-03-01, 작업 1개, 박스에서; a machine" in korean.cells[0].source
+    assert "2026년 3월 1일, 작업 1개, 박스에서; a machine" in korean.cells[0].source
     assert any("<summary>답</summary>" in cell.source for cell in korean.cells)
 
 

@@ -13,7 +13,7 @@ from course_lib.teach.book import origin
 from course_lib.teach.book.page import Shown
 from course_lib.teach.building.build import build_text
 from course_lib.teach.building.source import LessonError, lessons_in, number_of, read_lesson
-from course_lib.teach.slides import command, faces, pages, pdf, prose, results, site
+from course_lib.teach.slides import cells, command, faces, pages, pdf, prose, results, site
 from course_lib.teach.slides.deck import slides_of
 from course_lib.teach.slides.results import Measured, measured, stories, table
 
@@ -86,6 +86,7 @@ secret = 17
 #
 # All runs go.
 """
+REFUSED = "nothing runs here: the runs of this lab were recorded elsewhere"
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 
 
@@ -195,7 +196,9 @@ def test_the_recap_names_terms_and_exercises_but_no_answer(lesson):
 
 
 def test_the_answer_is_in_the_notes_of_its_exercise(lesson):
-    assert any("Because of that." in note for note in deck(lesson)["ex1"].notes)
+    notes = deck(lesson)["ex1"].notes
+    assert any("Because of that." in note for note in notes)
+    assert any("secret = 17" in note for note in notes)
 
 
 def test_all_prose_is_in_the_notes_and_cleaning_up_is_not_shown(lesson):
@@ -247,6 +250,13 @@ def test_rows_that_are_not_equally_long_are_still_a_table():
     assert '<td class="number">1</td><td>two</td>' in made
 
 
+def test_the_corner_of_a_table_names_rows_and_columns():
+    head = "<tr><th>rank</th><th>0</th></tr><tr><th>iteration</th><th></th></tr>"
+    html = f'<table class="dataframe"><thead>{head}</thead><tr><th>1</th><td>9</td></tr></table>'
+    rows = table([{"data": {"text/html": html}}])
+    assert rows == [["iteration ↓ rank →", "0"], ["1", "9"]]
+
+
 def test_rows_that_pandas_only_counts_lose_their_numbers():
     assert faces.table([["", "x"], ["0", "a"], ["1", "b"]]).count("<td") == 2
 
@@ -256,6 +266,50 @@ def test_a_claim_is_read_from_what_it_printed():
     output = {"output_type": "stream", "text": line}
     wanted = Measured("it (mostly) works", "88.5 %", "lies between 1 and 2", holds=False)
     assert measured([output]) == [wanted]
+
+
+def test_a_unit_may_have_brackets_of_its_own():
+    output = {"output_type": "stream", "text": "✓ 맞습니다: 큽니다 (2배(둘째 대비). 주장: 최대 3)"}
+    assert measured([output]) == [Measured("큽니다", "2배(둘째 대비)", "최대 3")]
+
+
+@pytest.mark.parametrize(("claimed", "shown"), [("rank, least=1, most=1", ">1<"), ("ok", ">yes<")])
+def test_a_number_is_none_that_is_true_or_not(lesson, claimed, shown):
+    text = LESSON.replace('speed, most=1, unit="GB/s"', claimed)
+    lesson.path.write_text(text)
+    lesson = read_lesson(lesson.path)
+    line = "✓ holds here: the link is slow (1; claimed: it is 1)\n"
+    notebook = ran(lesson, road_claim=[new_output("stream", name="stdout", text=line)])
+    assert shown in deck(lesson, notebook, road_see=False)["road-claim"].body
+
+
+def test_a_command_that_recorded_runs_refuse_has_no_slide_and_a_script_only_its_code():
+    refused = [
+        new_output("stream", name="stdout", text=f"sinfo: {REFUSED}\ncat: x: No such file\n")
+    ]
+    assert cells.told("!sinfo", refused, {}, False) == []
+    script = "a = 1\nb = 2\nc = 3\n!sbatch {a}"
+    (face,) = cells.told(script, refused, {}, False)
+    assert "No such file" not in face.body
+
+
+def test_a_number_without_a_unit_stays_whole_and_claims_of_two_cells_share_a_row():
+    assert "<small>" not in faces.strip([Measured("longer", "0.962", "at most 1")]).split("what")[0]
+    row = faces.with_strip(faces.with_strip("<p></p>", [Measured("a", "2배")]), [Measured("b")])
+    assert row.count('class="strip"') == 1
+    assert row.endswith("</div></div>")
+    assert "2<small>배</small>" in row
+
+
+def test_what_is_bold_over_two_sentences_stays_in_one_piece():
+    assert prose.sentences("**One. Two.** Three.") == ["**One. Two.**", "Three."]
+    assert prose.sentences('He said "**no.**" So did she.') == ['He said "**no.**"', "So did she."]
+
+
+def test_a_picture_without_other_words_is_told_in_the_notes(lesson):
+    drawn = new_output("display_data", {"image/png": PNG, "text/plain": "a curve <b>"})
+    made = deck(lesson, ran(lesson, road_see=[drawn, drawn]), road_claim=False)
+    assert made["road-see"].notes == ["a curve &lt;b&gt;"]
 
 
 def test_a_moving_diagram_is_drawn_from_literal_arguments_alone():
