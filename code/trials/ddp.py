@@ -21,12 +21,13 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from trials.calls import Calls
+from trials.drawn import draw_samples
 from trials.group import TrialRanks
 from trials.seen.below import Below
 from trials.shares import close, right_digits, shares
 
 NAME = "DDP"
-SAMPLES, INPUTS, WIDTH, STEPS = 3, 6, 9, 2
+INPUTS, WIDTH, STEPS = 6, 9, 2
 PATIENCE_S = 0.5
 
 
@@ -69,7 +70,8 @@ def attempt(made: Any, size: int, seed: int, group: TrialRanks) -> None:
     for step in range(1, STEPS + 1):
         calls.begin(size, f"gradients of step {step}")
         model.zero_grad()
-        found = one_step(own, model, serial, draw(size, seed + step), calls, before)
+        batch = draw_samples(size, INPUTS, WIDTH, seed + step)
+        found = one_step(own, model, serial, batch, calls, before)
         if not group.agrees(found):
             return
         alive = numbers_alive(alive)
@@ -123,16 +125,6 @@ def descend(model: nn.Module) -> None:
         for parameter in model.parameters():
             if parameter.grad is not None:
                 parameter.sub_(0.1 * parameter.grad)
-
-
-def draw(size: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The samples of all ranks: those of rank r are rows r, r + size, …"""
-    generator = torch.Generator().manual_seed(seed)
-    x, y = (
-        torch.randn(SAMPLES * size, width, generator=generator, dtype=torch.float64)
-        for width in (INPUTS, WIDTH)
-    )
-    return x, y
 
 
 def gradients(model: nn.Module) -> dict[str, torch.Tensor]:

@@ -14,10 +14,11 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from trials.drawn import draw_samples
 from trials.group import TrialRanks
 from trials.room import Room
 from trials.shares import close, right_digits, shares
-from trials.watched_layers import Freed, WatchedLayer, draw, in_turn, plain_step, whole
+from trials.watched_layers import Freed, WatchedLayer, in_turn, plain_step, whole
 
 NAME = "FSDP"
 STEPS, RATE = 2, 0.1
@@ -54,7 +55,7 @@ def one_model(made: Any, case: str, seed: int, group: TrialRanks, size: int) -> 
         group.calls.begin(size, f"{case}: step {step}")
         for one in own:
             one.shard.grad = None
-        batch = draw(size, (widths[0][0], widths[-1][-1]), seed + step)
+        batch = draw_samples(size, widths[0][0], widths[-1][-1], seed + step)
         found = one_step(own, layers, serial, batch, group) or judged(
             own, layers, gradients_by_rank(layers, serial, batch), before
         )

@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 
 from trials.calls import MESSAGES, Calls
+from trials.drawn import draw
 from trials.group import TrialRanks
 from trials.seen.below import Below
 from trials.shares import close, right_digits, shares
@@ -28,8 +29,7 @@ def attempt(function: Any, size: int, seed: int, group: TrialRanks) -> None:
     rank = dist.get_rank()
     for number, (name, shape) in enumerate(CASES.items()):
         group.calls.begin(size, name)
-        draw = torch.Generator().manual_seed(seed + number)
-        inputs = [torch.randn(shape, generator=draw, dtype=torch.float64) for _ in range(size)]
+        inputs = draw(seed + number, *[shape] * size)
         tensor = inputs[rank].clone()
         with Below(group.calls):
             answer = function(tensor)

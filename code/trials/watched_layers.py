@@ -14,8 +14,6 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from trials.room import BYTES, stays
 from trials.shares import EQUAL, close, right_digits
 
-SAMPLES = 3
-
 
 class Freed(RuntimeError):
     """A layer was to compute while its parameters had no room."""
@@ -139,16 +137,6 @@ class Affine(torch.autograd.Function):
 
 def whole(layer: WatchedLayer) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in layer.parameters()]).clone()
-
-
-def draw(size: int, widths: tuple[int, ...], seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The samples of all ranks: those of rank r are rows r, r + size, …"""
-    generator = torch.Generator().manual_seed(seed)
-    x, y = (
-        torch.randn(SAMPLES * size, width, generator=generator, dtype=torch.float64)
-        for width in (widths[0], widths[-1])
-    )
-    return x, y
 
 
 def in_turn(layers: list[Any], x: torch.Tensor) -> Any:

@@ -15,11 +15,12 @@ import torch.distributed as dist
 from torch import nn
 
 from trials.counted_adam import Means, Optimizers, gradient_of_first
+from trials.drawn import draw_samples
 from trials.group import TrialRanks
 from trials.shares import EQUAL, right_digits, shares
 
 NAME = "Zero1"
-SAMPLES, STEPS = 3, 3
+STEPS = 3
 WIDTHS = {  # inputs and outputs of two layers
     "a model of 84 numbers": (5, 4, 12),
     "a model of 47 numbers, which no number of ranks divides": (4, 6, 2),
@@ -62,7 +63,7 @@ def one_model(made: Any, case: str, seed: int, group: TrialRanks, size: int) -> 
     for step in range(1, STEPS + 1):
         group.calls.begin(size, f"{case}, step {step}")
         optimizers.begin()
-        x, y = draw(size, widths, seed + step)
+        x, y = draw_samples(size, widths[0], widths[-1], seed + step)
         rank = dist.get_rank()
         by_rank = [slope(serial, x[other::size], y[other::size]) for other in range(size)]
         backward(model, x[rank::size], y[rank::size])
@@ -73,16 +74,6 @@ def one_model(made: Any, case: str, seed: int, group: TrialRanks, size: int) -> 
         before = torch.stack(by_rank).mean(0)
         load(serial, flat(serial) - means.of(before))
     return True
-
-
-def draw(size: int, widths: tuple[int, ...], seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The samples of all ranks: those of rank r are rows r, r + size, …"""
-    generator = torch.Generator().manual_seed(seed)
-    x, y = (
-        torch.randn(SAMPLES * size, width, generator=generator, dtype=torch.float64)
-        for width in (widths[0], widths[-1])
-    )
-    return x, y
 
 
 def backward(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:

@@ -15,10 +15,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from trials.drawn import draw
 from trials.group import TrialRanks
 from trials.layers.attention import LENGTH, WIDTH, by_outputs, forward, of_x, positions_of
 from trials.layers.keeping import AGAIN, CHANGED, change
-from trials.layers.parts import LayerPart, draw, first_wrong, gradient, times
+from trials.layers.parts import LayerPart, first_wrong, gradient, times
 from trials.layers.traffic import sent
 
 NAME = "ContextAttention"

@@ -12,9 +12,9 @@ from typing import Any
 import torch.distributed as dist
 from torch import Tensor
 
+from trials.drawn import draw
 from trials.group import TrialRanks
 from trials.layers.keeping import AGAIN, CHANGED, GradientsAsTheyCame, change
-from trials.layers.parts import draw
 from trials.layers.traffic import sent
 
 INPUTS, OUTPUTS, ROWS = 24, 12, (2, 5)

@@ -77,12 +77,6 @@ def times(wanted: Tensor, size: int) -> dict[str, Tensor]:
     return {"times": size * wanted, "mean": wanted / size}
 
 
-def draw(seed: int, *shapes: tuple[int, ...]) -> list[Tensor]:
-    """The same on every rank."""
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
-
-
 def slice_of(own: Any, weight: Tensor, dimension: int, size: int, rank: int) -> LayerPart:
     """The rank's slice of the weight, a parameter of its own."""
     pieces = weight.chunk(size, dimension)

@@ -14,8 +14,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from trials.drawn import draw
 from trials.group import TrialRanks
-from trials.layers.parts import LayerPart, draw, first_wrong, gradients
+from trials.layers.parts import LayerPart, first_wrong, gradients
 
 NAME = "one_f_one_b"
 ROWS, WIDTH = 3, 4

@@ -15,9 +15,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from trials.drawn import draw
 from trials.group import TrialRanks
 from trials.layers.keeping import AGAIN
-from trials.layers.parts import LayerPart, draw, first_wrong, gradients, times
+from trials.layers.parts import LayerPart, first_wrong, gradients, times
 from trials.layers.traffic import sent
 
 NAME = "split_mlp"
