@@ -15,8 +15,21 @@ from packaging.specifiers import SpecifierSet
 import course_lib
 
 FORBIDDEN_WORDS = re.compile(
-    r"(?<!~/course)/w[o]rk/|/f[a]rm/|/r[o]ot/[.]|p[y]pi[.]org|python[h]osted|registry[.]n[p]m|deb[.]d[e]bian"
+    r"(?<!~/course)/w[o]rk/|/f[a]rm/|/r[o]ot/[.]|/main/[.]venv"
+    r"|p[y]pi[.]org|python[h]osted|registry[.]n[p]m|deb[.]d[e]bian"
 )
+AT_THE_FRONT_DOOR = {
+    ".gitignore",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "environment.yml",
+    "pyproject.toml",
+    "requirements.lock",
+}
 
 
 def test_importing_the_library_loads_neither_torch_nor_anything_slow():
@@ -72,6 +85,11 @@ def tracked_text_files(repository):
         path = repository / name
         if path.is_file() and path.suffix not in {".png", ".gz", ".woff2"}:
             yield name, path.read_text(encoding="utf-8", errors="replace")
+
+
+def test_nothing_lies_at_the_front_door_that_was_only_left_there(repository):
+    at_the_door = {name for name, _ in tracked_text_files(repository) if "/" not in name}
+    assert at_the_door == AT_THE_FRONT_DOOR
 
 
 def test_no_file_names_a_path_of_a_builders_machine_or_a_registry(repository):
