@@ -19,6 +19,11 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CODE = REPOSITORY / "code"
 RANKS = 4
 LONGEST_S = 60
+FUNCOL = (
+    "import torch.distributed as dist\n",
+    "import torch.distributed as dist\n"
+    "import torch.distributed._functional_collectives as funcol\n",
+)  # a pair of words to swap
 
 
 def rank_of(rank: int, port: int, folder: str, file: str, exercise: str) -> None:
