@@ -562,9 +562,12 @@ def floor_of(parts):
 weights = 4 * inside.log.parameter_count  # bytes
 bars = {"plain, measured": floor_of(inside.memory[0].peak_composition)}
 for stage, run in shared.items():
-    bars[f"ZeRO-{stage}, planned"] = floor_of(planned_parts(run.recipe))
-    bars[f"ZeRO-{stage}, measured"] = floor_of(run.memory[0].peak_composition)
-bars["ZeRO-2, by the table"] = dict(zip(FLOOR, (weights, weights / 4, weights / 2), strict=True))
+    bars |= {
+        f"ZeRO-{stage}, planned": floor_of(planned_parts(run.recipe)),
+        f"ZeRO-{stage}, measured": floor_of(run.memory[0].peak_composition),
+    }
+by_the_table = dict(zip(FLOOR, (weights, weights / 4, weights / 2), strict=True))
+bars |= {"ZeRO-2, by the table": by_the_table}
 bars = dict(sorted(bars.items(), key=lambda bar: bar[0].replace("plain", "A")))
 zero_1_mib.compare(sum(bars["ZeRO-1, measured"].values()) / MIB)
 show.memory_kinds(bars, at_peak=False)

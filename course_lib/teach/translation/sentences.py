@@ -33,7 +33,7 @@ OF_DRAWING = {
     "va", "ha", "loc", "fontweight", "weight", "xycoords", "textcoords", "color", "ls", "where",
     "style", "layout", "width_ratios",
 }  # fmt: skip
-KEYWORDS_SHOWN = {"label", "title", "xlabel", "ylabel", "description"}
+KEYWORDS_SHOWN = {"label", "what", "title", "xlabel", "ylabel", "description"}
 SHORT_ARE_SHOWN = {
     "axes", "label", "set_xlabel", "set_ylabel", "set_title", "annotate", "text", "legend",
     "told", "spoken", "suptitle",
@@ -64,6 +64,8 @@ def _texts(node: ast.AST, *, is_shown: bool) -> Iterator[tuple[str, int]]:
         if name not in NOT_SHOWN:
             for given in node.args:
                 yield from _texts(given, is_shown=name in SHORT_ARE_SHOWN)
+            for named in _names_in_a_figure(node):
+                yield from _texts(named, is_shown=True)
             for word in (word for word in node.keywords if word.arg not in OF_DRAWING):
                 is_unit = word.arg == "unit" and SPELT_OUT.search(ast.unparse(word.value))
                 is_shown = name in SHORT_ARE_SHOWN or word.arg in KEYWORDS_SHOWN or bool(is_unit)
@@ -76,6 +78,13 @@ def _texts(node: ast.AST, *, is_shown: bool) -> Iterator[tuple[str, int]]:
         return
     for child in _children(node):
         yield from _texts(child, is_shown=is_shown and isinstance(node, ast.IfExp))
+
+
+def _names_in_a_figure(call: ast.Call) -> Iterator[ast.AST]:
+    """Keys of what a lesson hands to `show`: names of lines and bars, also those of one word."""
+    if ast.unparse(call.func).startswith("show."):
+        for given in call.args:
+            yield from filter(None, given.keys) if isinstance(given, ast.Dict) else ()
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
