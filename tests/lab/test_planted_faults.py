@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 
@@ -181,7 +182,12 @@ def test_every_fault_of_the_program_has_a_recipe_and_is_tried(repository):
     assert tried == set(fault.FAULTS)
 
 
-def test_stacks_of_a_job_that_hangs(broken, cluster, workspace):
+def test_stacks_of_a_job_that_hangs(broken, cluster, workspace, tmp_path, monkeypatch):
+    other = tmp_path / "elsewhere" / "python"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\nexit 7\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{other.parent}:{os.environ['PATH']}")  # none of the job's
     lab = Lab(workspace, site=cluster, quiet=True)
     recipe = fault.recipe("hang", "stuck", distributed_timeout_seconds_after_init=100)
     run = lab.submit(recipe, again=True)

@@ -17,7 +17,7 @@ from jinja2 import UndefinedError
 from course_lib.lab.errors import RecipeError
 from course_lib.lab.job import quote, site
 from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.job.script import key, render
+from course_lib.lab.job.script import key, render, step
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
 NASTY = [
@@ -276,3 +276,17 @@ def test_numbers_reach_a_script_as_python_writes_them(value, text):
 def test_what_is_no_number_cannot_stand_in_for_one(value):
     with pytest.raises(TypeError, match="no number"):
         quote.number(value)
+
+
+@pytest.mark.parametrize("nasty", NASTY)
+def test_a_step_beside_a_job_is_prepared_as_its_script_is(tmp_path, nasty):
+    there = tmp_path / "the nodes' bin"
+    there.mkdir()
+    (there / "python").write_text('#!/bin/sh\nprintf "%s|" "$SET" "$LOADED" "$WITHIN" "$@"\n')
+    (there / "python").chmod(0o755)
+    where = placed("box").but(
+        path=str(there), environment={"SET": nasty}, commands=[["export", f"LOADED={nasty}"]],
+        container=("env", f"WITHIN={nasty}"),
+    )  # fmt: skip
+    run = subprocess.run(step(where, "a/b.py", nasty), capture_output=True, text=True, check=True)
+    assert run.stdout == "|".join([nasty] * 3 + [f"{where.programs}/a/b.py", nasty, ""])

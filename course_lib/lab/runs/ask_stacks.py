@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from course_lib import read
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.run_paths import RunPaths
+from course_lib.lab.job.script import step
+from course_lib.lab.job.site import Site
 
 if TYPE_CHECKING:
     from course_lib.lab.runs.run import Run
@@ -27,11 +29,10 @@ def ask_stacks(run: Run, wait_s: float) -> Stacks:
         )
     paths: RunPaths = run.paths
     before = _sizes(paths)
-    programs = run.site.get("programs") or ""
     run._jobs.slurm.call(
         "srun", "--overlap", f"--jobid={run.job_id}", f"--nodes={run.recipe.nodes}",
-        "--ntasks-per-node=1", "--cpus-per-task=1", "python", f"{programs}/{ASKS}",
-        str(paths.folder),
+        "--ntasks-per-node=1", "--cpus-per-task=1",
+        *step(Site(**run.site), ASKS, str(paths.folder)),
     )  # fmt: skip
     end_s = time.monotonic() + wait_s
     while time.monotonic() < end_s:
