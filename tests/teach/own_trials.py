@@ -28,6 +28,8 @@ FUNCOL = (
 
 def rank_of(rank: int, port: int, folder: str, file: str, exercise: str) -> None:
     """What launchers of two nodes do for one rank; `try_own.py` ends the process itself."""
+    # What the program starts, such as workers of a loader, starts as under a launcher.
+    multiprocessing.set_start_method(multiprocessing.get_all_start_methods()[0], force=True)
     os.environ |= {
         "RANK": str(rank), "LOCAL_RANK": str(rank % 2), "WORLD_SIZE": str(RANKS),
         "LOCAL_WORLD_SIZE": "2",

@@ -189,6 +189,7 @@ SUBSET = (
 )
 OTHER_FORMS = {
     "reduced to rank 0": [(SUM, "    dist.reduce(mean, 0)\n")],
+    "a worker in the loader": [("sampler=train_sampler)", "sampler=train_sampler, num_workers=1)")],
     "averaged at once": [
         (SUM, "    values = [None] * dist.get_world_size()\n"
               "    dist.all_gather_object(values, mean.item())\n"),
