@@ -188,6 +188,8 @@ def test_stacks_of_a_job_that_hangs(broken, cluster, workspace, tmp_path, monkey
     other.write_text("#!/bin/sh\nexit 7\n")
     other.chmod(0o755)
     monkeypatch.setenv("PATH", f"{other.parent}:{os.environ['PATH']}")  # none of the job's
+    for name, value in {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "1", "SLURM_NNODES": "1"}.items():
+        monkeypatch.setenv(name, value)  # a notebook that is itself within a job
     lab = Lab(workspace, site=cluster, quiet=True)
     recipe = fault.recipe("hang", "stuck", distributed_timeout_seconds_after_init=100)
     run = lab.submit(recipe, again=True)

@@ -10,6 +10,7 @@ from course_lib.lab.errors import LabError
 from course_lib.lab.job.run_paths import RunPaths
 from course_lib.lab.job.script import step
 from course_lib.lab.job.site import Site
+from course_lib.lab.queue.slurm import job_environment
 
 if TYPE_CHECKING:
     from course_lib.lab.runs.run import Run
@@ -29,10 +30,12 @@ def ask_stacks(run: Run, wait_s: float) -> Stacks:
         )
     paths: RunPaths = run.paths
     before = _sizes(paths)
-    run._jobs.slurm.call(
+    slurm = run._jobs.slurm
+    slurm.call(
         "srun", "--overlap", f"--jobid={run.job_id}", f"--nodes={run.recipe.nodes}",
         "--ntasks-per-node=1", "--cpus-per-task=1",
         *step(Site(**run.site), ASKS, str(paths.folder)),
+        environment=job_environment(slurm.here),
     )  # fmt: skip
     end_s = time.monotonic() + wait_s
     while time.monotonic() < end_s:
