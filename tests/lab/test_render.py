@@ -17,7 +17,8 @@ from jinja2 import UndefinedError
 from course_lib.lab.errors import RecipeError
 from course_lib.lab.job import quote, site
 from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.job.script import key, render, step
+from course_lib.lab.job.script import key, render
+from course_lib.lab.runs.step_beside import step_beside
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
 NASTY = [
@@ -288,5 +289,7 @@ def test_a_step_beside_a_job_is_prepared_as_its_script_is(tmp_path, nasty):
         path=str(there), environment={"SET": nasty}, commands=[["export", f"LOADED={nasty}"]],
         container=("env", f"WITHIN={nasty}"),
     )  # fmt: skip
-    run = subprocess.run(step(where, "a/b.py", nasty), capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        step_beside(where, "a/b.py", nasty), capture_output=True, text=True, check=True
+    )
     assert run.stdout == "|".join([nasty] * 3 + [f"{where.programs}/a/b.py", nasty, ""])

@@ -75,19 +75,6 @@ def render(recipe: Recipe, site: Site, template: Path = TEMPLATE) -> Script:
     return Script(recipe.name, text)
 
 
-def step(site: Site, program: str, *arguments: str) -> list[str]:
-    """A program of ours as a step beside a job's own: prepared as its script prepares them, since
-    the notebook's own Python, if it is called that at all, need not be one of the nodes."""
-    lines = [quote.words(command) for command in site.commands]
-    if site.path:
-        lines.append(quote.Quoted(f'export PATH={quote.word(site.path)}:"$PATH"'))
-    for name, value in site.environment.items():
-        lines.append(quote.Quoted(f"export {quote.word(name)}={quote.word(value)}"))
-    run = quote.words([*site.container, "python", f"{site.programs}/{program}", *arguments])
-    shell = ["bash", "-lc" if site.login_shell else "-c"]
-    return [*shell, "\n".join(["set -e", *lines, f"exec {run}"])]
-
-
 def key(recipe: Recipe, site: Site) -> str:
     """Names what would be run, and where: equal keys are the same run. Comments do not count,
     nor model and layout, which the arguments tell, nor the place where the course lies."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from course_lib import read
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.run_paths import RunPaths
-from course_lib.lab.job.script import step
 from course_lib.lab.job.site import Site
 from course_lib.lab.queue.slurm import job_environment
+from course_lib.lab.runs.step_beside import step_beside
 
 if TYPE_CHECKING:
     from course_lib.lab.runs.run import Run
@@ -34,7 +34,7 @@ def ask_stacks(run: Run, wait_s: float) -> Stacks:
     slurm.call(
         "srun", "--overlap", f"--jobid={run.job_id}", f"--nodes={run.recipe.nodes}",
         "--ntasks-per-node=1", "--cpus-per-task=1",
-        *step(Site(**run.site), ASKS, str(paths.folder)),
+        *step_beside(Site(**run.site), ASKS, str(paths.folder)),
         environment=job_environment(slurm.here),
     )  # fmt: skip
     end_s = time.monotonic() + wait_s

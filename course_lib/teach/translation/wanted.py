@@ -41,9 +41,9 @@ BUILDERS_OWN = {"run.py", "nbval_checks.py", "lessons.py", "kept_lines.py"}
 """What writes and tests lessons speaks to who does that, in English."""
 OF_PROGRAMS = {
     "teach/trials/job/false_cluster.py", "teach/trials/job/false_commands.py",
-    "show/__init__.py", "plan/__init__.py", "plan/simulated_nccl/lines.py",
-    "plan/simulated_nccl/wording.py", "read/first_causes/candidate_lines.py",
-    "read/first_causes/doubts.py",
+    "lab/runs/step_beside.py", "show/__init__.py", "plan/__init__.py",
+    "plan/simulated_nccl/lines.py", "plan/simulated_nccl/wording.py",
+    "read/first_causes/candidate_lines.py", "read/first_causes/doubts.py",
 }  # fmt: skip
 """Names, and the words of other programs: the same in every language."""
 OF_THE_SLIDES = "teach/slides/*.py"
