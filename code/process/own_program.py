@@ -85,7 +85,10 @@ def run_file(file: Path, name: str) -> dict[str, Any]:
 
 
 def keep_groups() -> None:
-    """The groups of a program that makes them in a function would end with it, as its names do."""
+    """The groups of a program that makes them in a function would end with it, as its names do.
+    And no rank leaves `init_process_group` before all have: where a program is over at once, the
+    last still connects to ranks that are gone, and that is an error."""
+    os.environ.setdefault("TORCH_DIST_INIT_BARRIER", "1")
     for name in ("init_process_group", "new_group"):
         setattr(dist, name, _kept(getattr(dist, name)))
 
