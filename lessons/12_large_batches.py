@@ -207,12 +207,12 @@ claim(
 # long as its gradient, and that grows with the weights. There a rate that is too high **diverges**:
 
 # %% id="only-sgd"
-diverged = lab.submit(training("sgd", optimizer="sgd", lr=16))
+diverged = lab.submit(training("sgd", optimizer="sgd", lr=64))
 diverged.wait()
 print(diverged.tail(1) if diverged.ok else diverged.failure)
 
 # %% id="only-sgd-claim" tags=["claim"]
-claim("plain SGD with a rate of 16 loses the loss", not diverged.ok)
+claim("plain SGD with a rate of 64 loses the loss", not diverged.ok)
 
 # %% [markdown] id="only-end"
 # So the rate may only grow *with* the batch, which takes away the noise that it would magnify.
