@@ -421,7 +421,7 @@ for batch in (16, 64, 1024):
     claim(f"steps with batches of {batch}, law over measured", off[batch], least=0.6, most=1.65)
 
 # %% [markdown] id="cost-explain"
-# **Explain.** One run, and the noise in it, told the bill of three others, to within a third or so. The curve falls steeply on the left:
+# **Explain.** One run, and the noise in it, told the bill of three others, to within two fifths or so. The curve falls steeply on the left:
 # there a larger batch saves time and costs hardly anything. It is flat on the right: there one pays, and hardly saves. The knee is at
 # the critical batch, a few hundred samples for this model and this loss; sixteen times the first batch was already near it,
 # and no rule for the rate could have helped. (The points are not on the curve: each batch has a rate by a rule of thumb and not its
