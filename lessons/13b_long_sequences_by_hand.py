@@ -110,7 +110,7 @@ show.predicted(
 )
 
 # %% id="pieces-claim" tags=["claim"]
-claim("cut in order, a step takes longer by", ratio, least=1.15, most=1.9, unit="times")
+claim("cut in order, a step takes longer by", ratio, least=1.1, most=1.9, unit="times")
 claim(
     "the last rank has several times the work of the first",
     in_order[3] / in_order[0],
