@@ -2,29 +2,9 @@
 
 from __future__ import annotations
 
-from ..own_trials import FUNCOL
+from ..own_trials import FUNCOL, program_of
 
-PROGRAM = """
-import torch
-import torch.distributed as dist
-
-
-class DDP(torch.nn.Module):
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-        for tensor in model.state_dict().values():
-            dist.broadcast(tensor, src=0)
-
-    def forward(self, *inputs):
-        return self.model(*inputs)
-
-    def finish(self):
-        for parameter in self.model.parameters():
-            if parameter.grad is not None:
-                dist.all_reduce(parameter.grad)
-                parameter.grad /= dist.get_world_size()
-"""
+PROGRAM = program_of("02_many_processes", "ddp-file")
 
 SUMS = "                dist.all_reduce(parameter.grad)\n"
 DIVIDES = "                parameter.grad /= dist.get_world_size()\n"

@@ -2,28 +2,9 @@
 
 from __future__ import annotations
 
-from ..own_trials import FUNCOL
+from ..own_trials import FUNCOL, program_of
 
-PROGRAM = """
-import torch
-import torch.distributed as dist
-
-
-def ring_all_reduce(tensor):
-    rank, size = dist.get_rank(), dist.get_world_size()
-    after, before = (rank + 1) % size, (rank - 1) % size
-    pieces = tensor.view(-1).tensor_split(size)
-    for step in range(2 * (size - 1)):
-        going, coming = pieces[(rank - step) % size], pieces[(rank - step - 1) % size]
-        arrived = torch.empty_like(coming)
-        sending = dist.isend(going, after)
-        dist.recv(arrived, before)
-        sending.wait()
-        if step < size - 1:
-            coming += arrived
-        else:
-            coming.copy_(arrived)
-"""
+PROGRAM = program_of("02_many_processes", "ring-file")
 
 COPIES = "            coming.copy_(arrived)\n"
 ROUND = """
