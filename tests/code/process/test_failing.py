@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from plain_ranks import plain_ranks
 
 from process.telling import counted
 
@@ -28,30 +27,6 @@ LINE = re.compile(
 NOTE = re.compile(
     r"^\[rank(\d)\]: note: (ranks? .+) found the same \(rank \1 on \S+\)$", re.MULTILINE
 )
-
-
-def plain_ranks(case, size=3):
-    """Without a launcher: nobody ends the others when one has gone."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    place = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, str(PROGRAM), case],
-            env={**place, "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-        for rank in range(size)
-    ]  # fmt: skip
-    text = ""
-    try:
-        for rank in ranks:
-            text += rank.communicate(timeout=120)[0]
-    finally:
-        for rank in ranks:
-            rank.kill()
-    return [rank.returncode for rank in ranks], text
 
 
 def torchrun(case):
@@ -90,7 +65,7 @@ def test_many_ranks_are_counted(ranks, told):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_every_cause_is_told_once_and_all_ranks_end_without_a_launcher(case):
-    codes, text = plain_ranks(case)
+    codes, text = plain_ranks(PROGRAM, case, size=3)
     causes, expected = CASES[case]
     found = LINE.findall(text)
     assert sorted(told for _, told, _ in found) == sorted(causes), text
@@ -109,7 +84,7 @@ def test_every_cause_is_told_once_and_all_ranks_end_without_a_launcher(case):
 def test_a_rank_that_was_killed_is_named_once_by_the_one_before_it(case):
     """Whether or not a library notices, and though a child of the dead one lives on."""
     what, killed = case.rsplit(" ", 1)
-    codes, text = plain_ranks(what if what.endswith("end") else case)
+    codes, text = plain_ranks(PROGRAM, what if what.endswith("end") else case, size=3)
     killed = int(killed)
     assert codes == [-signal.SIGKILL if n == killed else 1 for n in range(3)], text
     [(_, cause, teller)] = LINE.findall(text)
@@ -161,12 +136,12 @@ def test_what_the_system_says_of_a_file_is_told_in_one_line(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["slow end", "stopped"])
 def test_a_rank_that_is_slow_or_stopped_is_not_dead(case):
-    assert plain_ranks(case) == ([0, 0, 0], "")
+    assert plain_ranks(PROGRAM, case, size=3) == ([0, 0, 0], "")
 
 
 @pytest.mark.slow
 def test_what_nobody_foresaw_is_told_with_its_traceback_by_the_rank_that_met_it():
-    codes, text = plain_ranks("bug")
+    codes, text = plain_ranks(PROGRAM, "bug", size=3)
     assert codes == [1, 1, 1]
     assert set(re.findall(r"^\[rank(\d)\]: ", text, re.MULTILINE)) == {"1"}
     assert re.search(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
+import re
 
+from plain_ranks import plain_ranks
 from worlds import ROOT
 
 SLOW_S = 1.5
@@ -32,26 +30,11 @@ print(f"rank {{dist.get_rank()}}: {{time.monotonic() - began}}", flush=True)
 """
 
 
-def ranks_of(file, size):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
-    return [
-        subprocess.Popen(
-            [sys.executable, ROOT / "code/run_own.py", file],
-            env={**os.environ, **where, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(size)
-    ]
-
-
 def test_no_rank_is_gone_before_the_last_has_connected(tmp_path):
     file = tmp_path / "own.py"
     file.write_text(OVER_AT_ONCE)
-    processes = ranks_of(file, 2)
-    told = [process.communicate(timeout=100)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    waited_s = [float(line.split(": ")[1]) for line in told]
+    codes, text = plain_ranks(ROOT / "code/run_own.py", file, size=2)
+    assert codes == [0, 0]
+    waited_s = [float(found) for found in re.findall(r"^rank \d: (\S+)$", text, re.MULTILINE)]
+    assert len(waited_s) == 2
     assert min(waited_s) > SLOW_S - 0.3
