@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from course_lib.teach.trials import verdict
 from course_lib.teach.trials.ends import called, never_waited_for
+from course_lib.teach.trials.exchange.overlap import FROM_THREADS
 from course_lib.teach.trials.sharding.parts_of_ranks import rounded
 from course_lib.teach.trials.verdict import Event, Trial
 
@@ -28,6 +29,8 @@ def why_ddp(trial: Trial, rank: int, event: Event) -> str:
     if slip == "thawed":
         return "the frozen parameter got requires_grad=True. It is to stay frozen."
     calls = trial.at(size, event["case"], "call")
+    if any(call.get("thread") for of_rank in calls for call in of_rank):
+        return FROM_THREADS
     return _why_weights(event, rank, calls) if slip == "weights" else (
         _why_gradients(trial, event, rank, calls)
     )  # fmt: skip

@@ -14,6 +14,11 @@ TWICE = 1.5
 """Sums of a loss or a norm may go beside the gradients."""
 KEPT = 0.5
 
+FROM_THREADS = (
+    "Calls come from several threads. Their order is chance, and each rank may have another one: "
+    "the first call of one meets the first of the others."
+)
+
 
 def is_own_work(check: Checklist, trial: Trial) -> None:
     """All of it: what was asked for was waited for, sent once, and by lines of the learner's."""
@@ -90,8 +95,7 @@ def in_buckets(check: Checklist, trial: Trial) -> None:
     check.unless(
         any(call.get("thread") for call in during),
         "one thread sends",
-        hint="Calls come from several threads. Their order is chance, and each rank may have "
-        "another one: the first call of one meets the first of the others.",
+        hint=FROM_THREADS,
     )
     early = next(_waits(calls, waited, parameters), "")
     check.that(not early, "and backward does not wait for it", hint=early)
