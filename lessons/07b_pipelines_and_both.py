@@ -120,12 +120,12 @@ guess_memory_factor = 4
 memory_factor = predict(
     "07b: activations of GPipe over those of 1F1B on stage 0", guess_memory_factor
 )
-even = plan.Model("even", layers=8, hidden=512, heads=8, sequence=80, vocabulary=128, tied=False)
+even = plan.Model("even", layers=8, hidden=768, heads=12, sequence=64, vocabulary=128, tied=False)
 STAGES, MICRO_BATCHES = 4, 8
 
 
 def four_stages(name, micro_batches=MICRO_BATCHES, **changes):
-    """A pipeline over both nodes, micro-batches of one sample, three steps recorded."""
+    """A pipeline over both nodes, micro-batches of one sample, two steps recorded."""
     return gpt.recipe(
         name,
         nodes=2,
@@ -135,8 +135,8 @@ def four_stages(name, micro_batches=MICRO_BATCHES, **changes):
         pipeline=STAGES,
         micro_batch=1,
         global_batch=micro_batches,
-        iterations=5,
-        memory=(2, 5),
+        iterations=4,
+        memory=(2, 4),
         **changes,
     )
 
@@ -150,8 +150,8 @@ orders = {
 
 # %% [markdown] id="measure-idea"
 # The memory traces of the runs also note when each forward and backward pass began and ended. From the first pass of
-# any stage to the last one, which share of the stages' time was no pass? Of three recorded steps the quickest counts,
-# the one that was disturbed least:
+# any stage to the last one, which share of the stages' time was no pass? Of the recorded steps the quicker one counts,
+# which was disturbed less:
 
 
 # %% id="measure"
@@ -189,7 +189,7 @@ undelayed = {name: step["undelayed_percent"] for name, step in steps.items()}
 pd.DataFrame({"theory": theory, "unequal passes": undelayed, "measured": measured}).round(1)
 
 # %% id="measure-claim" tags=["claim"]
-for name in ("GPipe", "1F1B", "zero-bubble"):
+for name in orders:
     claim(
         f"{name}: the measured bubble less that of its unequal passes",
         measured[name] - undelayed[name],
@@ -197,23 +197,23 @@ for name in ("GPipe", "1F1B", "zero-bubble"):
         most=6,
         unit="points",
     )
-claim(
-    "GPipe's bubble lies above theory by so many points",
-    measured["GPipe"] - theory["GPipe"],
-    least=0,
-    most=7,
-    unit="points",
-)
+    claim(
+        f"{name}: its bubble lies above theory by so many points",
+        measured[name] - theory[name],
+        least=0,
+        most=7,
+        unit="points",
+    )
 claim(
     "the interleaved bubble is smaller than 1F1B's by",
     measured["1F1B"] - measured["interleaved"],
-    least=1,
+    least=3,
     unit="points",
 )
 claim(
     "the zero-bubble schedule's is smaller than 1F1B's by",
     measured["1F1B"] - measured["zero-bubble"],
-    least=3,
+    least=5,
     unit="points",
 )
 
@@ -227,7 +227,7 @@ activations_mb = {
     name: run.memory[0].peak_composition["activations"] / 1e6 for name, run in orders.items()
 }
 memory_factor.compare(activations_mb["GPipe"] / activations_mb["1F1B"])
-show.memory_compare({name: run.memory for name, run in orders.items()}, rank=0)
+show.memory_compare({name: run.memory.only("activations") for name, run in orders.items()})
 
 # %% id="schedule-claim" tags=["claim"]
 claim(
@@ -239,7 +239,8 @@ claim(
 )
 
 # %% [markdown] id="schedule-explain"
-# *Memory of stage 0 under the four orders.*
+# *Activations of stage 0 under the four orders. Parameters, gradients and the optimizer's numbers lie under them, the
+# same in all four.*
 #
 # **Explain.** Eight against *four*: stage 0 of four stages keeps four micro-batches under 1F1B, whatever *m* is. With
 # 64 micro-batches the factor would be 16, and 1F1B pays nothing for it: hardly anybody uses GPipe's order any more.
@@ -266,7 +267,7 @@ flat = predict(
     choices=("stage 0", "stage 1", "stage 2", "stage 3"),
 )
 single = lab.submit(four_stages("pipe-single", micro_batches=1)).require()
-show.memory_ranks(single.memory)
+show.memory_ranks(single.memory.only("activations"))
 
 
 # %% id="flat-see"
@@ -286,7 +287,7 @@ flat.compare(flat_parts.idxmax())
 claim("stage 0 holds its activations longest", flat_parts.idxmax() == "stage 0")
 
 # %% [markdown] id="flat-explain"
-# *Memory of the stages (rank 0 is stage 0) with one micro-batch. In the pink phases a stage waits for a message.*
+# *Activations of the stages (rank 0 is stage 0) with one micro-batch. In the pink phases a stage waits for a message.*
 #
 # **Explain.** It is **stage 0**. It keeps what its forward pass left behind, and can do nothing until the gradient
 # comes back through all later stages: the bubble, seen from the side, with full hands. The last stage turns round at

@@ -425,6 +425,18 @@ def test_memories_by_share_end_together_and_no_other_axis_is_taken():
         show.memory_compare({"a": slow}, by="step")
 
 
+def test_one_kind_of_memory_alone_is_not_called_all_that_is_in_use():
+    line = example.timeline()
+    for categories, label in ((line.categories[:1], line.categories[0]), (None, "memory in use")):
+        line.categories = categories or example.timeline().categories
+        line.downsample = lambda _: (
+            example.timeline().time_us,
+            example.timeline().bytes_by_category[:, : len(line.categories)],
+        )
+        for picture in (show.memory_compare({"a": line}), show.memory_ranks(line)):
+            assert picture.figure.axes[0].get_ylabel() == f"{label} (GiB)"
+
+
 def test_a_format_ends_at_its_largest_number_and_rounds_most_below_its_smallest():
     picture = show.number_formats({"fp8": FLOAT8})
     (axes,) = picture.figure.axes

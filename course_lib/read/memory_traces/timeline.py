@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,27 @@ class MemoryTimeline:
             return dict.fromkeys(self.categories, 0)
         return dict(zip(self.categories, self.bytes_by_category[row].tolist(), strict=True))
 
+    def only(self, *categories: str) -> MemoryTimeline:
+        """As if nothing else had been in use: what moves is seen above what stays."""
+        columns = [self._column(name) for name in dict.fromkeys(categories)]
+        return replace(
+            self,
+            categories=tuple(self.categories[column] for column in columns),
+            bytes_by_category=self.bytes_by_category[:, columns],
+            phases=self.phases.drop(columns="peak_bytes", errors="ignore"),
+            level=empty_table(LEVEL_COLUMNS),
+            reserved=empty_table(RESERVED_COLUMNS),
+            fragments=empty_table(FRAGMENT_COLUMNS),
+            blocks=self.blocks[self.blocks["category"].isin(categories)],
+            limit_bytes=None,
+        )
+
+    def _column(self, category: str) -> int:
+        if category in self.categories:
+            return self.categories.index(category)
+        known = ", ".join(self.categories)
+        raise NoSuchEntryError(f"no memory of the kind {category!r} in this trace; it has {known}")
+
     def downsample(self, points: int) -> tuple[Floats, Ints]:
         """At most `points` rows (four or more) that keep the ends, and the highest and lowest total
         of each stretch: a peak never gets lost in a drawing."""
@@ -139,6 +160,10 @@ class Memory:
                 return timeline
         known = [timeline.rank for timeline in self.ranks]
         raise NoSuchEntryError(f"no memory trace of rank {rank}; there are traces of ranks {known}")
+
+    def only(self, *categories: str) -> Memory:
+        """Of each rank some kinds of memory alone, "activations" say."""
+        return replace(self, ranks=tuple(line.only(*categories) for line in self.ranks))
 
     @property
     def peaks(self) -> pd.DataFrame:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch
 
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
+from course_lib.show.memories import phases
 from course_lib.show.memories.traces import (
     points_of,
     said_of,
@@ -25,7 +24,6 @@ from course_lib.show.picture import Picture
 from course_lib.show.style import (
     DASHES,
     INK,
-    PHASE_TINT,
     SERIES,
     colour,
     legend_below,
@@ -40,7 +38,7 @@ def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
     with sheet(height_in=4.2) as page:
         axes = page.axes()
         scale, unit = _stack(axes, line)
-        _phases(axes, line, named=True)
+        phases.tint(axes, line, named=True)
         named = {text.get_text() for text in axes.texts}
         title = f"Memory of {whose(line, device=True)}"
         if _near(line, limit):
@@ -51,7 +49,7 @@ def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
         _peak(axes, line, scale, unit)
         axes.set_title(title, pad=24)
         axes.set_ylim(0, _top(line, limit) / scale)
-        legend_below(axes, _phase_key([line], named))
+        legend_below(axes, phases.key([line], named))
         return page.picture(f"Stacked area chart of memory over time. {said_of(line)}")
 
 
@@ -73,7 +71,7 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
                 axes.set_ylabel("")
         for axes in panels[len(shown) :]:
             axes.set_visible(False)
-        legend_below(panels[0], _phase_key(shown))
+        legend_below(panels[0], phases.key(shown))
         rest = f" {len(lines) - 8} more ranks are not drawn." if len(lines) > 8 else ""
         return page.picture(
             "Memory over time of several ranks side by side. "
@@ -84,7 +82,7 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
 
 def _one_of_several(axes: Axes, line: Any, top_bytes: float, name: str, names_limit: bool) -> None:
     scale, _ = _stack(axes, line, unit_for_bytes=top_bytes)
-    _phases(axes, line, named=False)
+    phases.tint(axes, line, named=False)
     if _near(line, line.limit_bytes):
         _limit(axes, line.limit_bytes, scale, named=names_limit)
     own_scale, own_unit = tables.byte_scale(line.peak_bytes)
@@ -105,7 +103,8 @@ def memory_compare(runs: Mapping[str, Any], rank: int = 0, by: str = "time") -> 
     longest, time_unit = tables.time_scale(max(span_us(line) for line in lines.values()))
     x_label = X_LABELS[by].format(unit=time_unit)
     with sheet(height_in=3.9) as page:
-        axes = page.axes(x_label, f"memory in use ({unit})", f"Memory of rank {rank}")
+        y_label = _y_label(next(iter(lines.values())), unit)
+        axes = page.axes(x_label, y_label, f"Memory of rank {rank}")
         for position, (name, line) in enumerate(lines.items()):
             look = {"color": SERIES[position % 8], "ls": DASHES[position % len(DASHES)]}
             x, total_bytes = _course(line, by, longest)
@@ -152,69 +151,15 @@ def _stack(axes: Axes, line: Any, unit_for_bytes: float | None = None) -> tuple[
         colors=[colour(line.categories[i], i) for i in used],
         step="post", lw=0,
     )  # fmt: skip
-    axes.set(xlabel=f"time ({time_unit})", ylabel=f"memory in use ({unit})")
+    axes.set(xlabel=f"time ({time_unit})", ylabel=_y_label(line, unit))
     axes.margins(x=0)
     return scale, unit
 
 
-def _phases(axes: Axes, line: Any, named: bool) -> None:
-    """Tinted bands behind the areas; the phases' names above them where there is room."""
-    phases = line.phases if isinstance(line.phases, pd.DataFrame) else pd.DataFrame()
-    if not named:
-        phases = _without_inner_messages(phases)
-    divisor, _ = tables.time_scale(span_us(line))
-    whole = max(span_us(line), 1e-9)
-    free_from = 0.0
-    for number, (_, row) in enumerate(phases.head(200).iterrows(), 1):
-        begin, end = float(row["begin_us"]) - zero_us(line), float(row["end_us"]) - zero_us(line)
-        tint = PHASE_TINT.get(str(row["phase"]), "#f4f4f4")
-        axes.axvspan(begin / divisor, end / divisor, color=tint, lw=0, zorder=0)
-        if not named:
-            continue
-        begin, end = (edge - zero_us(line) for edge in _largest_part(row, phases[number:]))
-        room = 0.016 * len(str(row["phase"])) * whole
-        if end - begin > room and (begin + end - room) / 2 >= free_from:
-            middle = (begin + end) / 2 / divisor
-            free_from = (begin + end + room) / 2
-            axes.text(
-                middle, 1.0, str(row["phase"]), ha="center", va="bottom", fontsize=9,
-                color=INK, transform=axes.get_xaxis_transform(),
-            )  # fmt: skip
-
-
-def _without_inner_messages(phases: pd.DataFrame) -> pd.DataFrame:
-    """Tensor parallelism exchanges many times within a pass: stripes too narrow to be read."""
-    kept, outer_us = [], 0.0
-    for name, end_us in zip(phases["phase"], tables.numbers(phases["end_us"]), strict=True):
-        kept.append(name != "communication" or end_us > outer_us)
-        if name in ("forward", "backward"):
-            outer_us = max(outer_us, end_us)
-    return phases.loc[kept]
-
-
-def _largest_part(phase: Any, later: pd.DataFrame) -> tuple[float, float]:
-    """Of its time, between those within it that are drawn over it."""
-    begin, end = float(phase["begin_us"]), float(phase["end_us"])
-    inner = later[(later["begin_us"] >= begin) & (later["end_us"] <= end)].sort_values("begin_us")
-    parts = zip([begin, *inner["end_us"]], [*inner["begin_us"], end], strict=True)
-    return max(parts, key=lambda part: part[1] - part[0])
-
-
-def _phase_key(lines: Sequence[Any], named: Iterable[str] = ()) -> list[Patch]:
-    """For phases too narrow to hold their names."""
-    seen = {name for line in lines if len(line.phases) for name in _visible(line)} - set(named)
-    return [
-        Patch(color=tint, label=f"phase: {name}")
-        for name, tint in PHASE_TINT.items()
-        if name in seen
-    ]
-
-
-def _visible(line: Any) -> list[str]:
-    lasted_us = (
-        (line.phases["end_us"] - line.phases["begin_us"]).groupby(line.phases["phase"]).sum()
-    )
-    return [str(name) for name in lasted_us[lasted_us > 0.004 * span_us(line)].index]
+def _y_label(line: Any, unit: str) -> str:
+    """What `only` left is not all that is in use."""
+    one = len(line.categories) == 1
+    return f"{line.categories[0]} ({unit})" if one else f"memory in use ({unit})"
 
 
 def _limit(axes: Axes, limit: float | None, scale: float, named: bool = True) -> None:

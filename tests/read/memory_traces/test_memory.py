@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from course_lib import read
+from course_lib.mistakes.errors import NoSuchEntryError
 
 HEADER = {
     "format": "course-memory-1",
@@ -89,6 +90,20 @@ def test_ranks_of_a_run_folder_side_by_side(write, tmp_path):
     assert [trace.rank for trace in memory] == [1, 2, 10]
     with pytest.raises(KeyError, match=r"ranks \[1, 2, 10\]"):
         memory[5]
+
+
+def test_one_kind_of_memory_alone_has_a_peak_of_its_own(write):
+    memory = read.memory(write("rank3.jsonl", lines().encode()))
+    moving = memory.only("activations")[3]
+    assert moving.categories == ("activations",)
+    assert moving.total_bytes.tolist() == [0, 50, 80, 30, 90, 0, 0]
+    assert (moving.peak_bytes, moving.peak_time_us) == (90, 35.5)
+    assert moving.peak_composition == {"activations": 90}
+    assert set(moving.blocks["category"]) == {"activations"}
+    assert moving.limit_bytes is None  # it is one of all memory
+    assert memory[3].only("activations", "parameters").peak_bytes == memory[3].peak_bytes
+    with pytest.raises(NoSuchEntryError, match="it has parameters, activations"):
+        memory.only("activation")
 
 
 def test_downsampling_never_loses_a_peak(write):

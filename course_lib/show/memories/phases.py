@@ -1,0 +1,74 @@
+"""The phases of a step behind a figure of its memory: forward, backward, messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+
+from course_lib.show import tables
+from course_lib.show.memories.traces import span_us, zero_us
+from course_lib.show.style import INK, PHASE_TINT
+
+
+def tint(axes: Axes, line: Any, named: bool) -> None:
+    """Tinted bands behind the areas; the phases' names above them where there is room."""
+    phases = line.phases if isinstance(line.phases, pd.DataFrame) else pd.DataFrame()
+    if not named:
+        phases = _without_inner_messages(phases)
+    divisor, _ = tables.time_scale(span_us(line))
+    whole = max(span_us(line), 1e-9)
+    free_from = 0.0
+    for number, (_, row) in enumerate(phases.head(200).iterrows(), 1):
+        begin, end = float(row["begin_us"]) - zero_us(line), float(row["end_us"]) - zero_us(line)
+        colour = PHASE_TINT.get(str(row["phase"]), "#f4f4f4")
+        axes.axvspan(begin / divisor, end / divisor, color=colour, lw=0, zorder=0)
+        if not named:
+            continue
+        begin, end = (edge - zero_us(line) for edge in _largest_part(row, phases[number:]))
+        room = 0.016 * len(str(row["phase"])) * whole
+        if end - begin > room and (begin + end - room) / 2 >= free_from:
+            middle = (begin + end) / 2 / divisor
+            free_from = (begin + end + room) / 2
+            axes.text(
+                middle, 1.0, str(row["phase"]), ha="center", va="bottom", fontsize=9,
+                color=INK, transform=axes.get_xaxis_transform(),
+            )  # fmt: skip
+
+
+def _without_inner_messages(phases: pd.DataFrame) -> pd.DataFrame:
+    """Tensor parallelism exchanges many times within a pass: stripes too narrow to be read."""
+    kept, outer_us = [], 0.0
+    for name, end_us in zip(phases["phase"], tables.numbers(phases["end_us"]), strict=True):
+        kept.append(name != "communication" or end_us > outer_us)
+        if name in ("forward", "backward"):
+            outer_us = max(outer_us, end_us)
+    return phases.loc[kept]
+
+
+def _largest_part(phase: Any, later: pd.DataFrame) -> tuple[float, float]:
+    """Of its time, between those within it that are drawn over it."""
+    begin, end = float(phase["begin_us"]), float(phase["end_us"])
+    inner = later[(later["begin_us"] >= begin) & (later["end_us"] <= end)].sort_values("begin_us")
+    parts = zip([begin, *inner["end_us"]], [*inner["begin_us"], end], strict=True)
+    return max(parts, key=lambda part: part[1] - part[0])
+
+
+def key(lines: Sequence[Any], named: Iterable[str] = ()) -> list[Patch]:
+    """For phases too narrow to hold their names."""
+    seen = {name for line in lines if len(line.phases) for name in _visible(line)} - set(named)
+    return [
+        Patch(color=tint, label=f"phase: {name}")
+        for name, tint in PHASE_TINT.items()
+        if name in seen
+    ]
+
+
+def _visible(line: Any) -> list[str]:
+    lasted_us = (
+        (line.phases["end_us"] - line.phases["begin_us"]).groupby(line.phases["phase"]).sum()
+    )
+    return [str(name) for name in lasted_us[lasted_us > 0.004 * span_us(line)].index]
