@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -39,22 +40,23 @@ def closure(program: Path) -> set[Path]:
         if file in found:
             continue
         found.add(file)
-        for name in _imported(file):
+        for name in _imported(file.read_bytes()):
             beside = program.parent.joinpath(*name.split("."))
             candidates = (beside.with_suffix(".py"), beside / "__init__.py")
             waiting += [path for path in candidates if path.is_file()]
     return found
 
 
-def _imported(file: Path) -> set[str]:
+@lru_cache(maxsize=512)  # a lesson submits ten jobs of one program
+def _imported(source: bytes) -> frozenset[str]:
     try:
-        tree = ast.parse(file.read_bytes())
+        tree = ast.parse(source)
     except (SyntaxError, ValueError):
-        return set()
+        return frozenset()
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return names
+    return frozenset(names)
