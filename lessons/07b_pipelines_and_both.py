@@ -135,8 +135,8 @@ def four_stages(name, micro_batches=MICRO_BATCHES, **changes):
         pipeline=STAGES,
         micro_batch=1,
         global_batch=micro_batches,
-        iterations=4,
-        memory=(2, 4),
+        iterations=3,
+        memory=(1, 3),
         **changes,
     )
 
