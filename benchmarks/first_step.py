@@ -81,7 +81,7 @@ def main() -> None:
         environment = {**os.environ, "COURSE_BOX_HOME": f"{name}/home", "PATH": path}
         environment.pop("COURSE_BOX_WARM", None)
         box_s(folder, environment)  # makes the warm process, as the first job of a day does
-        while not (folder / "home" / "warm.sock").exists():
+        while not any((folder / "home").glob("warm-*.sock")):
             time.sleep(0.1)
         pairs = []
         for turn in range(turns):

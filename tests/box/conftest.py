@@ -94,6 +94,9 @@ class Box:
     def until(what: str, condition):
         return until(what, condition)
 
+    def until_warm(self) -> None:
+        until("the warm process listens", lambda: list(self.home.glob("warm-*.sock")))
+
     def until_exists(self, name: str) -> None:
         """Waits for a file that a job makes, and takes it away."""
         path = self.work / name

@@ -1,4 +1,4 @@
-"""The warm process: one per state folder, with torch loaded and not yet used."""
+"""The warm process: one per state folder and course, with torch loaded and not yet used."""
 
 from __future__ import annotations
 
@@ -38,13 +38,12 @@ class Server:
 
     def __init__(self, root: str, supervise: Callable[[int, Loaded], None]) -> None:
         self.supervise = supervise
-        self.home = settings.state_home()
-        self.path = os.path.join(self.home, client.SOCKET)
+        self.path, self.lock = client.path_of("sock"), client.path_of("lock")
         self.root = root
         self.idle_s = float(os.environ.get("COURSE_BOX_WARM_IDLE_S", IDLE_S))
 
     def run(self) -> None:
-        lock = os.open(os.path.join(self.home, client.LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -85,6 +84,7 @@ class Server:
                 self._answer()
         if self._is_ours():
             os.unlink(self.path)
+            os.unlink(self.lock)
 
     def _is_ours(self) -> bool:
         """False when the state folder was removed, or another process took our place."""

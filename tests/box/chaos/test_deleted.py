@@ -57,7 +57,7 @@ def test_the_warm_process_goes_too(copied, tmp_path, namespaces):
     pytest.importorskip("torch")
     box = copied(warm=True)
     box.result("true")
-    box.until("the warm process listens", (box.home / "warm.sock").exists)
+    box.until_warm()
     begin(box)
     assert "box-warm" in box.processes().values()
     delete(box.home)

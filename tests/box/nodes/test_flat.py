@@ -192,7 +192,7 @@ def test_a_program_starts_warm_on_a_node_with_a_name(make_box, library):
     pytest.importorskip("torch")
     box = make_box(mode="flat", warm=True)
     box.result("true")
-    box.until("the warm process listens", (box.home / "warm.sock").exists)
+    box.until_warm()
     look = "import socket, sys; print(socket.gethostname(), 'torch' in sys.modules)"
     (box.work / "look.py").write_text(look)
     text = box.result("srun -N2 -n2 -l python look.py", "-N2")

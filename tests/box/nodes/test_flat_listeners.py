@@ -134,7 +134,7 @@ def test_ranks_listen_on_loopback_alone(make_box, kind, warm):
     box = make_box(mode="flat", warm=warm)
     if warm:
         box.result("true")
-        box.until("the warm process listens", (box.home / "warm.sock").exists)
+        box.until_warm()
     (box.work / "ranks.py").write_text(RANKS)
     job = box.submit(JOBS[kind], "-N2", "--ntasks-per-node=1", "--gpus-per-node=1")
     for rank in (0, 1):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.box.warm import visible_environment
+from course_lib.box.warm import client, visible_environment
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 torch = pytest.importorskip("torch")
@@ -150,7 +150,7 @@ def warm_box(tmp_path_factory, request):
     (work / "shadow" / "uses.py").write_text("import sympy; print(sympy.mine)\n")
     (work / "shadow" / "sympy.py").write_text("mine = 'mine'\n")
     box.result("true")
-    box.until("the warm process is ready", (box.home / "warm.sock").exists)
+    box.until_warm()
     return box
 
 
@@ -287,9 +287,25 @@ def test_killing_the_warm_process_costs_no_job_anything(warm_box):
 def test_the_warm_process_ends_with_its_state_folder(make_box):
     box = make_box(warm=True)
     box.result("true")
-    box.until("the warm process is ready", (box.home / "warm.sock").exists)
+    box.until_warm()
     box.run("rm", "-rf", str(box.home))
     box.until("its end", lambda: not _warm_pid(box))
+
+
+def test_a_course_that_was_changed_has_a_warm_process_of_its_own(tmp_path, monkeypatch):
+    inner = tmp_path / "box" / "inner"
+    inner.mkdir(parents=True)
+    for file in (tmp_path / "box" / "settings.py", inner / "part.py"):
+        file.write_text("")
+    monkeypatch.setattr(client.settings, "__file__", str(tmp_path / "box" / "settings.py"))
+    first = client.path_of("sock")
+    (inner / "__pycache__").mkdir()
+    os.utime(inner, (1, 1))
+    assert client.path_of("sock") == first  # bytecode is no change
+    os.utime(inner / "part.py", (2e9, 2e9))
+    changed = client.path_of("sock")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    assert len({first, changed, client.path_of("sock")}) == 3
 
 
 class Store:

@@ -154,7 +154,7 @@ class Box(Cluster):
         job = [f"{bin_dir()}/sbatch", "--wait", "--output=/dev/null", "--wrap=true"]
         subprocess.run(job, env=self.environment(self.home), check=True, capture_output=True)
         deadline = time.monotonic() + WARM_S
-        while not (self.home / "warm.sock").exists() and time.monotonic() < deadline:
+        while not any(self.home.glob("warm-*.sock")) and time.monotonic() < deadline:
             time.sleep(0.1)
 
     def stop(self) -> None:
