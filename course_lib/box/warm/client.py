@@ -23,19 +23,20 @@ def wanted() -> bool:
     return choice == "force" or not any(map(os.path.exists, ("/dev/nvidiactl", "/dev/kfd")))
 
 
-def path_of(what: str) -> str:
-    """Its socket ("sock") or its lock ("lock"), named after what it has loaded: the forks of a
-    course that was changed since, or of another one on this machine, would run other code."""
-    return os.path.join(settings.state_home(), f"warm-{_versions():08x}.{what}")
+def paths() -> tuple[str, str]:
+    """Its socket and its lock, named after what it has loaded: the forks of a course that was
+    changed since, or of another one on this machine, would run other code."""
+    named = os.path.join(settings.state_home(), f"warm-{_versions():08x}")
+    return f"{named}.sock", f"{named}.lock"
 
 
 def _versions() -> int:
-    """Of the interpreter, the libraries beside it, and the box."""
+    """Of the libraries beside the interpreter, which has several names, and of the box."""
     environment = os.path.dirname(os.path.dirname(sys.executable))
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     libraries = os.path.join(environment, "lib", version, "site-packages")
     box = os.path.dirname(settings.__file__)
-    known = (sys.executable, _changed_ns(libraries), box, max(_sources_changed_ns(box)))
+    known = (libraries, _changed_ns(libraries), box, max(_sources_changed_ns(box)))
     return crc32(repr(known).encode(errors="surrogateescape"))
 
 
@@ -59,7 +60,7 @@ def supervise(job_id: int) -> int:
     """Asks the warm process to fork the supervisor of a job; its number, or 0 if it cannot."""
     if not wanted():
         return 0
-    path = path_of("sock")
+    path, _ = paths()
     if not os.path.exists(path):
         return 0
     from course_lib.box.processes import messages
@@ -81,7 +82,7 @@ def ensure() -> None:
     """Starts the warm process where none is alive; returns at once."""
     from course_lib.box.processes import detached
 
-    if not wanted() or detached.is_locked(path_of("lock")):
+    if not wanted() or detached.is_locked(paths()[1]):
         return
     log = os.path.join(settings.state_home(), LOG)
     with suppress(OSError):  # too many processes: jobs start cold

@@ -38,7 +38,7 @@ class Server:
 
     def __init__(self, root: str, supervise: Callable[[int, Loaded], None]) -> None:
         self.supervise = supervise
-        self.path, self.lock = client.path_of("sock"), client.path_of("lock")
+        self.path, self.lock = client.paths()
         self.root = root
         self.idle_s = float(os.environ.get("COURSE_BOX_WARM_IDLE_S", IDLE_S))
 
