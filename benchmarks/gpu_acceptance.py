@@ -79,7 +79,7 @@ def play(name: str, folder: Path, rehearse: bool) -> int:
     part = next(part for part in PARTS if part.name == name)
     place = folder / name
     place.mkdir(parents=True, exist_ok=True)
-    good = notes.write(Notes(rehearse, place), part.work(), place / "result.json")
+    good = notes.write(Notes(rehearse, place), part.work())
     return 0 if good else 1
 
 

@@ -25,6 +25,8 @@ ALWAYS = 4
 ALLOWED = 1e-10
 ENOUGH_S = 370
 """Then what was found is told, before the part is ended for want of time."""
+PATIENCE_S = 45
+"""For one layout, of which most take less than six: one that hangs leaves time for the others."""
 REHEARSED = 5
 """Of the layouts on one and two ranks, every so many."""
 PLAIN_RUNS: dict[tuple[Any, ...], Any] = {}
@@ -61,7 +63,7 @@ def compare(notes: Notes) -> None:
     chosen = layouts(notes.rehearse)
     notes.fact("layouts", len(chosen))
     equal, began_s = 0, time.perf_counter()
-    with Worlds(join=join) as worlds:
+    with Worlds(join=join, patience_s=PATIENCE_S) as worlds:
         for ranks, flags in chosen:
             if time.perf_counter() - began_s > ENOUGH_S:
                 break

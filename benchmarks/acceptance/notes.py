@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 PASSED, FAILED, REHEARSED, OUT_OF_TIME = "passed", "failed", "rehearsed", "out of time"
+UNFINISHED = "unfinished"
 
 
 @dataclass
 class Notes:
-    """`folder` is where the part leaves what lessons may show."""
+    """`folder` is where the part leaves what lessons may show, and with each line what it has found
+    so far: it may be ended at any moment."""
 
     rehearse: bool
     folder: Path
@@ -24,10 +26,22 @@ class Notes:
     def fact(self, name: str, value: Any) -> None:
         self.facts[name] = value
         print(f"{name}: {value}", flush=True)
+        self.keep(UNFINISHED)
 
     def check(self, what: str, ok: Any, found: Any = "") -> None:
         self.checks.append({"what": what, "ok": bool(ok), "found": str(found)})
         print(f"{'ok' if ok else 'NOT SO'}: {what} ({found})", flush=True)
+        self.keep(UNFINISHED)
+
+    @property
+    def place(self) -> Path:
+        return self.folder / "result.json"
+
+    def keep(self, status: str, error: str = "") -> None:
+        found = {"status": status, "facts": self.facts, "checks": self.checks, "error": error}
+        partial = self.place.with_suffix(".partial")
+        partial.write_text(json.dumps(found, indent=1, default=str) + "\n", encoding="utf-8")
+        partial.replace(self.place)
 
 
 @dataclass(frozen=True)
@@ -44,7 +58,7 @@ class Result:
         return self.status in (PASSED, REHEARSED)
 
 
-def write(notes: Notes, work: Callable[[Notes], None], path: Path) -> bool:
+def write(notes: Notes, work: Callable[[Notes], None]) -> bool:
     """Runs a part. A part that checks nothing has not passed. Facts survive an error."""
     error = ""
     try:
@@ -53,17 +67,16 @@ def write(notes: Notes, work: Callable[[Notes], None], path: Path) -> bool:
         error = traceback.format_exc()
         print(error, flush=True)
     good = not error and bool(notes.checks) and all(check["ok"] for check in notes.checks)
-    status = (REHEARSED if notes.rehearse else PASSED) if good else FAILED
-    found = {"status": status, "facts": notes.facts, "checks": notes.checks, "error": error}
-    path.write_text(json.dumps(found, indent=1, default=str) + "\n", encoding="utf-8")
+    notes.keep((REHEARSED if notes.rehearse else PASSED) if good else FAILED, error)
     return good
 
 
 def read(part: str, path: Path, elapsed_s: float, otherwise: str, output: str) -> Result:
-    """`otherwise`: the status of a part that left no result, of which only its output tells."""
-    if path.is_file() and otherwise != OUT_OF_TIME:
-        return Result(part, elapsed_s=elapsed_s, **json.loads(path.read_text(encoding="utf-8")))
-    return Result(part, otherwise, elapsed_s, error=output)
+    """`otherwise`: the status of a part that was ended, whose output tells what it was at."""
+    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if found.get("status", UNFINISHED) == UNFINISHED:
+        found.update(status=otherwise, error=output)
+    return Result(part, elapsed_s=elapsed_s, **found)
 
 
 def as_json(results: list[Result], about: dict[str, Any]) -> str:

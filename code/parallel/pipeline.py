@@ -7,8 +7,7 @@ backward for each micro-batch in turn.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from parallel.dropout import Dropout, Masks
 from parallel.layout import Layout
+from parallel.routes import Route, connect
 from parallel.schedules import Backward, BackwardInput, BackwardWeight, Forward, Step
 from process.pace import communicating, computing
 
@@ -25,60 +25,6 @@ if TYPE_CHECKING:
 
 Sent = tuple[Any, Tensor]  # the handle of a message under way, and what it reads from
 Batch = tuple[Tensor, Tensor]  # tokens and labels of one micro-batch, one row per token
-
-
-@dataclass(frozen=True)
-class Message:
-    """Between which ranks an activation or a gradient travels."""
-
-    way: str
-    peer: int
-    tag: int
-
-
-@dataclass(frozen=True)
-class Route:
-    """Where a rank's messages go. Activations travel to the next piece, gradients to the last."""
-
-    ranks: Sequence[int]  # of the pipeline, in order
-    index: int
-    chunks: int
-
-    def piece(self, step: Step) -> int:
-        return step.chunk * len(self.ranks) + self.index
-
-    @property
-    def pieces(self) -> int:
-        return len(self.ranks) * self.chunks
-
-    def name(self, step: Step) -> str:
-        """Of its range in a profile: "forward 3", "backward 3 chunk 1", "backward 3 weights"."""
-        chunk = f" chunk {step.chunk}" if self.chunks > 1 else ""
-        return f"{step.phase} {step.micro_batch}{chunk}{step.half}"
-
-    def incoming(self, step: Step) -> Message | None:
-        if isinstance(step, Forward):
-            return self._message(step, "forward", self.piece(step) - 1, self.index - 1)
-        if isinstance(step, Backward | BackwardInput):
-            return self._message(step, "backward", self.piece(step) + 1, self.index + 1)
-        return None
-
-    def outgoing(self, step: Step) -> Message | None:
-        if isinstance(step, Forward):
-            return self._message(step, "forward", self.piece(step) + 1, self.index + 1)
-        if isinstance(step, Backward | BackwardInput):
-            return self._message(step, "backward", self.piece(step) - 1, self.index - 1)
-        return None
-
-    def _message(self, step: Step, kind: str, other_piece: int, neighbour: int) -> Message | None:
-        if not 0 <= other_piece < self.pieces:
-            return None
-        stages = len(self.ranks)
-        way = kind if 0 <= neighbour < stages else f"{kind} wrap"
-        # Both ends name the message by the boundary that it crosses.
-        boundary = max(self.piece(step), other_piece)
-        tag = 2 * (step.micro_batch * self.pieces + boundary) + (kind == "backward")
-        return Message(way, self.ranks[neighbour % stages], tag)
 
 
 class Pipeline:
@@ -95,6 +41,7 @@ class Pipeline:
     ) -> None:
         self.layout, self.stages, self.steps, self.like = layout, stages, steps, like
         self.route = Route(layout.pipeline.ranks, layout.pipeline.index, len(stages))
+        connect(self.route, layout.directions, like)
         self.last_backward, self.dropout = last_backward, dropout
         self.final = [s for s in steps if isinstance(s, Backward | BackwardInput)][-1:]
 

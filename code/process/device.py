@@ -32,6 +32,9 @@ SMALL_WORKSPACES = {"CUBLAS_WORKSPACE_CONFIG": ":16:8", "CUBLASLT_WORKSPACE_SIZE
 """On a GPU the library of matrix products takes room for itself, twice 32 MiB on an H100 (one for
 the forward pass and one for the backward pass), which on a small device is most of its memory.
 Here 128 KiB each; read when the first product is computed."""
+WARNS_OF_ORDER = "TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING"
+"""Of messages that one group runs one after the other, which is what the pipeline counts on: each
+way has a group of its own (parallel/layout.py)."""
 MEETINGS: list[Meeting] = []
 """The one of this process, once it has met the other ranks."""
 
@@ -66,6 +69,7 @@ def start(args: argparse.Namespace) -> torch.device:
         backend = dist.get_default_backend_for_device(device)
     if not dist.is_initialized():
         check_libraries(backend)
+        os.environ.setdefault(WARNS_OF_ORDER, "false")
         timeout = timedelta(minutes=args.distributed_timeout_minutes)
         store = open_store(rank, world_size, timeout)
         # Before the group is made: that waits for every rank, also for one that has failed.

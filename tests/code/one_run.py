@@ -220,3 +220,22 @@ def refusal(argv: list[str]) -> str:
     except AskedError as error:
         return str(error)
     return "it ran"
+
+
+def run_with_a_group_each_way(argv: list[str], steps: int, folder: str) -> dict[str, Any]:
+    """As under NCCL, where messages one way have a group of their own and neighbours are joined
+    before the first step."""
+    from parallel import layout, routes
+
+    class UnderNccl:
+        def get_backend(self) -> str:
+            return "nccl"
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(dist, name)
+
+    layout.dist = routes.dist = UnderNccl()
+    try:
+        return run(argv, steps, folder)
+    finally:
+        layout.dist = routes.dist = dist

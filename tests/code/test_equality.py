@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import one_run
 import pytest
@@ -226,6 +228,16 @@ def test_later_shapes_of_the_model_equal_the_plain_one(worlds, plain, ranks, fla
         worlds.renew(ranks)
     argv = [*one_run.MODEL, *flags.split(), "--fp64"]
     check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(argv), 1e-10)
+
+
+PIPELINES = [one for one in LAYOUTS if re.search("pipeline-model-parallel-size [2-9]", one[1])]
+
+
+@each_of(PIPELINES[::3])
+def test_a_pipeline_with_a_group_each_way_equals_it(worlds, plain, ranks, flags, tmp_path):
+    argv = [*one_run.MODEL, *flags.split(), "--fp64"]
+    answers = worlds(ranks).run(one_run.run_with_a_group_each_way, argv, STEPS, str(tmp_path))
+    check(answers, plain(argv), 1e-10)
 
 
 @pytest.mark.many(3)

@@ -68,10 +68,13 @@ def serve(
 
 
 class World:
-    def __init__(self, size: int, store: Path, keep_groups: bool, join: Join) -> None:
+    def __init__(
+        self, size: int, store: Path, keep_groups: bool, join: Join, patience_s: float
+    ) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
         self.pipes, self.processes, self.broken = [], [], False
+        self.patience_s = patience_s
         for rank in range(size):
             ours, theirs = context.Pipe()
             arguments = (rank, size, str(store), keep_groups, join, theirs)
@@ -88,7 +91,7 @@ class World:
         answers: dict[int, Any] = {}
         while len(answers) < len(self.pipes):
             missing = [pipe for rank, pipe in enumerate(self.pipes) if rank not in answers]
-            ready = wait(missing, LONGEST_SECONDS)
+            ready = wait(missing, self.patience_s)
             if not ready:
                 self.give_up(f"no answer from ranks {set(range(len(self.pipes))) - set(answers)}")
             for pipe in ready:
@@ -121,8 +124,13 @@ class World:
 class Worlds:
     """`keep_groups`: functions leave objects behind that the next calls go on with."""
 
-    def __init__(self, keep_groups: bool = False, join: Join = join_by_gloo) -> None:
-        self.keep_groups, self.join = keep_groups, join
+    def __init__(
+        self,
+        keep_groups: bool = False,
+        join: Join = join_by_gloo,
+        patience_s: float = LONGEST_SECONDS,
+    ) -> None:
+        self.keep_groups, self.join, self.patience_s = keep_groups, join, patience_s
         self.made: dict[int, World] = {}
         self.count = 0
 
@@ -147,5 +155,5 @@ class Worlds:
         if size not in self.made or self.made[size].broken:
             self.count += 1
             store = Path(self.folder.name) / f"store{self.count}"
-            self.made[size] = World(size, store, self.keep_groups, self.join)
+            self.made[size] = World(size, store, self.keep_groups, self.join, self.patience_s)
         return self.made[size]

@@ -82,9 +82,9 @@ def test_the_planner_starts_from_the_figures_of_the_gpu_at_hand(
 
 
 def noted(acceptance, tmp_path, work, rehearse=False):
-    path = tmp_path / "result.json"
-    good = acceptance.notes.write(acceptance.Notes(rehearse, tmp_path), work, path)
-    return good, acceptance.notes.read("machine", path, 1.0, "failed", "")
+    notes = acceptance.Notes(rehearse, tmp_path)
+    good = acceptance.notes.write(notes, work)
+    return good, acceptance.notes.read("machine", notes.place, 1.0, "out of time", "")
 
 
 def fails_half_way(notes):
@@ -108,6 +108,13 @@ def test_a_part_passes_where_it_checked_something_and_all_of_it_held(
 ):
     good, result = noted(acceptance, tmp_path, work, rehearse)
     assert (result.status, good) == (status, status != "failed")
+
+
+def test_a_part_that_is_ended_is_reported_with_what_it_had_found(acceptance, tmp_path):
+    notes = acceptance.Notes(False, tmp_path)
+    notes.check("a check", ok=True)
+    result = acceptance.notes.read("equality", notes.place, 9.0, "out of time", "a last word")
+    assert (result.status, result.error, len(result.checks)) == ("out of time", "a last word", 1)
 
 
 def test_the_report_tells_what_was_found_before_an_error(acceptance, tmp_path):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from schedule_cases import CASES
 
 from course_lib.plan.schedules import steps as planned
 from course_lib.plan.schedules.timing import timed
-from parallel.pipeline import Route
+from parallel.routes import Route
 from parallel.schedules import (
     SCHEDULES,
     Backward,
@@ -19,14 +20,6 @@ from parallel.schedules import (
     steps_of,
     timeline,
 )
-
-CASES = [
-    (name, stages, micro_batches, chunks)
-    for name in SCHEDULES
-    for stages, rounds, chunks in itertools.product((1, 2, 3, 4), (1, 2, 3), (1, 2, 3))
-    if (name == "interleaved") == (chunks > 1)
-    for micro_batches in {stages * rounds, *((1, 5) if name != "interleaved" else ())}
-]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "stages", "micro_batches", "chunks"), CASES)
