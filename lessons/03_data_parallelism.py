@@ -260,9 +260,9 @@ strong_guess = predict("03: strong scaling, 4 devices over 2", guess_strong, uni
 weak_guess = predict("03: weak scaling, 4 devices over 2", guess_weak, unit="times")
 short = {"gpus_per_node": 2, "micro_batch": 4, "iterations": 10, "log_interval": 1}
 run2 = lab.submit(gpt.recipe("dp2", nodes=1, global_batch=8, **short))
-run2.require()  # one after the other: two jobs at once would share the machine
 run4_weak = lab.submit(gpt.recipe("dp4-weak", nodes=2, global_batch=16, **short))
-run4_weak.require()
+for each in (run2, run4_weak):  # the second needs all devices, and waits in the queue for the first
+    each.require()
 
 
 # %% id="nodes-see"
@@ -406,7 +406,8 @@ for name, size in sizes.items():
     hidden[name] = lab.submit(
         gpt.recipe(name, overlap_grad_reduce=True, ddp_bucket_size=size, **looked_at)
     )
-    hidden[name].require()
+for each in hidden.values():
+    each.require()
 show.step_time({name: each.profile.overlap for name, each in hidden.items()})
 
 # %% id="hide-see"

@@ -54,9 +54,9 @@ healthy_recipe = gpt.recipe(
 )
 ill_recipe = healthy_recipe.but(name="ill", planted_bottleneck=1)
 healthy = lab.submit(healthy_recipe)
-healthy.require()  # one after the other, so that neither disturbs the other
 ill = lab.submit(ill_recipe)
-ill.require()
+for run in (healthy, ill):  # each needs all devices: the second waits in the queue for the first
+    run.require()
 show.throughput(healthy, ill, unit="ms")
 
 # %% [markdown] id="board-idea"

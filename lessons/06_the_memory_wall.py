@@ -546,9 +546,11 @@ shared = {
             memory=(3, 5),
             zero=stage,
         )
-    ).require()
+    )
     for stage in (1, 3)
 }
+for run in shared.values():
+    run.require()
 
 
 # %% id="zero-see"

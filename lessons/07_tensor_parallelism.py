@@ -160,14 +160,12 @@ def two_devices(name, nodes=1, **layout):
 
 
 inside = {
-    "data 2": lab.submit(two_devices("data-inside", micro_batch=2)).require(),
-    "tensor 2, singly": lab.submit(
-        two_devices("tensor-inside-1", tensor=2, micro_batch=1)
-    ).require(),
-    "tensor 2, at once": lab.submit(
-        two_devices("tensor-inside-4", tensor=2, micro_batch=4)
-    ).require(),
+    "data 2": lab.submit(two_devices("data-inside", micro_batch=2)),
+    "tensor 2, singly": lab.submit(two_devices("tensor-inside-1", tensor=2, micro_batch=1)),
+    "tensor 2, at once": lab.submit(two_devices("tensor-inside-4", tensor=2, micro_batch=4)),
 }
+for run in inside.values():  # two of them run at the same time, each on a node of its own
+    run.require()
 
 # %% [markdown] id="message-idea"
 # How long does one such message take? Here the all-reduce is alone: the size of *R*, two devices of one node.

@@ -142,11 +142,13 @@ def four_stages(name, micro_batches=MICRO_BATCHES, **changes):
 
 
 orders = {
-    "GPipe": lab.submit(four_stages("pipe-gpipe", schedule="gpipe")).require(),
-    "1F1B": lab.submit(four_stages("pipe-1f1b")).require(),
-    "interleaved": lab.submit(four_stages("pipe-interleaved", virtual=2)).require(),
-    "zero-bubble": lab.submit(four_stages("pipe-zero", schedule="zero-bubble")).require(),
+    "GPipe": lab.submit(four_stages("pipe-gpipe", schedule="gpipe")),
+    "1F1B": lab.submit(four_stages("pipe-1f1b")),
+    "interleaved": lab.submit(four_stages("pipe-interleaved", virtual=2)),
+    "zero-bubble": lab.submit(four_stages("pipe-zero", schedule="zero-bubble")),
 }
+for run in orders.values():
+    run.require()
 
 # %% [markdown] id="measure-idea"
 # The memory traces of the runs also note when each forward and backward pass began and ended. From the first pass of
@@ -431,9 +433,11 @@ def four_devices(name, layout):
 
 
 runs = {
-    name: far.submit(four_devices(name.replace(" ", "-"), layout)).require()
+    name: far.submit(four_devices(name.replace(" ", "-"), layout))
     for name, layout in layouts.items()
 }
+for run in runs.values():
+    run.require()
 
 
 # %% id="link-see"

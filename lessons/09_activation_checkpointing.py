@@ -343,9 +343,11 @@ guess_factor = 2.0
 longer = predict("09: time of a step with recomputation", guess_factor, unit="times")
 timed = {name: [run] for name, run in (("keep", keep), ("forget", forget))}
 for name, recompute in (("keep", "none"), ("forget", "full")):
-    # Once more, by turns and without records, so that a slow minute of the machine hits both.
+    # Once more, at the same time and without records, so that a slow minute of the machine hits both.
     more = gpt.recipe(f"{name}-again", model=deep, micro_batch=2, iterations=9, recompute=recompute)
-    timed[name].append(lab.submit(more).require())
+    timed[name].append(lab.submit(more))
+for its_runs in timed.values():
+    its_runs[-1].require()
 
 
 def milliseconds(*runs):
@@ -542,8 +544,9 @@ half_recipe = gpt.recipe(
     "half", **common, recompute="full", recompute_method="block", recompute_layers=8
 )
 selective_recipe = gpt.recipe("selective", **common, recompute="selective")
-half = lab.submit(half_recipe).require()
-selective = lab.submit(selective_recipe).require()
+half, selective = lab.submit(half_recipe), lab.submit(selective_recipe)
+for run in (half, selective):
+    run.require()
 
 # %% id="half-see"
 ways = {"none": keep, "selective": selective, "block, 8 of 16": half, "uniform, all": forget}

@@ -67,8 +67,10 @@ smaller = {
     "activations": predict("10: activations, times smaller", guess_activations, unit="times"),
     "gradients": predict("10: gradients, times smaller", guess_gradients, unit="times"),
 }
-at_once = lab.submit(sixteen("all-at-once", micro_batch=4)).require()
-in_four = lab.submit(sixteen("four-by-one", micro_batch=1)).require()
+at_once = lab.submit(sixteen("all-at-once", micro_batch=4))
+in_four = lab.submit(sixteen("four-by-one", micro_batch=1))
+for run in (at_once, in_four):
+    run.require()
 
 # %% [markdown] id="two-log"
 # The log says it in one line, which is worth looking for in every run whose batch surprises you:
@@ -211,7 +213,9 @@ def weighed(mean_over):
     )
 
 
-means = {way: lab.submit(weighed(way)).require() for way in ("batch", "rank", "micro-batch")}
+means = {way: lab.submit(weighed(way)) for way in ("batch", "rank", "micro-batch")}
+for run in means.values():
+    run.require()
 show.loss(*means.values())
 
 # %% id="tokens-see"
@@ -336,10 +340,12 @@ def per_step(micro_batches, speed):
 
 
 runs = {
-    (speed, count): its_lab.submit(per_step(count, speed)).require()
+    (speed, count): its_lab.submit(per_step(count, speed))
     for speed, its_lab in labs.items()
     for count in (1, 4)
 }
+for run in runs.values():
+    run.require()
 
 
 # %% id="link-see"
