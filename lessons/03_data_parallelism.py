@@ -40,7 +40,7 @@ dp4 = gpt.recipe(
     gpus_per_node=2,
     micro_batch=2,
     global_batch=8,
-    iterations=24,
+    iterations=16,
     log_interval=2,
 )
 
@@ -207,7 +207,7 @@ losses = predict(
     choices=("the same", "nearly the same", "different"),
 )
 dp1 = gpt.recipe(
-    "dp1", nodes=1, gpus_per_node=1, micro_batch=8, global_batch=8, iterations=24, log_interval=2
+    "dp1", nodes=1, gpus_per_node=1, micro_batch=8, global_batch=8, iterations=16, log_interval=2
 )
 run1 = lab.submit(dp1)
 run1.watch()
@@ -310,7 +310,7 @@ claim("weak scaling is better than strong scaling", weak / strong, least=1.0, un
 # How much of a step is arithmetic, how much is waiting? The profiler of PyTorch writes down what each process
 # does and when. Lesson 05 reads its traces in detail; here one figure is enough. The run resembles `dp4`: it has
 # twice as many layers, a vocabulary of 1024 (in a large model, too, most parameters are in the layers), made-up
-# text to go with it, and only a few steps, eight of which are recorded on every rank.
+# text to go with it, and only a few steps, five of which are recorded on every rank.
 #
 # **Predict.** Before you run it, write a number down: how many percent of a step are your devices busy with
 # exchanging gradients, and with nothing else?
@@ -333,8 +333,8 @@ looked_at = {
     "mock_data": True,
     "micro_batch": 2,
     "global_batch": 8,
-    "iterations": 12,
-    "profile": (4, 12),
+    "iterations": 9,
+    "profile": (4, 9),
     "profile_ranks": [0, 1, 2, 3],
 }
 after_backward = lab.submit(gpt.recipe("after-backward", **looked_at))
@@ -478,12 +478,12 @@ check.ex03_wide(wide_run)
 # > **Exercise 03.2** — The usual way to all-reduce is a *ring*: each device sends only to its neighbour, one
 # > piece after the other (you wrote one in lesson 02). With *d* devices every one of them sends 2 (*d* − 1) /
 # > *d* times the size of what is reduced. How many **megabytes** (10⁶ bytes) does each device of the run
-# > `dp4` send in its 24 iterations?
+# > `dp4` send in its 16 iterations?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP megabytes_sent = ...
-megabytes_sent = 24 * 2 * (4 - 1) / 4 * 4 * run.log.parameter_count / 1e6
+megabytes_sent = 16 * 2 * (4 - 1) / 4 * 4 * run.log.parameter_count / 1e6
 ### END SOLUTION
 
 # %% id="ex2-check" tags=["check"]

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import functools
 import gc
+import glob
 import os
 import select
 import signal
@@ -16,7 +17,7 @@ from collections.abc import Callable
 
 from course_lib.box import settings
 from course_lib.box.nodes import host_names, probe
-from course_lib.box.processes import libc, messages, roles
+from course_lib.box.processes import detached, libc, messages, roles
 from course_lib.box.warm import client
 from course_lib.box.warm.loaded import Loaded, WatchedEnvironment
 
@@ -49,6 +50,7 @@ class Server:
         except OSError:
             return  # another one was faster
         self._start_as_needed()
+        forget_dead(self.lock)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if libc.AVAILABLE:
             libc.prctl(libc.PR_SET_NAME, b"box-warm")
@@ -113,6 +115,16 @@ class Server:
         self.listener.close()
         os.closerange(3, 256)
         self.supervise(job_id, self.loaded)
+
+
+def forget_dead(ours: str) -> None:
+    """Those of other courses, and of this one before it was changed, may have been killed: nobody
+    else would ask for their names again."""
+    for lock in glob.glob(os.path.join(glob.escape(os.path.dirname(ours)), "warm-*.lock")):
+        if lock != ours and not detached.is_locked(lock):
+            for path in (lock.removesuffix(".lock") + ".sock", lock):
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
 
 
 def preload(root: str) -> Loaded:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.box.warm import client, visible_environment
+from course_lib.box.warm import client, server, visible_environment
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 torch = pytest.importorskip("torch")
@@ -308,6 +308,26 @@ def test_a_course_that_was_changed_has_a_warm_process_of_its_own(tmp_path, monke
     changed = client.paths()
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
     assert len({first, changed, client.paths()}) == 3
+
+
+HOLDS_A_LOCK = (
+    "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.lockf(file, fcntl.LOCK_EX); "
+    "print('held', flush=True); sys.stdin.read()"
+)
+
+
+def test_what_a_killed_one_left_goes_when_another_starts(tmp_path):
+    names = [
+        f"warm-{name}.{kind}" for name in ("dead", "alive", "ours") for kind in ("lock", "sock")
+    ]
+    for name in (*names, "dispatcher.lock"):
+        (tmp_path / name).touch()
+    command = [sys.executable, "-c", HOLDS_A_LOCK, str(tmp_path / "warm-alive.lock")]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as alive:
+        assert alive.stdout.readline() == "held\n"
+        server.forget_dead(str(tmp_path / "warm-ours.lock"))
+        alive.stdin.close()
+    assert {path.name for path in tmp_path.iterdir()} == {*names[2:], "dispatcher.lock"}
 
 
 class Store:
