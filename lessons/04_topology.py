@@ -561,7 +561,8 @@ hierarchical.wait()
 check.ex04_hierarchical(hierarchical, ring, expected_factor)
 
 # %% id="ex2-see" tags=["solution"]
-ratio = quick_ms(ring) / quick_ms(hierarchical)
+quickest_ms = [min(run.links.all_reduce_ms) for run in (ring, hierarchical)]
+ratio = quickest_ms[0] / quickest_ms[1]  # a busy machine holds up the ring's many steps most
 print(f"the ring takes {ratio:.2f} times as long as the hierarchical way")
 
 # %% id="ex2-claim" tags=["solution", "claim"]
