@@ -25,7 +25,7 @@ ALWAYS = 4
 ALLOWED = 1e-10
 ENOUGH_S = 370
 """Then what was found is told, before the part is ended for want of time."""
-PATIENCE_S = 45
+PATIENCE_S = 60
 """For one layout, of which most take less than six: one that hangs leaves time for the others."""
 REHEARSED = 5
 """Of the layouts on one and two ranks, every so many."""
