@@ -310,7 +310,7 @@ claim("weak scaling is better than strong scaling", weak / strong, least=1.0, un
 # How much of a step is arithmetic, how much is waiting? The profiler of PyTorch writes down what each process
 # does and when. Lesson 05 reads its traces in detail; here one figure is enough. The run resembles `dp4`: it has
 # twice as many layers, a vocabulary of 1024 (in a large model, too, most parameters are in the layers), made-up
-# text to go with it, and only a few steps, five of which are recorded on every rank.
+# text to go with it, and only a few steps, eight of which are recorded on every rank.
 #
 # **Predict.** Before you run it, write a number down: how many percent of a step are your devices busy with
 # exchanging gradients, and with nothing else?
@@ -333,8 +333,8 @@ looked_at = {
     "mock_data": True,
     "micro_batch": 2,
     "global_batch": 8,
-    "iterations": 9,
-    "profile": (4, 9),
+    "iterations": 12,
+    "profile": (4, 12),
     "profile_ranks": [0, 1, 2, 3],
 }
 after_backward = lab.submit(gpt.recipe("after-backward", **looked_at))
