@@ -55,7 +55,7 @@ def in_its_own_process(part: Part, folder: Path, rehearse: bool) -> Result:
     shutil.rmtree(place / "workspace", ignore_errors=True)
     elapsed_s = time.monotonic() - began
     said = (place / "output.txt").read_text(encoding="utf-8", errors="replace")[-4000:]
-    return notes.read(part.name, place / "result.json", elapsed_s, otherwise, said)
+    return notes.read(part.name, place, elapsed_s, otherwise, said)
 
 
 def allowed_s(part: Part, rehearse: bool) -> float:

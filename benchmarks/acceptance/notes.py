@@ -11,6 +11,7 @@ from typing import Any
 
 PASSED, FAILED, REHEARSED, OUT_OF_TIME = "passed", "failed", "rehearsed", "out of time"
 UNFINISHED = "unfinished"
+RESULT = "result.json"
 
 
 @dataclass
@@ -33,15 +34,12 @@ class Notes:
         print(f"{'ok' if ok else 'NOT SO'}: {what} ({found})", flush=True)
         self.keep(UNFINISHED)
 
-    @property
-    def place(self) -> Path:
-        return self.folder / "result.json"
-
     def keep(self, status: str, error: str = "") -> None:
         found = {"status": status, "facts": self.facts, "checks": self.checks, "error": error}
-        partial = self.place.with_suffix(".partial")
+        place = self.folder / RESULT
+        partial = place.with_suffix(".partial")
         partial.write_text(json.dumps(found, indent=1, default=str) + "\n", encoding="utf-8")
-        partial.replace(self.place)
+        partial.replace(place)
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,9 @@ def write(notes: Notes, work: Callable[[Notes], None]) -> bool:
     return good
 
 
-def read(part: str, path: Path, elapsed_s: float, otherwise: str, output: str) -> Result:
+def read(part: str, folder: Path, elapsed_s: float, otherwise: str, output: str) -> Result:
     """`otherwise`: the status of a part that was ended, whose output tells what it was at."""
+    path = folder / RESULT
     found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if found.get("status", UNFINISHED) == UNFINISHED:
         found.update(status=otherwise, error=output)

@@ -23,6 +23,7 @@ from typing import Any
 import torch.distributed as dist
 from torch import Tensor
 
+from parallel.routes import WAYS
 from process.errors import LayoutError
 
 AXES = {"tp": "tensor", "cp": "context", "ep": "expert", "dp": "data", "pp": "pipeline"}
@@ -226,7 +227,6 @@ def _directions(make: _Maker, pipeline: Group) -> dict[str, Any]:
     NCCL runs what two ranks send each other in the order of issue, one after the other, so both
     ways on one communicator could wait for each other for ever. gloo tells messages apart by tag.
     """
-    ways = ("forward", "backward", "forward wrap", "backward wrap")
     if pipeline.size == 1 or dist.get_backend() == "gloo":
-        return dict.fromkeys(ways, pipeline.handle)
-    return {way: make.fresh(make.grid.groups("pp")) for way in ways}
+        return dict.fromkeys(WAYS, pipeline.handle)
+    return {way: make.fresh(make.grid.groups("pp")) for way in WAYS}

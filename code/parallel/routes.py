@@ -11,6 +11,8 @@ from torch import Tensor
 
 from parallel.schedules import Backward, BackwardInput, Forward, Step
 
+WAYS = ("forward", "backward", "forward wrap", "backward wrap")
+
 
 @dataclass(frozen=True)
 class Message:
@@ -60,14 +62,13 @@ class Route:
 
         Only the first and the last stage wrap, and only they have no neighbour on one side.
         """
-        ahead = 1 if way.startswith("forward") else -1
-        places = (self.index + ahead, self.index - ahead)
-        inside = [0 <= place < len(self.ranks) for place in places]
-        to, source = (
-            self.ranks[place % len(self.ranks)] if here != way.endswith("wrap") else None
-            for place, here in zip(places, inside, strict=True)
-        )
-        return to, source
+        ahead, stages = 1 if way.startswith("forward") else -1, len(self.ranks)
+
+        def rank_at(place: int) -> int | None:
+            outside = not 0 <= place < stages
+            return self.ranks[place % stages] if outside == way.endswith("wrap") else None
+
+        return rank_at(self.index + ahead), rank_at(self.index - ahead)
 
     def _message(self, step: Step, kind: str, other_piece: int, neighbour: int) -> Message | None:
         if not 0 <= other_piece < self.pieces:

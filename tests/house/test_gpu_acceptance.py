@@ -84,7 +84,7 @@ def test_the_planner_starts_from_the_figures_of_the_gpu_at_hand(
 def noted(acceptance, tmp_path, work, rehearse=False):
     notes = acceptance.Notes(rehearse, tmp_path)
     good = acceptance.notes.write(notes, work)
-    return good, acceptance.notes.read("machine", notes.place, 1.0, "out of time", "")
+    return good, acceptance.notes.read("machine", tmp_path, 1.0, "out of time", "")
 
 
 def fails_half_way(notes):
@@ -113,7 +113,7 @@ def test_a_part_passes_where_it_checked_something_and_all_of_it_held(
 def test_a_part_that_is_ended_is_reported_with_what_it_had_found(acceptance, tmp_path):
     notes = acceptance.Notes(False, tmp_path)
     notes.check("a check", ok=True)
-    result = acceptance.notes.read("equality", notes.place, 9.0, "out of time", "a last word")
+    result = acceptance.notes.read("equality", tmp_path, 9.0, "out of time", "a last word")
     assert (result.status, result.error, len(result.checks)) == ("out of time", "a last word", 1)
 
 

@@ -159,9 +159,8 @@ def fit_line(
     smallest_us, largest_us = (float(shortest[size == kind].min()) for kind in kinds[[0, -1]])
     least = max(LEAST_PART * (largest_us - smallest_us) / float(kinds[-1] - kinds[0]), 0.0)
     usual, quickest = (_slope(size, each, kinds) for each in (time, shortest))
-    if quickest > least and not least < usual <= DISTURBED * quickest:
-        usual = quickest
-    slope = usual if usual > least else largest_us / float(kinds[-1])
+    asked = (usual, quickest) if usual <= DISTURBED * quickest else (quickest, usual)
+    slope = next((slope for slope in asked if slope > least), largest_us / float(kinds[-1]))
     alpha = max(float(np.median((shortest - slope * size)[size == kinds[0]])), 0.0)
     errors = alpha + size * slope - time
     spread = float(((time - time.mean()) ** 2).sum())

@@ -18,9 +18,8 @@ import torch
 from schedule_cases import CASES
 
 from parallel import pipeline, routes
+from parallel.routes import WAYS
 from parallel.schedules import steps_of
-
-WAYS = ("forward", "backward", "forward wrap", "backward wrap")
 
 
 @dataclass
