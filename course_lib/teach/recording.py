@@ -14,7 +14,7 @@ from course_lib.lab.recorded import pack as packing
 from course_lib.lab.recorded.recording import ENDING, Recording
 from course_lib.lab.workspace import Workspace, find
 from course_lib.teach.book import origin
-from course_lib.teach.run import executed_in
+from course_lib.teach.executed import executed_in
 
 NAME = re.compile(r"[a-z0-9][\w-]{0,60}", re.ASCII)
 

@@ -12,20 +12,21 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.queue.records import Record, Registry
 from course_lib.lab.runs.clean import KEEP
 from course_lib.lab.workspace import Workspace
-from course_lib.teach import claims
+from course_lib.teach import claims, executed
 from course_lib.teach.book import origin
 from course_lib.teach.building.build import folder_of, write
 from course_lib.teach.building.source import lessons_in, number_of
 from course_lib.teach.claims import Claim
-from course_lib.teach.lessons import CLONE, link_images
 from course_lib.words import ENGLISH
-from course_lib.words.choice import language_of
+
+if TYPE_CHECKING:
+    from nbclient import NotebookClient
 
 CELL_TIMEOUT_S = 900
 STOPPED = 130
@@ -43,21 +44,52 @@ class Result:
     claims: tuple[Claim, ...] = ()
 
 
-def run_lesson(path: Path, workspace: Path) -> Result:
+def begun(path: Path, workspace: Path) -> NotebookClient:
+    """The notebook, and a kernel for it that still starts."""
     import nbformat
     from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
     from course_lib.lab.jupyter.kernels import NotebookKernels
 
-    notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
-        notebook,
+        nbformat.read(path, as_version=4),
         timeout=CELL_TIMEOUT_S,
         kernel_name="python3",
         kernel_manager_class=NotebookKernels,
         resources={"metadata": {"path": str(path.parent)}},
     )
+    client.create_kernel_manager()
+    with _environment(COURSE_WORKSPACE=str(workspace)):
+        client.start_new_kernel()
+    return client
+
+
+def run_all(paths: list[Path], workspace: Path) -> Iterator[Result]:
+    """While one lesson runs the kernel of the next one starts, so that nobody waits for it."""
+    ahead: NotebookClient | None = begun(paths[0], workspace)
+    try:
+        for path, following in zip(paths, [*paths[1:], None], strict=True):
+            print(f"{path.stem} …", file=sys.stderr, flush=True)
+            client, ahead = ahead, begun(following, workspace) if following else None
+            yield run_lesson(path, workspace, client)
+    finally:
+        if ahead:
+            _end_unused(ahead)
+
+
+def _end_unused(client: NotebookClient) -> None:
+    from jupyter_core.utils import run_sync
+
+    manager: Any = client.km
+    run_sync(manager.shutdown_kernel)(now=True)
+
+
+def run_lesson(path: Path, workspace: Path, client: NotebookClient | None = None) -> Result:
+    """`client` is what `begun` has returned."""
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+    client = client or begun(path, workspace)
+    notebook = client.nb
     jobs_before, claims_before = len(_jobs(workspace)), len(claims.kept(workspace))
     started = time.monotonic()
     failure = ""
@@ -73,7 +105,7 @@ def run_lesson(path: Path, workspace: Path) -> Result:
     seconds = time.monotonic() - started
     jobs, made = _jobs(workspace)[jobs_before:], claims.kept(workspace, claims_before)
     origin.write(notebook, origin.of([*_handed_out_again(path, workspace, jobs), *jobs]))
-    _keep_executed(notebook, path, workspace)
+    executed.keep(notebook, path, workspace)
     return Result(path.stem, failure, seconds, len(jobs), tuple(made))
 
 
@@ -110,31 +142,11 @@ def _handed_out_again(path: Path, workspace: Path, made: list[Record]) -> list[R
     """Runs that this lesson made when it ran before, and got once more, as their recipes ask."""
     import nbformat
 
-    file = _executed(path, workspace)
+    file = executed.place_of(path, workspace)
     before = origin.read(nbformat.read(file, as_version=4)) if file.is_file() else None
     names, new = before.runs if before else (), {record.name for record in made}
     known = {record.folder: record for record in _jobs(workspace)}
     return [known[name] for name in names if name in known and known[name].name not in new]
-
-
-def executed_in(workspace: Path, language: str = ENGLISH) -> Path:
-    """Where the notebooks of that language are kept as they ran."""
-    return workspace / ".course" / "executed" / ("" if language == ENGLISH else language)
-
-
-def _executed(path: Path, workspace: Path) -> Path:
-    return executed_in(workspace, language_of(path.resolve().parent) or ENGLISH) / path.name
-
-
-def _keep_executed(notebook: object, path: Path, workspace: Path) -> None:
-    import nbformat
-
-    file = _executed(path, workspace)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(notebook, file)
-    link_images(executed_in(workspace).parent, CLONE / "images")
-    if (own := path.resolve().parent / "images").is_dir():
-        link_images(file.parent, own)
 
 
 def _jobs(workspace: Path) -> list[Record]:
@@ -216,9 +228,8 @@ def main(argv: list[str] | None = None) -> int:
     results: list[Result] = []
     try:
         with _environment(**({KEEP: "1"} if options.keep else {})):
-            for path in paths:
-                print(f"{path.stem} …", file=sys.stderr, flush=True)
-                results.append(run_lesson(path, workspace.resolve()))
+            for result in run_all(paths, workspace.resolve()):
+                results.append(result)
     except KeyboardInterrupt:
         _tell(results, workspace)
         print(f"stopped in {paths[len(results)].stem}; a job of it may still run: course queue")

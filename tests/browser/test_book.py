@@ -17,7 +17,7 @@ from course_lib.teach.book.page import Links
 from course_lib.teach.book.site import NEEDED, write
 from course_lib.teach.building.build import build_text
 from course_lib.teach.building.source import read_lesson
-from course_lib.teach.run import executed_in
+from course_lib.teach.executed import executed_in
 
 pytestmark = pytest.mark.browser
 PHONE = {"width": 390, "height": 844}

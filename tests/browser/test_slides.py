@@ -12,7 +12,7 @@ from nbformat.v4 import new_output
 from course_lib.teach.book import check, origin
 from course_lib.teach.building.build import build_text
 from course_lib.teach.building.source import read_lesson
-from course_lib.teach.run import executed_in
+from course_lib.teach.executed import executed_in
 from course_lib.teach.slides import pdf, site
 
 pytestmark = pytest.mark.browser

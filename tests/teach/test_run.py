@@ -9,6 +9,7 @@ import nbformat
 import pytest
 
 from course_lib.lab.errors import LabError
+from course_lib.teach import executed
 from course_lib.teach import run as course_run
 from course_lib.teach.book import origin
 
@@ -56,7 +57,7 @@ def test_a_magic_that_is_refused_says_why(notebook, tmp_path):
 
 def test_pictures_of_what_ran_are_found_from_where_it_is_kept(notebook, tmp_path):
     course_run.run_lesson(notebook("1"), tmp_path / "work")
-    kept = course_run.executed_in(tmp_path / "work") / "77_test.ipynb"
+    kept = executed.executed_in(tmp_path / "work") / "77_test.ipynb"
     assert (kept.parent / "../images/ddp_step.png").is_file()
 
 
@@ -66,7 +67,7 @@ def test_so_are_those_of_a_language(notebook, tmp_path):
     (folder / "images" / "own.svg").touch()
     path = notebook("1").rename(folder / "77_test.ipynb")
     course_run.run_lesson(path, tmp_path / "work")
-    kept = course_run.executed_in(tmp_path / "work", "ko")
+    kept = executed.executed_in(tmp_path / "work", "ko")
     assert (kept / "images/own.svg").is_file()
     assert (kept / "../../images/ddp_step.png").is_file()
 
@@ -96,10 +97,10 @@ def test_a_lesson_is_chosen_by_its_number_with_or_without_a_letter(tmp_path):
 
 
 def test_notebooks_of_a_translation_are_kept_beside_the_english_ones(tmp_path):
-    kept = [course_run.executed_in(tmp_path, language) for language in ("en", "ko")]
+    kept = [executed.executed_in(tmp_path, language) for language in ("en", "ko")]
     assert kept[1] == kept[0] / "ko"
     notebooks = [tmp_path / "solutions" / "00.ipynb", tmp_path / "solutions" / "ko" / "00.ipynb"]
-    files = [course_run._executed(path, tmp_path) for path in notebooks]
+    files = [executed.place_of(path, tmp_path) for path in notebooks]
     assert files == [folder / "00.ipynb" for folder in kept]
 
 
@@ -118,15 +119,42 @@ def test_a_lesson_that_runs_again_names_the_runs_that_it_got_again(notebook, tmp
     assert run.startswith("kept-")
 
 
+def test_the_kernel_of_a_next_lesson_starts_in_its_own_folder_with_nothing_of_the_one_before(
+    notebook, tmp_path
+):
+    here = "from pathlib import Path\nassert Path.cwd() == Path({!r})"
+    first = notebook(here.format(str(tmp_path)), "left = 1")
+    (tmp_path / "other").mkdir()
+    second = tmp_path / "other" / "78_next.ipynb"
+    nbformat.write(
+        nbformat.v4.new_notebook(
+            cells=[
+                nbformat.v4.new_code_cell(
+                    here.format(str(second.parent)) + "\nassert 'left' not in globals()"
+                )
+            ]
+        ),
+        second,
+    )
+    results = list(course_run.run_all([first, second], tmp_path / "work"))
+    assert [(result.lesson, result.failure) for result in results] == [
+        ("77_test", ""),
+        ("78_next", ""),
+    ]
+
+
 STOPPED = """
 import sys
 from pathlib import Path
-from course_lib.teach.run import run_lesson
+import psutil
+from course_lib.teach.run import run_all
 
 try:
-    run_lesson(Path(sys.argv[1]), Path(sys.argv[2]))
+    list(run_all([Path(sys.argv[1])] * 2, Path(sys.argv[2])))
 except KeyboardInterrupt:
-    print("stopped", flush=True)
+    children = psutil.Process().children()
+    kernels = [child.pid for child in children if "kernel" in str(child.cmdline())]
+    print("stopped, kernels left:", kernels, flush=True)
 """
 
 
@@ -142,5 +170,5 @@ def test_a_signal_stops_the_course_and_is_no_fault_of_it(notebook, tmp_path, num
         time.sleep(0.1)
     run.send_signal(number)
     said, errors = run.communicate(timeout=30)
-    assert said == "stopped\n"
+    assert said == "stopped, kernels left: []\n"
     assert "Exception in message handler" not in errors

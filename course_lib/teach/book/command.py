@@ -11,7 +11,7 @@ from course_lib.lab.workspace import PACKAGE
 from course_lib.teach.book import check
 from course_lib.teach.book.page import Links
 from course_lib.teach.book.site import write
-from course_lib.teach.run import executed_in
+from course_lib.teach.executed import executed_in
 from course_lib.words import ENGLISH, LANGUAGES
 
 OUT = Path("build") / "book"

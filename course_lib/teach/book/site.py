@@ -17,7 +17,8 @@ from course_lib.teach.book import contents
 from course_lib.teach.book.page import Links, make
 from course_lib.teach.building.build import build_text
 from course_lib.teach.building.source import Lesson, lessons_in, read_lesson
-from course_lib.teach.run import ANSI_COLOUR, executed_in
+from course_lib.teach.executed import executed_in
+from course_lib.teach.run import ANSI_COLOUR
 from course_lib.teach.translation.localized import localized_lessons, localized_readme
 from course_lib.teach.translation.pictures import localized_pictures
 from course_lib.words import ENGLISH

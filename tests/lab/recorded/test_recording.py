@@ -15,7 +15,7 @@ from course_lib.lab.recorded import paths
 from course_lib.lab.recorded import recording as recordings
 from course_lib.lab.recorded.recording import Recording, RecordingError, may_be_recorded
 from course_lib.teach import recording as command
-from course_lib.teach.run import executed_in
+from course_lib.teach.executed import executed_in
 
 
 def whole_text(made, file) -> str:

@@ -150,7 +150,7 @@ def test_figures_of_a_korean_run_are_shown_and_those_of_an_english_one_are_not(
     repository, tmp_path
 ):
     from course_lib.teach.book.site import executed
-    from course_lib.teach.run import executed_in
+    from course_lib.teach.executed import executed_in
 
     lesson = read_lesson(repository / "lessons" / "00_the_lab.py")
     notebook = nbformat.reads(build_text(lesson, with_answers=True), as_version=4)
