@@ -39,7 +39,7 @@ SHORTEST_US, LONGEST_US = 1e-6, 1e12
 """Of a message; beyond, a file is damaged."""
 PART_OF_LONGEST = 1 / 8
 """Messages that take at least this part of the longest time count as large."""
-LEAST_PART = 0.5
+LEAST_PART = 0.7
 """Of what the largest message takes longer than the smallest: a line that gives less of it to the
 bytes was drawn by noise."""
 DISTURBED = 1.1
