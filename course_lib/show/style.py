@@ -228,6 +228,12 @@ def shorten(text: object, length: int = 28) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
+def shorten_middle(text: object, length: int = 28) -> str:
+    """For names of one family, which differ at their end."""
+    text, end = " ".join(str(text).split()), length // 2
+    return text if len(text) <= length else f"{text[: length - end - 1]}…{text[-end:]}"
+
+
 def listed(names: Iterable[object], last: str = " and ") -> str:
     """ "a, b and c", for alternative texts."""
     items = [str(name) for name in names]

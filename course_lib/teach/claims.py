@@ -50,10 +50,14 @@ class Claim:
         return f"lies between {_number(self.least)} and {_number(self.most)}"
 
     def __str__(self) -> str:
-        value = f"{self.value:.3g}{' ' if self.unit else ''}{self.unit}"
+        value = f"{_short(self.value)}{' ' if self.unit else ''}{self.unit}"
         if self.holds:
             return f"✓ holds here: {self.text} ({value}; claimed: it {self.bounds})"
         return f"✗ not here: {self.text} ({value}; claimed: it {self.bounds})"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
 def _number(value: float | None) -> str:
@@ -95,7 +99,7 @@ def table(rows: list[tuple[str, Claim]]) -> str:
     width = max([len("lesson"), *(len(lesson) for lesson, _ in rows)])
     lines = [f"{'lesson':{width}}  holds     value  claim"]
     for lesson, made in rows:
-        value = f"{made.value:.3g}"
+        value = _short(made.value)
         verdict = "yes" if made.holds else "NO"
         unit = f" {made.unit}" if made.unit else ""
         lines.append(f"{lesson:{width}}  {verdict:5}  {value:>8}{unit}  {made.text} {made.bounds}")

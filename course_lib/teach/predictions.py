@@ -140,7 +140,8 @@ def _verdict(guess: Guess, found: Guess) -> str:
     if guess <= 0 or found <= 0:
         return ""
     off = times_off(guess, found)
-    return f"{off:.2g} times less" if guess > found else f"{off:.2g} times as much"
+    times = f"{off:.2g}" if off < 100 else f"{off:,.0f}"
+    return f"{times} times less" if guess > found else f"{times} times as much"
 
 
 def times_off(guess: float, measured: float) -> float:

@@ -187,4 +187,4 @@ def _low(number: int) -> str:
 
 
 def _x(place: int) -> float:
-    return 1.75 + place * 1.6
+    return 2.1 + place * 1.6

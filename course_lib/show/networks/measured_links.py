@@ -85,7 +85,7 @@ def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -
     chosen = dict(pairs or _extremes(fits))
     said = []
     with sheet(height_in=4.0) as page:
-        axes = page.axes("size of the message (bytes)", "time (µs)", "Time = α + size / bandwidth")
+        axes = page.axes("size of the message", "time (µs)", "Time = α + size / bandwidth")
         for position, (name, (source, destination)) in enumerate(chosen.items()):
             mine = single[(single["source"] == source) & (single["destination"] == destination)]
             if mine.empty:
