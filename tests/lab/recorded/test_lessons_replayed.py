@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import course_lib.lab.job
+from course_lib.lab.recorded.recording import Recording
 from course_lib.teach.building.source import lessons_in
 from course_lib.teach.run import run_lesson
 
@@ -52,3 +54,23 @@ def test_files_with_empty_gaps_are_recorded_too(lesson, nowhere_to_run, tmp_path
     elsewhere["COURSE_WORKSPACE"] = str(tmp_path)
     done = subprocess.run(command, env=elsewhere, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+TEMPLATE = Path(course_lib.lab.job.__file__).parent / "job.sbatch.j2"
+RECORDINGS = [Recording(path) for path in sorted((SOLUTIONS.parent / "recordings").glob("*.runs"))]
+
+
+def written_by_the_template(recipe):
+    """The remarks in a script that a lesson took from the lab and submitted as its own."""
+    script = str(recipe.get("script") or "")
+    begun = script.startswith("#!/bin/bash\n# What the job asks of the cluster.")
+    return {line for line in script.splitlines() if begun and line.startswith("# ")}
+
+
+def test_scripts_in_recordings_are_those_that_the_lab_writes_today():
+    """Else a lesson that changes such a script asks for a run that nobody has recorded."""
+    runs = [run for recording in RECORDINGS for run in recording.head.runs]
+    remarks = {run.name: written_by_the_template(run.recipe) for run in runs}
+    assert {name for name, lines in remarks.items() if lines} >= {"one-too-few"}
+    known = set(TEMPLATE.read_text().splitlines())
+    assert {name: lines - known for name, lines in remarks.items() if lines - known} == {}
