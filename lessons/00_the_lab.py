@@ -272,8 +272,8 @@ log = mine.with_suffix(".log")
 # ## What lies between the nodes
 #
 # A node's devices exchange data inside the node. Two nodes exchange data over a **link**. How different
-# are these two roads? The next job starts one process per device slot and sends messages of growing size
-# between all pairs. Its table has the **latency** of each road, the time that the smallest message takes,
+# are these two roads? The next job starts one process per device slot and sends messages of growing size,
+# up to 4 MiB (`4 << 20` bytes), between all pairs. Its table has the **latency** of each road, the time that the smallest message takes,
 # and its **bandwidth**, the bytes that follow per second once they flow (1 GB/s is 10⁹ bytes per second).
 #
 # **Predict.** How many times more bandwidth has the road inside a node than the link between the nodes?
@@ -288,7 +288,7 @@ guess_ratio = 2
 ratio_guess = predict(
     "00: bandwidth inside a node over that between nodes", guess_ratio, unit="times"
 )
-roads = lab.submit(links.recipe("first-links", nodes=2, gpus_per_node=2))
+roads = lab.submit(links.recipe("first-links", nodes=2, gpus_per_node=2, max_bytes=4 << 20))
 roads.wait()
 roads.links.roads
 

@@ -40,8 +40,7 @@ dp4 = gpt.recipe(
     gpus_per_node=2,
     micro_batch=2,
     global_batch=8,
-    iterations=16,
-    log_interval=2,
+    iterations=12,
 )
 
 # %% [markdown] id="batch-words"
@@ -206,9 +205,7 @@ losses = predict(
     guess_same,
     choices=("the same", "nearly the same", "different"),
 )
-dp1 = gpt.recipe(
-    "dp1", nodes=1, gpus_per_node=1, micro_batch=8, global_batch=8, iterations=16, log_interval=2
-)
+dp1 = gpt.recipe("dp1", nodes=1, gpus_per_node=1, micro_batch=8, global_batch=8, iterations=12)
 run1 = lab.submit(dp1)
 run1.watch()
 
@@ -225,11 +222,13 @@ losses.compare(same if difference.max() < 1e-3 else "different")
 claim("one device and four devices train the same model", difference.max(), most=1e-3)
 
 # %% [markdown] id="same-explain"
-# *Above: both curves, one on top of the other. Below: how far they are apart, in powers of ten.*
+# *Above: both curves, one on top of the other. Below: how far they are apart, in powers of ten; where they agree in every
+# digit of the log, nothing is drawn.*
 #
 # **Explain.** If you guessed "different", you may have thought of four devices that each learn something else. But
-# the mean of four means of two samples *is* the mean of eight. If you guessed "the same", you trusted computers too
-# much: they round after every addition, and the two runs add in a different order.
+# the mean of four means of two samples *is* the mean of eight. "The same" is too much to rely on: computers round after
+# every addition, and the two runs add in a different order. So they may differ in the last of the six decimals that the
+# log prints or, as luck has it, in none.
 #
 # The rule has conditions. The mean of means is the mean only if every rank has the same number of tokens that count:
 # with padded samples, sums and counts have to be reduced first. Dropout draws other masks on other ranks, and batch
@@ -258,7 +257,7 @@ guess_strong, guess_weak = 2.0, 2.0
 # %% id="nodes-run"
 strong_guess = predict("03: strong scaling, 4 devices over 2", guess_strong, unit="times")
 weak_guess = predict("03: weak scaling, 4 devices over 2", guess_weak, unit="times")
-short = {"gpus_per_node": 2, "micro_batch": 4, "iterations": 10, "log_interval": 1}
+short = {"gpus_per_node": 2, "micro_batch": 4, "iterations": 10}
 run2 = lab.submit(gpt.recipe("dp2", nodes=1, global_batch=8, **short))
 run4_weak = lab.submit(gpt.recipe("dp4-weak", nodes=2, global_batch=16, **short))
 for each in (run2, run4_weak):  # the second needs all devices, and waits in the queue for the first
@@ -296,8 +295,9 @@ claim("weak scaling is better than strong scaling", weak / strong, least=1.0, un
 # %% [markdown] id="nodes-explain"
 # *Left: samples per second; dotted: if nothing were lost. Right: the share of that which is left.*
 #
-# **Explain.** From one device to two, both on one node, what is lost is the optimizer's step, which does not shrink
-# with a device's samples, and the sum of the gradients, which is new. From two to four the gradients also have to cross the link
+# **Explain.** From one device to two, both on one node, little is lost, to the optimizer's step, which does not shrink
+# with a device's samples, and to the sum of the gradients, which is new. (Where four samples fit the caches of a processor
+# better than eight, something may even be gained.) From two to four the gradients also have to cross the link
 # between the nodes, and every step waits for that. The volume that is sent does not shrink with the batch: there
 # are as many gradients as parameters, whether a device saw one sample or a hundred. So the *more* work a device has per
 # step, the smaller the share of waiting. That is why weak scaling looks better, and why you should ask which of the
@@ -385,7 +385,7 @@ claim("gradients that nothing hides take a good part of a step", share, least=10
 # | `after-backward` | in one piece, after the backward pass |
 # | `one-bucket` | early, but a bucket leaves only when it has all of them |
 # | `buckets` | in buckets of 200,000: the matrices of a layer are 197,000, so two leave after every second layer |
-# | `tiny-buckets` | in buckets of 20,000: ten for each layer |
+# | `tiny-buckets` | in buckets of 50,000: four for each layer |
 #
 # **Predict.** Which of the four has the least exposed communication? And how many percent of the exposed
 # communication of `after-backward` are left in `buckets`, for the rank that waits least?
@@ -398,7 +398,7 @@ guess_least, guess_left = "tiny-buckets", 10
 ### END SOLUTION
 
 # %% id="hide-run"
-sizes = {"one-bucket": 10**9, "buckets": 200_000, "tiny-buckets": 20_000}
+sizes = {"one-bucket": 10**9, "buckets": 200_000, "tiny-buckets": 50_000}
 least_guess = predict("03: buckets that hide most", guess_least, choices=["after-backward", *sizes])
 left_guess = predict("03: exposed communication that buckets leave", guess_left, unit="%")
 hidden = {"after-backward": after_backward}
@@ -476,14 +476,14 @@ check.ex03_wide(wide_run)
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 03.2** — The usual way to all-reduce is a *ring*: each device sends only to its neighbour, one
-# > piece after the other (you wrote one in lesson 02). With *d* devices every one of them sends 2 (*d* − 1) /
+# > piece after the other (lesson 02 has you write one). With *d* devices every one of them sends 2 (*d* − 1) /
 # > *d* times the size of what is reduced. How many **megabytes** (10⁶ bytes) does each device of the run
-# > `dp4` send in its 16 iterations?
+# > `dp4` send in its 12 iterations?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP megabytes_sent = ...
-megabytes_sent = 16 * 2 * (4 - 1) / 4 * 4 * run.log.parameter_count / 1e6
+megabytes_sent = 12 * 2 * (4 - 1) / 4 * 4 * run.log.parameter_count / 1e6
 ### END SOLUTION
 
 # %% id="ex2-check" tags=["check"]

@@ -252,9 +252,10 @@ show.link_curve(roads.links, pairs={"inside a node": (0, 1), "between the nodes"
 # with both fitted to your measurements: *B* is the rate of the large messages, α the least time of the smallest one, less what
 # its 1 KiB takes at *B*.
 # (Papers write β for 1/*B*, seconds per byte, and speak of the α–β model.) The bend lies where both parts are equal,
-# at a size of α·*B*: the last column of the table below. Far below it, sending less saves hardly any time. Points
+# at a size of α·*B*: about the last column of the table below, where the latency stands in for α. Far below it, sending less saves hardly any time. Points
 # may lie above their line where a process waited for a core, and under it where a network's buffers swallow the first
-# few hundred KB at once, so that only the rest has to queue. (So the squares above may show a little more than the link carries.)
+# few hundred KB at once, so that only the rest has to queue, or, inside a node, where a message still fits
+# a cache. (So the squares above may show a little more than the link carries.)
 # The table takes all pairs of a road together: of their latencies, each the whole time of 1 KiB (so where *B* is small it is more
 # than α), the least; of their bandwidths the median.
 
@@ -291,8 +292,8 @@ dp4 = gpt.recipe(
     gpus_per_node=2,
     micro_batch=2,
     global_batch=8,
-    iterations=9,
-    profile=(6, 8),
+    iterations=7,
+    profile=(4, 6),
     profile_ranks=[0, 1, 2, 3],
 )
 gradient_bytes = 4 * plan.parameters(gpt.model(dp4)).total

@@ -70,7 +70,7 @@ lab.tensorboard("scalars")
 
 # %% [markdown] id="board-explain"
 # The page is served by your own notebook server, for you alone. It shows what the figure above shows: the ill run is
-# slower from the start. (Steps that are longer in *both* runs are those around the recording.) Curves tell *that*
+# slower from the start. (Longer in *both* runs are the first step, which warms up, and those around the recording.) Curves tell *that*
 # something is wrong, and since when. They do not tell what.
 #
 # Have a look at the loss as well. If it differs, the two runs do not do the same work:
@@ -147,7 +147,7 @@ table.round(1)
 # operators on the processor; without a GPU the first is 0 and the second is the work, on the box with the sleep by which a slot keeps its pace. `other_ms` is what is left.
 #
 # Which operators does the work consist of? In the figure, the *self* time of an operator leaves out the operators
-# that it calls:
+# that it calls. It is the sum over both recorded steps of all four ranks; *host* is the processor:
 
 # %% id="operators"
 show.operators(healthy.profile, top=8)
@@ -212,7 +212,8 @@ pd.DataFrame({run.name: from_outside(run) for run in (healthy, ill)}).T.round(1)
 
 # %% [markdown] id="outside-explain"
 # *The ill run while it ran: one curve for each rank (or GPU) and each node. For a rank on a processor, 100 % is the rate
-# of its slot; sending and writing files count as well, and are not paced. The table: both runs while they trained.*
+# of its slot; sending and writing files count as well, and are not paced. Memory is that of
+# the whole process, with its libraries; tensors are a small part of it (further down). The table: both runs while they trained.*
 #
 # **Explain.** If the ill run sends less per second, and its ranks are less busy, what does that prove? That its steps are
 # rarer, and that something is waited for; no more. A slow network looks like this, too: fewer bytes a second arrive, and

@@ -126,6 +126,8 @@ for run in recorded:
 # 128: its library for products had taken 32 MiB of working room twice, once for forward and once for backward. After a step, with
 # the activations gone, the log still said 94 MiB allocated: the floor, and that room. And a process of two that talk by NCCL held 1 GiB of that card in all, as kernels and NCCL's buffers lie in the GPU's memory as
 # well. Working room and kernels do not grow with the model, and beside 80 GB they are little. On a small GPU they are not.
+# (Nor does the time of a step say much about that GPU: a model as small as this one leaves it idle most of the time,
+# waiting for the program to start the next operator.)
 
 # %% [markdown] id="double-idea"
 # ## Double it until it breaks
@@ -193,8 +195,11 @@ if not broken:
         "a process to a limit (macOS). The next section then has nothing to show; read it all the same."
     )
 else:
-    tensors_mib = fixed + broken_at * per_sample
-    print(f"{broken_at} samples: {tensors_mib:.0f} MiB of tensors for {MEMORY_MIB} MiB.", end=" ")
+    in_first = len(broken.log.iterations) == 0
+    at_start = fixed - parts["optimizer"]  # its state is made at the end of the first step
+    tensors_mib = (at_start if in_first else fixed) + broken_at * per_sample
+    where = "in the first step" if in_first else "in a later step"
+    print(f"{broken_at} samples, {where}: {tensors_mib:.0f} MiB of tensors for {MEMORY_MIB} MiB.")
     if tensors_mib < 0.95 * MEMORY_MIB:
         print("Something else took room as well: see 'Where the wall stands'.")
     elif tensors_mib < 1.05 * MEMORY_MIB:
@@ -280,8 +285,8 @@ elif asked:
 # %% [markdown] id="tensor-explain"
 # **Explain.** The tensor that breaks a run is the drop that makes the bucket overflow, not the water in it. Where it
 # is large itself, as logits are, making it smaller helps. Often it is small, and the memory was filled by others long
-# before. (Ranks that do the same may be refused different tensors, where one came further than the other: compare the lines of the
-# log above.) So the size tells *where* the program was when it broke, and the table of kinds above tells *what* to save.
+# before. (Ranks that do the same may be refused different tensors, where one came further than the other: if the log above has
+# several such lines, compare them.) So the size tells *where* the program was when it broke, and the table of kinds above tells *what* to save.
 
 # %% [markdown] id="line-idea"
 # ## Where the wall stands
@@ -490,7 +495,8 @@ for name in ("micro_batch", "peak_mib", "samples_per_second"):
 faster.compare(last["samples_per_second"] / first["samples_per_second"])
 gained = 100 * (last["samples_per_second"] / done.iloc[-2]["samples_per_second"] - 1)
 print(f"the last doubling changed the speed by {gained:+.0f} %:", end=" ")
-print("it still pays" if gained > 15 else "the curve is nearly flat here")
+flat = "the curve is nearly flat here" if gained < 5 else "it pays less and less"
+print("it still pays" if gained > 15 else flat)
 
 # %% id="speed-claim" tags=["claim"]
 claim(

@@ -153,8 +153,8 @@ def two_devices(name, nodes=1, **layout):
         model=deep,
         mock_data=True,
         global_batch=samples,
-        iterations=9,
-        memory=(7, 9),
+        iterations=7,
+        memory=(5, 7),
         **layout,
     )
 
@@ -181,7 +181,7 @@ print(f"one all-reduce of {1000 * rows_mb:.0f} kB: {message_ms:.2f} ms")
 # %% id="inside-see"
 def step_ms(run):
     """Median over the iterations between the first two and those that are recorded."""
-    return float(run.log.iterations["elapsed_ms"].iloc[2:7].median())
+    return float(run.log.iterations["elapsed_ms"].iloc[2:5].median())
 
 
 def exchange_ms(run):
@@ -234,7 +234,7 @@ claim(
 # ## And between the nodes?
 #
 # Now the two devices sit on two nodes. Messages cross the link, and bytes are no longer free. (On the box the link
-# is made slower for this section, 0.2 Gbit/s, so that bytes take at least as long as the arithmetic, as they would
+# is made slower for this section, 0.2 Gbit/s, so that the bytes of tensor parallelism take at least as long as its arithmetic, as they would
 # between nodes with the large model of exercise 07.2. A real cluster keeps its link.) Measured first: how fast is that
 # road here?
 
@@ -381,8 +381,8 @@ check.ex07_sent(gigabytes_sent)
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Run `two_devices("sp", tensor=2, micro_batch=4, sequence_parallel=True)`, and compare it with
 # > `inside["tensor 2, at once"]`. Does the step change, and by how much do the activations at the peak
-# > (`run.memory[0].peak_composition`) shrink? Then write a `gpt.recipe` for `tensor=4` on both nodes, with
-# > `nodes=2, gpus_per_node=2`: what would you have to fill in for `tensor=8` with this model, and why does the program refuse it?
+# > (`run.memory[0].peak_composition`) shrink? Then write a `gpt.recipe` for `tensor=4` on both nodes
+# > (`nodes=2, gpus_per_node=2`). What would `tensor=8` need, and why does the program refuse it for this model?
 
 # %% [markdown] id="home"
 # ## To take home

@@ -76,7 +76,8 @@ held.map("{:.5g}".format).join(percent)
 show.number_formats({name: torch.finfo(kind) for name, kind in formats.items()})
 
 # %% [markdown] id="formats-explain"
-# *How far rounding may move a number, by its size. A curve ends at the format's largest number; to the left it rises
+# *How far rounding may move a number, by its size. A curve that goes up at its right end
+# stops at the format's largest number; those of `float32` and `bfloat16` go on beyond the figure. To the left a curve rises
 # where the power cannot fall any further, and the digits are used up one by one.*
 #
 # **Explain.** `float16` has three digits, plenty for most of training. What it lacks is **range**: the smallest of the five became zero, the largest
@@ -316,7 +317,7 @@ claim("autocast leaves the weights wide", net[0].weight.dtype == torch.float32)
 claim("and makes products narrow", out.dtype == torch.float16)
 
 # %% [markdown] id="auto-explain"
-# **Explain.** The weights *are* the master weights here, and so no step is lost. The price: every forward pass makes a
+# **Explain.** The weights *are* the master weights here, and so no small step is rounded away. The price: every forward pass makes a
 # rounded copy of each weight, and its gradient comes back in `float32`. Which operations run in 16 bits is a list inside PyTorch:
 # matrix products do, losses stay wide. On GPUs norms and softmax do so, too; on processors they take what comes. (`GradScaler` has no patience, and begins at 2¹⁶: here it was
 # told to begin too high, so that you see it search. With `bfloat16` leave it out.)
@@ -352,7 +353,8 @@ for name, guessed in faster.items():
 show.throughput(wide, brain, half, unit="ms")
 
 # %% [markdown] id="speed-explain"
-# *Time of each iteration of the three runs.* The factors are those of whole steps; the skipped ones are quicker. What yours says:
+# *Time of each iteration of the three runs.* The factors are those of whole steps; the skipped ones
+# lack the step of the optimizer, and at the end of the last iteration the record of memory is written. What yours says:
 
 # %% id="speed-said"
 for name, gain in gains.items():
@@ -369,7 +371,7 @@ for name, gain in gains.items():
 # %% [markdown] id="speed-published"
 # **Explain.** It is the hardware that decides, and it decides for each format. A GPU's Tensor Cores multiply both
 # formats, those of a V100 only `float16`. Some processors have instructions for `bfloat16` and none for `float16`, others
-# have neither. (Linux tells: `grep -oE 'amx_bf16|avx512_(bf16|fp16)' /proc/cpuinfo | sort -u`.)
+# have neither. (Linux tells: `grep -oE '(amx|avx512)_(bf16|fp16)' /proc/cpuinfo | sort -u`; on Arm the names are `bf16` and `asimdhp`.)
 #
 # Two published cases: the lab after which this course is modelled (12 layers of width 768, 2 nodes with 2 V100 each) went
 # from 537 to about 315 ms per iteration with fp16, though Tensor Cores took part in only 23.6 % of its *kernels* (the
@@ -416,7 +418,7 @@ claim("bf16 stands on 18 bytes per parameter", stands, least=17.9, most=18.1, un
 # %% [markdown] id="memory-explain"
 # *(Above: what the fullest moment of each of the three runs consists of.)*
 #
-# **Explain.** What stands as long as the run, in bytes for every parameter:
+# **Explain.** What every parameter takes, apart from activations, in bytes:
 #
 # | | weights | gradients | master weights | wide gradients | Adam's moments | together |
 # |---|---|---|---|---|---|---|
@@ -548,10 +550,10 @@ claim("but only those of its block", zero["blocks of 128"], most=1, unit="%")
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP settled = lab.submit(
-### GAP     small("settled", "fp16", initial_loss_scale=..., iterations=12, memory=False)
+### GAP     small("settled", "fp16", initial_loss_scale=..., iterations=10, memory=False)
 ### GAP )
 settled = lab.submit(
-    small("settled", "fp16", initial_loss_scale=2**14, iterations=12, memory=False)
+    small("settled", "fp16", initial_loss_scale=2**14, iterations=10, memory=False)
 )
 ### END SOLUTION
 settled.wait()
@@ -587,7 +589,8 @@ check.ex08_started_at(started_at)
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — In this model, with one sample per step, bf16 needs more memory than fp32. From how many samples on
 # > does it need less? What does one more sample add in either? Estimate it from the bars above (of the temporary memory of
-# > bf16 only a quarter, the logits with 16 bits, belongs to the sample), then find out:
+# > bf16 only a quarter, the logits with 16 bits, belongs to the sample; so does the thin temporary piece of fp32, about
+# > 0.12 MiB), then find out:
 # > `small("many", "bf16", micro_batch=…)`, against fp32.
 
 # %% [markdown] id="home"

@@ -92,7 +92,7 @@ claim("a layer keeps sixteen times its input", widths, least=15.5, most=17.5, un
 # | the wide middle of the layer, before and after its curved function (GELU) | 4 + 4 |
 # | **together** | **16** |
 #
-# The measured number is a little larger: embedding and last norm are counted in.
+# The measured number is a little larger: the last norm is counted in, and a few numbers per token that norms and attention note for their backward pass.
 #
 # And the *scores* of attention, one number for each pair of the *T* tokens of a sequence, *T* × *T* in each
 # head? They are not there. The attention that the program uses is *fused*: it works through the scores in
@@ -171,7 +171,7 @@ claim("the planner knew it, planned over measured", by_plan / share, least=0.95,
 # before the next layer's come.
 #
 # If your guess was a sixteenth, 6 %, you forgot what recomputation cannot touch: the flat part at the bottom,
-# and the logits. Their block is as high as before, and the peak of the whole step is now where they are.
+# and the logits. Their block is as high as before, and the peak of the whole step is still where they are.
 #
 # Published for comparison: in the lab that this course follows, 12 layers of width 768 on V100 GPUs with 16
 # GB, the peak fell from about 10 GB to about 3 GB. That program kept the scores of attention, and had dropout
@@ -601,8 +601,8 @@ pd.DataFrame(
 # %% [markdown] id="unfused-explain"
 # Where the scores are stored, recomputing them gives a large part back. How cheap that is depends on the width: it computes
 # 4 *T h* FLOPs for a token again, where the matrices of a layer take 24 *h*². In a wide model that is some percent, as the published
-# times above show. In this one, where *T* = 4 *h*, it is two fifths of a layer, and half of the layers by *block* would give back
-# as much for the same price.
+# times above show. In this one, where *T* = 4 *h*, it is two fifths of a layer. Half of the layers by *block* would cost a quarter
+# more and give back nearly as much.
 #
 # Megatron-LM has drawn the same conclusion. `--recompute-granularity selective` means the scores only as long as nothing
 # else is said; `--recompute-modules` says which parts of a layer are meant today:
@@ -730,8 +730,8 @@ print(f"sixteen inputs: {16 * width_bytes / 2**20:.2f} MiB")
 # - A layer of GPT-2 keeps sixteen times its input for the backward pass (with fused attention); count yours with
 #   `saved_tensors_hooks`. Recomputation keeps the one and computes the fifteen again.
 # - The price is one more forward pass of the layers: at most a third more arithmetic. The result is the same.
-# - Groups as large as hide behind another part of the peak, here the logits. One group of all layers costs the same and gives back
-#   less.
+# - Make groups as large as still hide behind another part of the peak, here the logits. One group of all layers costs the
+#   same and gives back less.
 # - *Block* recomputes as many layers as it must. *Selective* recomputes parts of each layer: choose those that weigh much
 #   and are cheap, which the scores are no more where attention is fused.
 # - When one part of the peak has gone, look which part is the highest now.

@@ -182,7 +182,8 @@ claim("both train the same model: losses apart by", apart, most=1e-3)
 # accumulation over each other.
 #
 # `code/weigh_tokens.py` is small enough to show it. In every step there are as many short sequences as long ones, of
-# 8 and of 64 tokens. Short ones count up by one (5, 6, 7 …), long ones by three (5, 8, 11 …). Its model sees one
+# 8 and of 64 tokens. Each is a micro-batch of its own. Two ranks have four each, the first three short ones and a long
+# one, the second three long ones and a short one. Short ones count up by one (5, 6, 7 …), long ones by three (5, 8, 11 …). Its model sees one
 # token at a time, so it cannot know in which kind of sequence it is. All that it can learn is how often either
 # continuation comes.
 #
@@ -265,8 +266,8 @@ claim("where their share of the tokens is 11 %", belief["batch"], least=5, most=
 # ## What the sum is kept in
 #
 # Models are often trained with numbers of 16 bits (lesson 08), and then there is one more thing to get right.
-# A float16 has 11 significant bits, so its next larger neighbour is some way off. Add less than half of this
-# way, and nothing happens.
+# A float16 has 11 significant bits (the 10 of lesson 08, and a leading one that need not be stored), so its next larger
+# neighbour is some way off. Add less than half of this way, and nothing happens.
 #
 # **Predict.** 8192 times 0.001, added one by one in float16. What comes out?
 
@@ -335,7 +336,7 @@ def per_step(micro_batches, speed):
         gpus_per_node=2,
         micro_batch=1,
         global_batch=4 * micro_batches,
-        iterations=6,
+        iterations=5,
     )
 
 
@@ -436,7 +437,7 @@ else:
 # | `never` | `no_sync` around *all* micro-batches, the last one too |
 #
 # **Predict.** Four micro-batches per step. How many times does each variant send its gradients in a step? And
-# which of them trains something else than the first?
+# which of them trains something other than what the first trains?
 
 # %% id="sync-guess"
 ### BEGIN SOLUTION

@@ -125,7 +125,7 @@ claim("formula and program differ by the last norm", missing, least=256, most=25
 # per second, are a speed. Mixing up the two words has cost many an hour.)
 #
 # **Predict.** A matrix of 128 × 512 weights is applied to one token. How many FLOPs for each weight, forward?
-# And how many more for the backward pass?
+# And how many for the backward pass alone?
 
 # %% id="flops-guess"
 ### BEGIN SOLUTION
@@ -306,8 +306,8 @@ print(f"with factor 6 and the same rate: {mixed:.0f} days, a quarter too few")
 # %% [markdown] id="ex1" tags=["exercise"]
 # > **Exercise 14.1** — The model of the published lab that lesson 03 names: 12 layers of width 768,
 # > vocabulary 50 257, sequences of 1024. On 4 V100 GPUs, without recomputation, it took 537 ms per iteration
-# > of 8 samples. How many million parameters has it, how many TFLOP/s did each device achieve, and how many
-# > days would 10 billion tokens take?
+# > of 8 samples. How many million parameters has it, how many TFLOP/s did each device achieve by `flops_of`,
+# > and how many days would 10 billion tokens take?
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -621,8 +621,8 @@ sharded.watch()
 check.ex14_sharded(predicted_mib, sharded, target)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# Three quarters of the 8 bytes per parameter are gone: 6 bytes. But while the gradients of all ranks are
-# added up, each device holds the sum for its own quarter beside its own gradients: one more byte per
+# Three quarters of the 8 bytes per parameter are gone: 6 bytes. But each device also has a place for
+# the sum of its own quarter, beside its own gradients, and keeps it all the time: one more byte per
 # parameter. So the peak falls by 8 × 3/4 − 4 × 1/4 = 5 bytes per parameter, not by 6. Whoever forgot the sum
 # finds it by comparing part by part: it has become a piece of the gradients.
 

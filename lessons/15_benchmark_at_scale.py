@@ -13,7 +13,7 @@
 # | You will be able to | lay a 13 B and a 175 B model out on hundreds of devices; say what limits them; write the job; turn a rate into the result that is reported; name what goes wrong at this size |
 # | Minutes | 45 |
 # | Devices | 2 nodes with 2 devices each; for 8 and 96 nodes, a planner |
-# | Before | lessons 03, 07, 07b, 08, 09 and 14 |
+# | Before | lessons 03, 07, 07b, 08, 09, 10 and 14 |
 
 # %% id="begin"
 import difflib
@@ -45,6 +45,8 @@ bench.rules()
 #
 # - tokens per second = global batch × sequence ÷ seconds per iteration,
 # - **time to report** = 20 000 000 ÷ tokens per second.
+#
+# (*Accumulation*, in the table: how many micro-batches each data rank takes in a step, lesson 10.)
 #
 # Nobody trains on 20 million tokens; the number only turns a rate into a time, so that it can stand beside
 # other benchmarks, which report times. A machine passes if the time of the 175 B model is 560 s or less.
