@@ -13,7 +13,7 @@ from numbers import Integral, Real
 
 def real(value: object) -> float | None:
     """The finite number that this is or holds; None if it is none. Booleans are none."""
-    value = _plain(value)
+    value = unboxed(value)
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return None
     try:
@@ -27,11 +27,11 @@ def whole(value: object) -> int | None:
     """The whole number that this is by type (3, not 3.0); None if it is none."""
     if type(value) is int:  # nearly always, and a search for a layout asks a hundred thousand times
         return value
-    value = _plain(value)
+    value = unboxed(value)
     return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
 
 
-def _plain(value: object) -> object:
+def unboxed(value: object) -> object:
     """What an array, Series or tensor of one element holds, in Python's own type."""
     try:
         item = getattr(value, "item", None)

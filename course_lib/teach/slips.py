@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from itertools import combinations, islice, product
+from itertools import islice, product
 
 import numpy as np
 
@@ -42,6 +42,9 @@ ROUNDED = 0.02
 APART = 10
 """A slip that moves a value by 5 %, such as MB for MiB, is recognised within a tenth of that."""
 SAME = 1e-3
+MOST_PARTICULAR, UNITS = 0, 2
+OF_SCALE = (UNITS, 5, 6)
+"""Places in `slips`: what is off by a unit or a power of ten has the right digits."""
 TOGETHER = 2e-3
 """Share by which an answer may differ from two slips at once: there are many pairs."""
 NEARLY = 0.1
@@ -125,28 +128,38 @@ class Quantity:
 
     def explain(self, given: float) -> str:
         """What was done instead, if one slip accounts for the answer, or two together. Of several
-        that give the same value the two most particular ones are told."""
+        that give the same value the two most particular ones are told; where the answer may be
+        far off and still be right, also of several values that it may have been meant for."""
         found = [
             (place, slip)
             for place, slips in enumerate(self.slips())
             for slip in slips
-            if self._is_near(given, slip[0])
+            if self._is_near(given, slip[0], place)
         ]
         if not found:
             return self._two_at_once(given)
         nearest = min((value for _, (value, _) in found), key=lambda value: abs(given - value))
         same = [(place, said) for place, (value, said) in found if close(value, nearest, SAME)]
         first = min(place for place, _ in same)
-        return f"\n{told('Or:')} ".join([said for place, said in same if place == first][:2])
+        told_of = [said for place, said in same if place == first]
+        if self.share > ROUNDED:
+            likely = (UNITS,) if close(given, nearest, SAME) else (MOST_PARTICULAR, UNITS)
+            told_of += [said for place, (_, said) in found if place in likely]
+        return f"\n{told('Or:')} ".join(list(dict.fromkeys(told_of))[:2])
 
     def _two_at_once(self, given: float) -> str:
+        """One of them is invited by this exercise; any two of those that everybody makes meet a
+        wrong number by chance."""
         if not self.right:
             return ""
-        own, made, units, miscounts = islice(self.slips(), 4)
-        pairs = [*product(made, units), *product(own, units), *combinations(made, 2)]
-        pairs += product(made, miscounts)
+        left_out = [
+            *islice(of_the_ring(self.right, self.ring), 1),
+            *islice(of_bytes(self.right, self.bytes_each), 1),
+        ]
+        units = list(of_units(self.right, self.unit))
+        pairs = [*product(left_out, units), *product(self.own, units)]
         if self._is_off_by_plain_factor(given):
-            pairs = [*product(own, units)]
+            pairs = [*product(self.own, units)]
         for one, other in pairs:
             both = one[0] * other[0] / self.right
             if close(given, both, TOGETHER) and not close(both, self.right, SAME):
@@ -183,9 +196,15 @@ class Quantity:
             "part left out or counted too much?"
         )
 
-    def _is_near(self, given: float, wrong: float) -> bool:
+    def _is_near(self, given: float, wrong: float, place: int) -> bool:
+        """Of a unit or a power of ten: that it would be right with the other one."""
+        if place in OF_SCALE and self.right and wrong:
+            meant = given * self.right / wrong
+            return close(meant, self.right, EXACT) or self.is_met_by(meant)
         moved = abs(wrong / self.right - 1) if self.right else math.inf
-        return moved > 0 and close(given, wrong, min(ROUNDED, moved / APART))
+        if not moved or not close(given, wrong, min(ROUNDED, moved / APART)):
+            return False
+        return self.share > ROUNDED or close(given, wrong, self.fine) or _is_rounded(given, wrong)
 
     def slips(self) -> Iterator[list[Slip]]:
         """The most particular ones first: what only here is invited, what follows from the make-up
@@ -194,10 +213,10 @@ class Quantity:
         yield [
             *of_the_ring(self.right, self.ring),
             *of_bytes(self.right, self.bytes_each),
-            *of_counts(self.right, {**self.counts, **self.shared_by}),
             *(of_passes(self.right) if self.is_work else ()),
         ]
         yield list(of_units(self.right, self.unit))
+        yield list(of_counts(self.right, {**self.counts, **self.shared_by}))
         yield list(of_miscounts(self.right, self.counts, self.shared_by))
         yield list(of_other_ways(self.right, self.unit))
         yield list(of_digits(self.right, is_whole=self.share <= EXACT))

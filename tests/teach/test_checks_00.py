@@ -60,10 +60,23 @@ def test_three_tasks_on_each_node_pass(finished, capsys):
         (2, "local 2\n" * 6, 0, "Which variable counts the tasks within the node?"),
         (2, NOT_FOUND, 127, "A command was not found"),
         (2, "local 0\n", None, "Wait for it"),
+        (2, "local 0 on node1\nlocal 1 on node1\nlocal 2 on node1\n" * 2, 0, "After the number"),
     ],
 )
 def test_a_wrong_run_gets_the_hint_for_its_mistake(finished, nodes, log, exit_code, words):
     assert words in hint_of(lesson00.ex00_local, finished(local(nodes), log, exit_code))
+
+
+@pytest.mark.parametrize(
+    ("command", "log", "words"),
+    [
+        ('srun bash -c "echo local $SLURM_LOCALID"', "local 0\n" * 6, "In single quotes each task"),
+        ("echo local $SLURM_LOCALID", "local 0\n", "there is no srun in the command"),
+        ("echo local 0; echo local 1; …", RIGHT, "The numbers stand in the command"),
+    ],
+)
+def test_a_command_that_no_task_runs_is_told_so(finished, command, log, words):
+    assert words in hint_of(lesson00.ex00_local, finished(local(command=command), log))
 
 
 def test_a_gap_that_is_left_and_a_recipe_that_was_not_submitted_are_told_apart(finished):
@@ -95,6 +108,8 @@ def sleepers(finished):
         ((3.0, 3.0, 3.0), 44),
         ((3.0, 4.0, 5.0), 48),
         ((3.0, 4.0, 5.0), 44),
+        ((3.0, 3.0, 3.0), 3600 * 3 * 0.0033),
+        ((3.0, 3.0, 3.0), 40),
         ((None,) * 3, 36),
     ],
 )
@@ -115,6 +130,10 @@ def test_the_cost_of_the_sleeping_jobs_passes(sleepers, capsys, elapsed_s, answe
         (24, "One job is missing"),
         (28, "One job is missing"),
         (35, "You answered 35 device-seconds. For each job"),
+        (52, "You answered 52 device-seconds. For each job"),
+        (38, "You answered 38 device-seconds. For each job"),
+        (42, "You answered 42 device-seconds. For each job"),
+        (6, "You answered 6 device-seconds. For each job"),
         (120, "You are off by 3"),
     ],
 )
@@ -135,5 +154,5 @@ def test_device_seconds_hold_against_all_kinds_of_answers(sleepers):
         lambda answer: lesson00.ex00_device_seconds(answer, runs),
         48,
         [12, 24, 36, 32, 28, 20, 16, 48 / 3600, 48 / 60, 48 * 3, 48 * 4],
-        accepted=[44, 50],
+        accepted=[44, 52],
     )

@@ -27,9 +27,14 @@ def log(data=4, batch=32, micro_batches=1):
     return LOG.format(data=data, batch=batch, micro_batches=micro_batches)
 
 
-def wide(nodes=2, micro_batch=8, global_batch=32):
+def wide(nodes=2, micro_batch=8, global_batch=32, iterations=5):
     return gpt.recipe(
-        "wide", nodes=nodes, gpus_per_node=2, micro_batch=micro_batch, global_batch=global_batch
+        "wide",
+        nodes=nodes,
+        gpus_per_node=2,
+        micro_batch=micro_batch,
+        global_batch=global_batch,
+        iterations=iterations,
     )
 
 
@@ -44,6 +49,7 @@ def test_the_wide_run_that_was_asked_for_passes(finished, capsys):
         (wide(nodes=1), log(data=2, micro_batches=2), 0, "It asked for 1. Look at --nodes"),
         (wide(global_batch=64), log(batch=64, micro_batches=2), 0, "The iteration lines say 64"),
         (wide(micro_batch=2), log(micro_batches=4), 0, "went through the model 4 times"),
+        (wide(iterations=4), log(), 0, "It was to make 4, and the exercise asks for 5"),
         (wide(), log(data=1), 0, "The world line of its log says"),
         (shell.recipe("hello", "echo hello", nodes=2), "hello\n", 0, "started something else"),
         (wide(), MEMORY_LINE.format(rank=3), 41, "reached its device memory limit on rank 3"),
@@ -81,6 +87,9 @@ def test_what_the_ring_sends_in_all_iterations_passes(dp4, capsys):
         (RIGHT_MB * 4, "what all 4 devices send together"),
         (RIGHT_MB / 4, "each number has 4 bytes"),
         (RIGHT_MB * 0.39, "One gradient is 4 bytes"),
+        (RIGHT_MB * 2, "what a device receives as well"),
+        (RIGHT_MB * 2, "Or: With 8 bytes for each number"),
+        (RIGHT_MB / 100 * 0.987, "a whole count, or a unit, is missing"),
     ],
 )
 def test_a_wrong_amount_gets_the_hint_for_its_mistake(dp4, answer, words):

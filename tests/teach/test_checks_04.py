@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -99,6 +100,20 @@ def test_a_wrong_description_is_sent_to_the_line_that_says_better(finished, wron
     assert words in hint_of(lesson04.ex04_describe, RIGHT | wrong)
 
 
+@pytest.mark.parametrize(
+    "several", [np.array([]), np.array([True, False]), pd.Series([False, False])]
+)
+def test_several_values_for_one_are_a_wrong_description(several):
+    said = hint_of(lesson04.ex04_describe, RIGHT | {"gpu_direct": several})
+    assert "is neither True nor False" in said
+
+
+def test_a_name_that_was_changed_is_no_gap():
+    renamed = {"devices" if name == "devices_per_node" else name: RIGHT[name] for name in RIGHT}
+    said = hint_of(lesson04.ex04_describe, renamed)
+    assert "There is no devices_per_node in it. It has: 'devices', 'nodes'" in said
+
+
 def test_a_text_instead_of_a_description_is_refused(finished):
     assert "It is str" in hint_of(lesson04.ex04_describe, "4 nodes")
 
@@ -113,6 +128,7 @@ def test_the_right_timing_is_solved(timed, ring, capsys):
     [
         ({"algorithm": "ring"}, "Its algorithm was 'ring'"),
         ({"size": GRADIENT_BYTES // 4}, "That is the number of parameters. Each has 4 bytes"),
+        ({"size": 7_430_000}, "the size that the lesson worked out"),
         ({"size": 1_000_000}, "the size that the lesson worked out"),
         ({"repeat": 1}, "It was timed 1 times, too few"),
         ({"nodes": 1, "gpus_per_node": 4}, "It had 1 × 4"),
@@ -128,6 +144,8 @@ def test_a_wrong_timing_is_told_apart(timed, ring, wrong, words):
         (..., "expected_factor is filled in"),
         (2, "how often the ring goes round"),
         (1, "That would be no gain"),
+        (3, "Or did you count 6 steps against 2"),
+        (150, "That is in percent"),
         (2 / 3, "upside down"),
         (1.2, "You answered 1.2. How often does everything cross"),
     ],

@@ -85,6 +85,11 @@ def test_the_right_run_is_solved(recorded, capsys):
         ({"profile": (8, 9)}, "The second number is the first step that is *not* recorded"),
         ({"iterations": 9}, "Steps count from 0, so step 9 is the tenth"),
         ({"profile": (2, 4)}, "It recorded the steps from 2 up to, not with, 4"),
+        ({"micro_batch": 4, "global_batch": 16}, "in the same portions"),
+        ({"micro_batch": 4, "global_batch": 16}, "micro_batch=4"),
+        ({"zero": 1}, "in the same portions"),
+        ({"num_layers": 2}, "Another model, batch or way of cutting it"),
+        ({"precision": "bf16"}, "in the same portions"),
         ({"ranks": (0,)}, "There are records of rank 0. `profile_ranks` takes a list"),
     ],
 )
@@ -138,6 +143,8 @@ def test_the_right_share_of_waiting_is_solved(recorded, capsys):
         (..., "waiting_percent is filled in"),
         (0.15, "those of a fraction"),
         (20, "You left the straggler out"),
+        (22, "or took one rank"),
+        (18, "or took one rank"),
         (45, "Part of it is the transfer"),
         (60, "the time of one device; 4 are paid for"),
         (3.75, "of a mean rank, and the device time of all"),
@@ -149,6 +156,25 @@ def test_the_right_share_of_waiting_is_solved(recorded, capsys):
 def test_a_wrong_share_of_waiting_is_met_by_its_hint(recorded, answer, words):
     ill = recorded("ill", FEW, planted_bottleneck=1)
     assert words in hint_of(lesson05.ex05_waiting, answer, ill)
+
+
+def test_what_exchanges_took_beyond_those_of_the_last_rank_is_waiting_too(recorded):
+    """A second, small exchange, for which the straggler waits: the table counts its waiting."""
+    ill = recorded("ill", FEW, planted_bottleneck=1)
+    for rank in range(4):
+        file = ill.folder / "profile" / f"rank{rank}.pt.trace.json"
+        found = json.loads(file.read_text())
+        for step in range(2):
+            took = 1000 if rank == 2 else 100
+            end = step * STEP_US + 4000
+            found["traceEvents"].append(
+                event("user_annotation", "gloo:all_reduce", end - took, took)
+            )
+        file.write_text(json.dumps(found))
+    lesson05.ex05_waiting(100 * 6.9 / 40, ill)
+    beyond = 100 * (2 + 2.2 + 1.8 - 3 * 0.9) / 40
+    lesson05.ex05_waiting(beyond, ill)
+    assert "You answered" in hint_of(lesson05.ex05_waiting, beyond * 1.08, ill)
 
 
 def test_one_record_cannot_tell_waiting_from_transfer(recorded):

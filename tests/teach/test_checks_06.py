@@ -12,6 +12,7 @@ from .finished_runs import MEMORY_LINE, hint_of
 
 LONGER = {"seq_length": 256, "max_position_embeddings": 256}
 OUT_OF_MEMORY = MEMORY_LINE.format(rank=2)
+KILLED = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some tasks were OOM Killed.\n"
 
 
 def wall(name, micro_batch, **more):
@@ -50,10 +51,12 @@ def test_one_run_below_the_wall_and_one_behind_it_pass(pair, capsys):
         ({"model": gpt.model("tiny").but(layers=2)}, "These differ: --num-layers"),
         ({"zero": 1}, "These differ: --use-distributed-optimizer"),
         ({"breaks_log": "srun: error: no such program\n"}, "It failed for another reason"),
+        ({"breaks_log": KILLED}, "The system ended it before it came to its limit"),
         ({"seq_length": 128, "max_position_embeddings": 128}, "It had 128. Take tried"),
         ({"device_memory_gib": 0}, "It had no limit"),
         ({"device_memory_gib": 1}, "It had 1024 MiB"),
         ({"nodes": 1}, "It had 1. Take wall"),
+        ({"iterations": 1}, "memory is fuller in the second"),
         ({"global_batch": 480}, "several micro-batches one after the other"),
     ],
 )
@@ -96,6 +99,8 @@ def test_the_published_line_was_printed_with_micro_batch_4(finished, capsys):
         (16, "all four devices"),
         (8, "With 2 bytes"),
         (1, "128 MiB in each layer"),
+        (3.81, "512 MiB are 512 × 2²⁰ bytes"),
+        (3, "512 MiB are 512 × 2²⁰ bytes"),
         (5.2, "You answered 5.2"),
     ],
 )

@@ -43,6 +43,9 @@ def test_days_by_the_short_formula_are_taken_too(capsys):
         ((PARAMETERS_M, 4 * TFLOPS, DAYS), "the four devices achieved together"),
         ((PARAMETERS_M, 4.06, DAYS), "This run did none."),
         ((PARAMETERS_M, 2.847, DAYS), "leaves out the products of queries and keys"),
+        ((PARAMETERS_M, 3.0427, DAYS), "You counted causal attention, half of the scores"),
+        ((PARAMETERS_M, TFLOPS / 1e3, DAYS), "You divided by 537"),
+        ((PARAMETERS_M, TFLOPS, DAYS * 1e3), "You took the 537 ms for seconds"),
         ((PARAMETERS_M, 15.7, DAYS), "the peak on the data sheet of a V100"),
         ((PARAMETERS_M, TFLOPS / 3, DAYS), "That is the forward pass alone"),
         ((PARAMETERS_M, TFLOPS * 1e3, DAYS), "these are GFLOP/s"),
@@ -71,6 +74,12 @@ def test_the_repaired_estimate_passes(capsys):
     assert "✓ without recomputation" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("rate", [8.18 * 18.4e9 * 512 * 1024 / 32.09 / 16, 1.537e14, 1.54e14])
+def test_what_the_lesson_prints_rounded_may_be_used_for_the_rate(rate, capsys):
+    lesson14.ex14_repaired(TOKENS, rate, BIG_DAYS, 6)
+    assert "✓ each device achieved" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -83,6 +92,7 @@ def test_the_repaired_estimate_passes(capsys):
         ((TOKENS, 312e12, BIG_DAYS, 6), "which no training reaches"),
         ((TOKENS, 16 * RATE, BIG_DAYS, 6), "the 16 devices achieved together"),
         ((TOKENS, 115.99e12, BIG_DAYS, 6), "These are model FLOPs."),
+        ((TOKENS, 153.83e12, BIG_DAYS, 6), "how long is a sequence of this model?"),
         ((TOKENS, 2e14, BIG_DAYS, 6), "You answered 2e+14 FLOP/s."),
         ((TOKENS, RATE, BIG_DAYS * 6 / 8, 6), "the factor 6 with a rate of hardware FLOPs"),
         ((TOKENS, RATE, 202.5, 6), "the mistyped sequence"),
@@ -134,6 +144,10 @@ def test_a_peak_that_was_foreseen_passes(finished, target, capsys):
     assert "✓ the prediction is within 3 %" in capsys.readouterr().out
 
 
+PREDICTED_MIB = (BEFORE_MIB - 34.14 / 2) * 1e6 / 2**20
+"""In MB it is what is left without half of the optimizer's state."""
+
+
 @pytest.mark.parametrize(
     ("predicted_mib", "words"),
     [
@@ -141,6 +155,9 @@ def test_a_peak_that_was_foreseen_passes(finished, target, capsys):
         (AFTER_MIB - 4.27, "25.6 MiB of optimizer state are gone, but another part has grown"),
         (BEFORE_MIB - 34.14 / 2, "half of the optimizer state"),
         (AFTER_MIB * 2**20 / 1e6, "these are MB"),
+        (PREDICTED_MIB * 2**20 / 1e6, "Or: The unit is another one: these are MB"),
+        (79.0, "half of the optimizer state"),
+        (79.0, "Or: The unit is another one: these are MB"),
         (float("nan"), "which is not finite"),
         (60, "You answered 60 MiB. Measured were 75.0 MiB"),
         (..., "Replace the ..."),

@@ -10,7 +10,7 @@ from course_lib.read import training_log
 from course_lib.teach import check
 from course_lib.teach.checklist import NotYet
 
-from .answers_to_try import hold
+from .answers_to_try import Hostile, hold
 
 LARGE = bench.case("175")
 RIGHT_S = 20e6 / (96 * 2048 / 5.2)
@@ -30,14 +30,17 @@ def test_every_layout_that_fits_the_week_passes(tensor, pipeline, steps, capsys)
     [
         (..., "Replace the ... in the cell above"),
         (64, "This is int"),
-        (LARGE.but(nodes=64, tensor=...), "still to fill in: tensor"),
+        (LARGE.but(nodes=64, tensor=...), "Still to fill in: tensor"),
         (bench.case("13").but(nodes=16), "the model of 13 B"),
         (LARGE, "It uses 96: give nodes=64"),
         (LARGE.but(nodes=64, micro_batch=2, accumulation=12), "It is 2. Leave micro_batch"),
-        (LARGE.but(nodes=64), "16 samples: 64 in all"),
+        (
+            LARGE.but(nodes=64),
+            "leave a data-parallel size of 4, and each data rank",
+        ),
         (
             LARGE.but(nodes=64, tensor=4, pipeline=8, accumulation=12),
-            "needs 63.2 of 39.6 GiB, most of it",
+            "needs 63.2 of 39.6 GiB, the largest part of it",
         ),
     ],
 )
@@ -45,6 +48,12 @@ def test_a_layout_that_misses_the_week_is_told_why(case, hint):
     with pytest.raises(NotYet) as unmet:
         check.ex15_week(case)
     assert hint in str(unmet.value)
+
+
+def test_what_refuses_to_be_shown_is_no_case():
+    with pytest.raises(NotYet) as unmet:
+        check.ex15_week(Hostile())
+    assert "This is Hostile" in str(unmet.value)
 
 
 @pytest.mark.parametrize("form", [float, lambda value: [value], lambda value: (value,)])
@@ -65,6 +74,8 @@ def test_the_right_time_to_report_passes(form):
         (RIGHT_S * 1.048576, "20 × 10⁶, not 20 × 2²⁰"),
         (RIGHT_S / 5.2, "These are iterations"),
         (5.2, "That is one iteration"),
+        (554.70, "what the published run reported"),
+        (RIGHT_S / 100 * 1.016, "a whole count, or a unit, is missing"),
         (RIGHT_S * 2, "A sequence of this model has 2048 tokens"),
         (575, "You answered 575 s"),
     ],

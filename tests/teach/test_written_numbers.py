@@ -122,11 +122,43 @@ def test_beyond_a_small_share_only_a_rounded_number_is_right():
 
 
 def test_two_slips_at_once_are_told_both():
-    sent = Quantity(right=1000.0, unit="MB", ring=4, counts={"iterations": 100})
-    said = sent.explain(1000 / 1.5 / 100)
-    assert said.startswith("Two things at once: ")
-    assert "travels more than once" in said
-    assert "100 iterations" in said
+    sent = Quantity(right=1000.0, unit="MB", ring=4, own=((10.0, "That is one iteration."),))
+    for given, words in ((1000 / 1.5, "travels more than once"), (10, "That is one iteration.")):
+        said = sent.explain(given / 1.048576)
+        assert said.startswith("Two things at once: ")
+        assert words in said
+        assert "these are MiB" in said
+
+
+def test_two_slips_that_everybody_makes_meet_a_number_by_chance():
+    held = Quantity(right=36, unit="device-seconds", counts={"devices": 4, "jobs": 3})
+    assert held.explain(6) == ""
+    sent = Quantity(right=37.58, unit="GB", ring=8, bytes_each=2)
+    assert sent.explain(128.8) == ""
+
+
+def test_a_unit_is_likelier_than_two_counts_that_make_it_up():
+    weight = Quantity(right=2.0, unit="MiB", counts={"inputs": 16, "widths": 64})
+    assert "these are KiB" in weight.explain(2048)
+
+
+def test_the_digits_are_right_only_where_the_number_would_be():
+    rate = Quantity(right=529.4, unit="ms", share=0.005)
+    assert "The digits are right" in Quantity(right=529.4, share=0.005).explain(5.294)
+    assert "these are s;" in rate.explain(0.5294)
+    for near in (5.377, 0.5377, 0.5377e-3):
+        assert rate.explain(near) == ""
+
+
+def test_one_sentence_is_not_told_twice():
+    held = Quantity(right=36, own=((12, "That is one job."),) * 3)
+    assert held.explain(12) == "That is one job."
+
+
+def test_where_much_is_right_all_that_was_meant_is_told():
+    of_all = Quantity(right=33, share=0.05, own=((42.5, "One."), (43.1, "Other.")))
+    assert of_all.explain(42.9) == "Other.\nOr: One."
+    assert of_all.explain(42.5) == "One."
 
 
 def test_what_is_given_and_what_is_a_part_is_told_so():

@@ -61,6 +61,15 @@ def same_shape(check: Checklist, run: Any, nodes: int, devices: int, name: str) 
     )
 
 
+def iterations_asked(check: Checklist, run: Any, wanted: int) -> None:
+    count = whole_flag(run, "--train-iters")
+    check.that(
+        count == wanted,
+        f"it made {wanted} iterations",
+        hint=f"It was to make {count}, and the exercise asks for {wanted}.",
+    )
+
+
 def memory_of_rank_0(check: Checklist, run: Any, what: str, how: str) -> Any:
     memory = check.left(run, "memory", what, how=how)
     check.unless(

@@ -10,8 +10,11 @@ from course_lib.teach.checks.common import (
     copies,
     global_batch,
     gradient_bytes,
+    iterations_asked,
 )
 from course_lib.teach.slips import Quantity
+
+ITERATIONS = 5
 
 
 def ex03_wide(run: Any) -> None:
@@ -41,6 +44,7 @@ def ex03_wide(run: Any) -> None:
             "step. How many samples does each of 4 devices have to take, if 32 are to be done in "
             "one go?",
         )
+        iterations_asked(check, run, ITERATIONS)
 
 
 def ex03_megabytes(answer: object, run: Any) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from course_lib import plan
+from course_lib.plan.numbers import unboxed
 from course_lib.teach.answers import in_short, only_one, plain
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import BYTES_PER_GRADIENT, same_shape
@@ -47,8 +48,15 @@ def ex04_describe(answer: object) -> None:
         if not isinstance(answer, Mapping):
             hint = f"It is {type(answer).__name__}. Keep the dict(…) and fill its gaps."
             check.refuse("it is a description of a cluster", hint)
+        missing = [name for name in COLLEAGUE if name not in answer]
+        check.unless(
+            bool(missing),
+            "it has all that describes a cluster",
+            hint=f"There is no {', '.join(missing)} in it. It has: "
+            f"{', '.join(map(in_short, answer))}. Keep the names of the dict(…).",
+        )
         for name in COLLEAGUE:
-            check.answered(answer.get(name, ...), name)
+            check.answered(answer[name], name)
         given = {name: _spelt(name, plain(value)) for name, value in answer.items()}
         try:
             plan.nccl_log(**given)
@@ -65,8 +73,7 @@ def ex04_describe(answer: object) -> None:
 def _spelt(name: str, given: Any) -> Any:
     """A number that was written as a text, a road with capitals, 0 for False."""
     if name == "gpu_direct":
-        one = only_one(given)
-        one = one.item() if hasattr(one, "item") else one
+        one = unboxed(only_one(given))
         return bool(one) if type(one) in (int, bool) and one in (0, 1) else given
     if not isinstance(given, str):
         return given
@@ -116,7 +123,13 @@ def _same_size(check: Checklist, given: int, wanted: int) -> None:
     numbers = (wanted / BYTES_PER_GRADIENT, "That is the number of parameters. Each has 4 bytes.")
     check.amount(
         given,
-        Quantity(right=wanted, unit="bytes", share=EXACT, own=(numbers, piece)),
+        Quantity(
+            right=wanted,
+            unit="bytes",
+            share=EXACT,
+            within=(wanted, wanted),
+            own=(numbers, piece),
+        ),
         "its size was that of the gradients",
         hint=f"The ring reduced {wanted:,}. Use the size that the lesson worked out for it, "
         "`gradient_bytes`.",
@@ -127,10 +140,15 @@ def _expected(check: Checklist, given: float) -> None:
     hierarchical = 2 * (NODES - 1) / NODES
     own = (
         (2, "That is how many devices share the road, or how often the ring goes round."),
-        (RING * 2, "In the ring only one device of each node sends over the slow road at a time."),
+        (
+            RING * 2,
+            "In the ring only one device of each node sends over the slow road at a time. Or did "
+            "you count 6 steps against 2? A step carries a quarter there, and a half here.",
+        ),
         (1, "That would be no gain. How often does everything cross in the ring of four?"),
         (4, "That is how many devices there are."),
         (4 / 3, "That is one over 3/4. How often does it cross, in all steps together?"),
+        (100 * RING, "That is in percent. How many times is asked for."),
         (50, "That is by how many percent it is faster. How many times is asked for."),
         (0.5, "That is by how much more it would be. How many times is asked for."),
         (1.75, "That is the ring of 8. Here there are 4 devices."),

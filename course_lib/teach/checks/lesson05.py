@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import same_shape, whole_flag
 from course_lib.teach.slips import Quantity, Slip
@@ -38,6 +39,7 @@ def ex05_second(run: Any) -> None:
             "to.",
         )
         _window(check, run)
+        _like_the_ill_one(check, run)
         found = set(check.left(run, "profile").ranks)
         check.that(
             found >= RANKS,
@@ -45,6 +47,20 @@ def ex05_second(run: Any) -> None:
             hint=f"There are records of {_listed(found)}. `profile_ranks` takes a list of ranks; "
             "left out, it is rank 0 alone, which would not have shown who was waited for.",
         )
+
+
+def _like_the_ill_one(check: Checklist, run: Any) -> None:
+    """Else the recorded steps are not those of `healthy`, with which they are compared."""
+    ill: Any = gpt.recipe("ill", nodes=2, gpus_per_node=2, micro_batch=2, global_batch=8)
+    layouts = [gpt.layout(each) for each in (run.recipe, ill)]
+    models = [gpt.model(each).but(name="") for each in (run.recipe, ill)]
+    mine, its = layouts if layouts[0] != layouts[1] else models
+    check.that(
+        mine == its,
+        "it trained what the ill run trained, in the same portions",
+        hint="Another model, batch or way of cutting it makes other steps, and `healthy` says "
+        f"nothing of those. It had:\n{mine}\nThe ill run had:\n{its}",
+    )
 
 
 def _window(check: Checklist, run: Any) -> None:
@@ -164,9 +180,7 @@ def ex05_waiting(answer: object, ill: Any) -> None:
             hint="There is a record of one rank only, and it cannot tell waiting from transfer.",
         )
         whole_us = profile.overlap.groupby("rank")["total_us"].sum()
-        last = waits_us.idxmin()
-        most = 100 * float((waits_us / whole_us).max())
-        others = 100 * float(waits_us.drop(last).sum() / whole_us.drop(last).sum())
+        without_last = [*_shares_of_those_who_wait(waits_us, whole_us)]
         spent = 100 * float(spent_us.sum() / whole_us.sum())
         right = 100 * float(waits_us.sum() / whole_us.sum())
         check.amount(
@@ -175,29 +189,44 @@ def ex05_waiting(answer: object, ill: Any) -> None:
                 right=right,
                 unit="%",
                 share=CLOSE_ENOUGH,
-                own=(
-                    *_other_shares(right, others, spent, len(waits_us), _steps(ill)),
-                    (most, "That is the share of the rank that waits most, not that of all."),
-                ),
+                own=_other_shares(right, without_last, spent, len(waits_us), _steps(ill)),
                 known={
                     "the milliseconds of all ranks": float(waits_us.sum()) / 1e3 / _steps(ill),
                     "the milliseconds of all steps": float(waits_us.sum()) / 1e3,
                     "the microseconds of all ranks": float(waits_us.sum()) / _steps(ill),
                 },
-            ),
+            ).or_as(_beyond_the_last(profile.overlap), given=given),
             "it is the share of all device time that went into waiting",
             hint="Add up what waiting_ms(ill) says of all ranks for one step, and divide by how "
             "long one step takes all of them together.",
         )
 
 
+def _beyond_the_last(overlap: Any) -> float:
+    """Percent of all time by which exchanges held the ranks longer than the one that came last."""
+    inside_us = overlap.pivot(index="rank", columns="step", values="exposed_communication_us")
+    return 100 * float((inside_us - inside_us.min()).sum().sum() / overlap["total_us"].sum())
+
+
+def _shares_of_those_who_wait(waits_us: Any, whole_us: Any) -> Iterator[float]:
+    """Percent of the time of each, of all of them, and of all waiting in their time."""
+    last = waits_us.idxmin()
+    waiting, time = waits_us.drop(last), whole_us.drop(last)
+    yield from map(float, 100 * waiting / time)
+    yield 100 * float(waiting.sum() / time.sum())
+    yield 100 * float(waits_us.sum() / time.sum())
+
+
 def _other_shares(
-    right: float, others: float, spent: float, ranks: int, steps: int
+    right: float, without_last: Iterable[float], spent: float, ranks: int, steps: int
 ) -> tuple[Slip, ...]:
     """Answers that show what was taken for what."""
     return (
         (right / 100, "The digits are those of a fraction; percent are asked for."),
-        (others, "You left the straggler out. Its device is paid for as well."),
+        *(
+            (share, "You left the straggler out, or took one rank. All devices are paid for.")
+            for share in without_last
+        ),
         (spent, "That is the share of all communication. Part of it is the transfer."),
         (spent - right, "That is the transfer. How much of the rest is waiting?"),
         (100 - right, "That is all the rest. Which part is waiting?"),

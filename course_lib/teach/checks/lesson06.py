@@ -11,6 +11,8 @@ from course_lib.teach.checks.common import MIB, ran_out, whole_flag
 from course_lib.teach.slips import EXACT, Quantity
 
 TOKENS, DEVICES, MEMORY_MIB, APART = 256, 2, 160, 2
+ENOUGH = 2
+"""Iterations after which memory is as full as it gets."""
 BEYOND = 1.25
 """What is reserved is counted differently from what is limited, but not by that much."""
 LIGHTER = (
@@ -59,6 +61,12 @@ def _same_question(check: Checklist, run: Any, name: str) -> None:
         hint=f"It had {tokens}. Take tried(…), which asks for {TOKENS}.",
     )
     _same_model(check, run, name)
+    check.unless(
+        whole_flag(run, "--train-iters", ENOUGH) < ENOUGH,
+        f"`{name}` made more than one iteration",
+        hint="It made one, and memory is fuller in the second: the optimizer keeps its state from "
+        "the first step on. Take tried(…) with a micro-batch and nothing else.",
+    )
     check.that(
         run.recipe.devices == DEVICES,
         f"`{name}` ran on {DEVICES} devices",
@@ -123,6 +131,14 @@ def _one_breaks(check: Checklist, breaks: Any, high: int) -> None:
         hint=f"Micro-batch {high} fits too, so the wall stands further out. Its log says how much "
         "was reserved: breaks.log.memory['max_reserved_mib'].",
     )
+    failure = breaks.failure
+    check.unless(
+        failure is not None and failure.cause == "host_oom_kill",
+        "`breaks` failed because its memory was full",
+        hint="The system ended it before it came to its limit: the memory of the machine was full, "
+        f"not the {MEMORY_MIB} MiB of a device. Leave it more memory, and submit it once more.\n"
+        f"{breaks.error}",
+    )
     check.that(
         ran_out(breaks),
         "`breaks` failed because its memory was full",
@@ -146,6 +162,10 @@ def ex06_published(answer: object) -> None:
             "number. A device allocates for its own, and this lab ran in float32.",
         ),
         (right * 2, "With 2 bytes for each number it would be so. This lab ran in float32."),
+        *(
+            (number, "512 MiB are 512 × 2²⁰ bytes; you took 512 × 10⁶.")
+            for number in (512e6 / MIB / weights_mib, 512e6 // (MIB * weights_mib))
+        ),
         (1, f"One sample's attention weights are {weights_mib:g} MiB in each layer."),
         (right * 32, "You left out the 32 heads: each has its own weights."),
         (weights_mib, "That is how many MiB one sample takes. How many samples make 512?"),

@@ -206,7 +206,7 @@ def ex07b_crossing(answer: object, run: Any) -> None:
         tokens, width = whole_flag(run, "--seq-length", 1), whole_flag(run, "--hidden-size", 1)
         sent, per_sample = 2 * (data - 1) / data * gradients, 2 * BYTES_PER_NUMBER * tokens * width
         first = data * math.ceil(sent / per_sample / data)
-        slips = _crossing_slips(sent / per_sample, first, data)
+        slips = _crossing_slips(sent / per_sample, first, data, global_batch(run))
         check.no_slip(given, slips, "it counts what each sends")
         check.that(
             given > 0 and given % data == 0,
@@ -222,7 +222,7 @@ def ex07b_crossing(answer: object, run: Any) -> None:
         )
 
 
-def _crossing_slips(exact: float, first: int, data: int) -> Quantity:
+def _crossing_slips(exact: float, first: int, data: int, batch: int | None) -> Quantity:
     """The batch may have been rounded already, either way."""
     ring = 2 * (data - 1) / data
     slips = (
@@ -244,13 +244,15 @@ def _crossing_slips(exact: float, first: int, data: int) -> Quantity:
         (exact / BYTES_PER_NUMBER, "Gradients have 4 bytes each, and so have activations."),
         (exact * BYTES_PER_NUMBER, "Gradients have 4 bytes each, and so have activations."),
         (exact / data, "That is what one of the copies takes. The batch counts over all of them."),
+        (exact * data, "The batch counts over all copies already: do not multiply by them."),
     )
     own: list[Slip] = []
     for value, said in slips:
         down = data * math.floor(value / data)
         rounded = (value, math.floor(value), math.ceil(value), down, down + data)
         own += [(each, said) for each in rounded]
-    return Quantity(right=first, own=tuple(own))
+    known = {} if batch in (None, first) else {"the batch of this run": float(batch or 0)}
+    return Quantity(right=first, own=tuple(own), known=known)
 
 
 def _count(number: int, what: str) -> str:

@@ -9,11 +9,12 @@ from course_lib.teach.checks.common import (
     BYTES_PER_GRADIENT,
     global_batch,
     gradient_bytes,
+    iterations_asked,
     whole_flag,
 )
 from course_lib.teach.slips import Quantity
 
-MICRO_BATCH, GLOBAL_BATCH, COPIES = 2, 32, 4
+MICRO_BATCH, GLOBAL_BATCH, COPIES, ITERATIONS = 2, 32, 4, 3
 DEVICES, ACCUMULATED = 16, 8
 RING_OF_FOUR = 1.5
 
@@ -48,6 +49,7 @@ def ex10_fits(run: Any) -> None:
             hint=f"With micro-batches of {micro} each device goes through the model {count} times; "
             f"{MICRO_BATCH} samples fit at once, so fewer passes would do.",
         )
+        iterations_asked(check, run, ITERATIONS)
 
 
 def _whole_batch(check: Checklist, run: Any, micro: int, count: int) -> None:
@@ -91,6 +93,11 @@ def _needless(gradients_mb: float) -> Quantity:
             "That is all that it sends. One of the eight exchanges is needed.",
         ),
         (
+            ACCUMULATED * gradients_mb,
+            "You counted all eight exchanges, each as large as the gradients. One of them is "
+            "needed, and in the ring every piece travels more than once.",
+        ),
+        (
             times * gradients_mb,
             "Seven times the gradients is right so far. In the ring every piece of them travels "
             "more than once.",
@@ -106,6 +113,10 @@ def _needless(gradients_mb: float) -> Quantity:
                 "and needs one exchange.",
             )
             for many in (5, 6, 9, DEVICES - 1, DEVICES)
+        ),
+        (
+            times * 2 * DEVICES / (DEVICES - 1) * gradients_mb,
+            "The factor of the ring is upside down: it is 2 (d - 1) / d.",
         ),
         (gradients_mb * RING_OF_FOUR, "1.5 is the factor of a ring of four, and that is once."),
         (once, "That is one exchange. How many does the loop make, and how many does it need?"),

@@ -89,6 +89,7 @@ def _rate(check: Checklist, given: float) -> None:
     each = LAB_SECONDS * LAB_DEVICES * 1e12
     right, recomputed = flops.model / each, flops.hardware / each
     per_parameter = parameters(model).total * LAB_SAMPLES * model.sequence / each
+    causal = of_iteration(model.but(sequence=model.sequence // 2), layout).model * 2 / each
     twice = "You counted a recomputation (96, or 8 per parameter and token). This run did none."
     own = (
         (right * LAB_DEVICES, f"{given:.1f} TFLOP/s is what the four devices achieved together."),
@@ -98,6 +99,16 @@ def _rate(check: Checklist, given: float) -> None:
             WITHOUT * per_parameter,
             "6 per parameter and token leaves out the products of queries and keys, which matter "
             "in a small model. Use the formula for F.",
+        ),
+        (
+            causal,
+            "You counted causal attention, half of the scores. The lesson's formula for F counts "
+            "all of them: use it, so that the numbers can be compared.",
+        ),
+        (
+            right / 1e3,
+            "You divided by 537. These are milliseconds, and TFLOP/s are per second: "
+            f"{LAB_SECONDS} s.",
         ),
         (
             100 * right / V100_PEAK_TFLOPS,
@@ -142,6 +153,11 @@ def _days(check: Checklist, given: float) -> None:
         (
             LAB_TOKENS / per_iteration,
             f"These are iterations. Each of them takes {LAB_SECONDS} s, and a day has 86,400.",
+        ),
+        (
+            right * 1e3,
+            "You took the 537 ms for seconds. A day has 86,400 seconds, and an iteration takes "
+            f"{LAB_SECONDS} of them.",
         ),
         (short * WITH_RECOMPUTATION / WITHOUT, "The factor 8 counts a recomputation."),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from course_lib.plan import Layout, of_iteration, preset, training_days
+from course_lib.teach.answers import close
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.slips import EXACT, Quantity
 
@@ -12,8 +13,9 @@ WITH_RECOMPUTATION, WITHOUT = 8, 6
 """FLOPs for each parameter and token."""
 CLOSE_ENOUGH = 0.015
 """Share by which a rate may be off; typing 1048 for 1024 is further off."""
-NO_FURTHER = 0.001
-"""By which one may where two shortcuts and the mistyped sequence make up for each other."""
+ROUNDED_ON_THE_WAY = 0.005
+"""Share by which a rate may be off: the lesson prints 8.18 FLOPs per parameter and token."""
+SAME = 3e-4
 ROUNDED_DAYS = 0.005
 MISTYPED = "Look at their_flops digit by digit: how long is a sequence of this model?"
 
@@ -101,15 +103,28 @@ def _achieved(check: Checklist, given: float) -> None:
         (
             _shortened(1024),
             "8 for each parameter and token leaves out the products of queries and keys. Use the "
-            "formula for F.",
+            "formula for F, and keep three digits.",
         ),
         (_layers_alone(1024), "You left out the logits, the last term of the formula for F."),
     )
+    wanted = Quantity(
+        right=right,
+        unit="FLOP/s",
+        share=ROUNDED_ON_THE_WAY,
+        own=own,
+        shared_by=counts,
+        is_work=True,
+    )
+    meant = wanted.in_its_unit(given)
+    check.unless(
+        # The shortcut that leaves attention out and the longer sequence make up for each other.
+        meant is not None and close(meant, _shortened(1048), SAME),
+        "each device achieved so many FLOP/s",
+        hint=MISTYPED,
+    )
     check.amount(
         given,
-        Quantity(
-            right=right, unit="FLOP/s", share=NO_FURTHER, own=own, shared_by=counts, is_work=True
-        ),
+        wanted,
         "each device achieved so many FLOP/s",
         hint=f"FLOPs of one iteration, fully recomputed, divided by {SECONDS} s and by "
         f"{DEVICES} devices.",

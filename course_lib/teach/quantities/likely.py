@@ -34,6 +34,10 @@ def of_the_ring(right: float, devices: int) -> Iterator[Slip]:
     )
     yield right / 2, "That is half. The ring goes round twice: once to add up, once to hand out."
     yield (
+        right * 2,
+        "That is twice as much. Did you count what a device receives as well as what it sends?",
+    )
+    yield (
         right * 2 / factor,
         f"That is for twice its size. The factor of a ring of d is 2 (d − 1) / d; d is {devices}.",
     )
@@ -111,7 +115,7 @@ def of_other_ways(right: float, unit: str) -> Iterator[Slip]:
 def of_digits(right: float, *, is_whole: bool) -> Iterator[Slip]:
     if is_whole:
         for other in (right - 1, right + 1):
-            yield other, "You are off by one. Which end is counted, and which is not?"
+            yield other, "You are off by one: which way is it rounded, and which end is counted?"
     yield -right, "The sign is the other one."
     for power in (1, 2, 3, 6, 9):
         for times in (10.0**power, 10.0**-power):
