@@ -10,6 +10,7 @@ from course_lib.plan import Layout, PlanError, preset
 from course_lib.plan.code_bases import STACKS
 from course_lib.plan.estimate import Estimate
 from course_lib.plan.hardware import cpu_rates
+from course_lib.plan.hardware.efficiency import TURN_AFTER_COMPUTING
 from course_lib.plan.hardware.machines import box
 from course_lib.plan.hardware.measured_links import with_links
 from course_lib.plan.time.calibration import Observation, calibrate
@@ -138,6 +139,20 @@ def test_ranks_that_keep_a_pace_share_no_processors_but_take_turns_for_their_mes
         for turn in (0, 1000)
     )
     assert slow["tensor"] > quick["tensor"]
+
+
+@pytest.mark.parametrize("usual_us", [620, 5000])
+def test_ranks_that_come_from_computing_take_longer_turns_whatever_disturbed_the_measurement(
+    usual_us,
+):
+    everyone = samples("all_reduce", (None, None), [(1e3, usual_us), (4e3, usual_us)])
+    near = samples("point_to_point", (0, 1), [(1e3, 50), (1e6, 550)])
+    far = samples("point_to_point", (0, 2), [(1e3, 60), (1e6, 8060)])
+    table = pd.DataFrame(near + far + everyone).assign(fastest_us=[50.0, 550, 60, 8060, 500, 500])
+    sending = with_links(box(processors=2), table, RANKS)
+    computing = with_links(box(processors=2), table, RANKS.assign(pace=3.0))
+    assert sending.turn_us == pytest.approx((usual_us - 4 * 60) / 3)
+    assert computing.turn_us == pytest.approx(TURN_AFTER_COMPUTING * (500 - 4 * 60) / 3)
 
 
 def test_a_link_has_the_latency_of_its_fastest_message_and_not_of_a_busy_processor():

@@ -6,6 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from course_lib.plan.checks import PlanError
+from course_lib.plan.hardware import efficiency as c
 from course_lib.plan.hardware.cluster import Cluster, Link
 
 if TYPE_CHECKING:
@@ -37,9 +38,8 @@ def with_links(cluster: Cluster, measured: Any, ranks: pd.DataFrame | None = Non
             "the measurement has no point_to_point pairs; run measure_links.py with two or more "
             "ranks, and on two nodes to learn the link between them"
         )
-    linked = cluster.but(**found)
-    linked = linked.but(turn_us=_turn_us(linked, measured, len(node)))
-    return linked.but(paced=_paced(ranks))
+    linked = cluster.but(**found, paced=_paced(ranks))
+    return linked.but(turn_us=_turn_us(linked, measured, len(node)))
 
 
 def _paced(ranks: pd.DataFrame) -> bool:
@@ -64,7 +64,9 @@ def _line_of_samples(pair: pd.DataFrame) -> tuple[float, float]:
 
 
 def _turn_us(cluster: Cluster, measured: pd.DataFrame, ranks: int) -> float:
-    """What a small all-reduce over everyone takes beyond its steps, for each rank."""
+    """What a small all-reduce over everyone takes beyond its steps, for each rank. In the
+    measurement ranks do nothing else. Those that keep a pace come from computing, each a little
+    sooner or later: that is told by the quickest tries, which nothing else has disturbed."""
     if not 0 < cluster.processors < ranks or "size_bytes" not in measured:
         return cluster.turn_us
     everyone = measured[(measured["kind"] == "all_reduce") & measured["source"].isna()]
@@ -73,4 +75,8 @@ def _turn_us(cluster: Cluster, measured: pd.DataFrame, ranks: int) -> float:
         return cluster.turn_us
     latency = max(cluster.within.latency_us, cluster.across.latency_us)
     steps_us = 2 * (ranks - 1) * latency
+    if cluster.paced:
+        quickest = small.get("fastest_us", small["time_us"]).fillna(small["time_us"])
+        turn_us = (float(quickest.median()) - steps_us) / ranks
+        return max(0.0, c.TURN_AFTER_COMPUTING * turn_us)
     return max(0.0, (float(small["time_us"].median()) - steps_us) / ranks)
