@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from course_lib.lab.errors import BudgetError, LabError
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import shell
 from course_lib.lab.runs.budget import cost
+from course_lib.lab.runs.clean import select
 
 from .conftest import PATIENCE_S
 
@@ -81,6 +84,14 @@ def test_cleaning_is_shown_before_it_is_done(lab, done):
     assert not done.folder.exists()
     assert list(lab.workspace.runs.iterdir()) == []
     assert lab.runs()["folder"].tolist() == [""]
+
+
+def test_a_run_is_meant_by_its_folder_since_numbers_repeat_among_recorded_ones(lab, done):
+    other = lab.submit(shell.recipe("other", "true"))
+    other.wait(PATIENCE_S)
+    other._record = replace(other._record, job_id=done.job_id)
+    assert select([done, other], [done]) == ([done], [])
+    assert select([done, other], [done.job_id]) == ([done, other], [])
 
 
 def test_parts_of_runs_can_go_alone(lab, done):

@@ -65,11 +65,17 @@ def select(
     for one in which:
         if isinstance(one, Unfinished):
             continue
-        wanted = (one.job_id,) if isinstance(one, Run) else (one,)
-        found = [run for run in runs if run.name in wanted or run.job_id in wanted]
+        found = [run for run in runs if _is_meant(run, one)]
         chosen |= {id(run): run for run in found}
         unknown += [] if found else [f"no run {one!r} here"]
     return list(chosen.values()), unknown
+
+
+def _is_meant(run: Run, one: Run | str | int) -> bool:
+    """Numbers of jobs repeat where runs of several clusters, or recorded ones, lie together."""
+    if isinstance(one, Run):
+        return run.folder == one.folder
+    return one in (run.name, run.job_id)
 
 
 def plan(
