@@ -203,13 +203,13 @@ show.lines(
     x="workers",
     y="times_as_fast",
     points=["measured here", "published, A100"],
-    title="Samples per second, by loading processes",
+    title="Times as fast as without workers, by loading processes",
 )
 
 # %% id="workers-see"
 times_as_fast.compare(measured[2] / measured[0])
 print(f"of a batch: R = {read_ms:.0f} ms, C = {compute_ms:.0f} ms")
-enough = math.ceil(read_ms / compute_ms)
+enough = max(1, math.ceil(read_ms / compute_ms - 0.05))  # a twentieth of a worker is none
 print(f"by the law {enough} worker{'s' * (enough > 1)} would keep this device busy")
 add("workers (2 here, 4 there)", by_workers[2], 12.6)
 add("DALI, on a GPU", published=13.2)
@@ -238,7 +238,8 @@ claim("the law tells their speed", measured[2] / law(2), least=0.5, most=1.5, un
 # - `pin_memory=True`, with a GPU alone: batches lie where the operating system moves nothing, so that the GPU
 #   fetches them *while* it computes (`non_blocking=True`). From other memory a copy first has to be made.
 #
-# There are loaders made for GPUs, too. NVIDIA's DALI reads in processes of its own, and its pipeline ends in the GPU's memory, where
+# There are loaders made for GPUs, too. NVIDIA's DALI reads in C++ threads of its own (HDF5 files, for which it has no reader, in
+# processes of its own), and its pipeline ends in the GPU's memory, where
 # it can also scale or crop: **13.2** published, here `--loader dali`, which needs a GPU.
 
 # %% [markdown] id="file-idea"
@@ -435,7 +436,8 @@ claim(
 # %% [markdown] id="fused-explain"
 # **Explain.** Nearly twenty for each tensor, if those are counted that an operator calls. (On a GPU PyTorch's Adam is not that plain: by itself it takes `foreach` kernels, each over
 # many tensors. There the fused one saves dozens of starts, not hundreds.) And the speed? On the A100 hardly another (53.2 and 53.3),
-# here some percent, within what two equal runs differ by: Adam is a small part of this step. Starts are hidden as long as kernels are long: the program
+# here some percent, up to a tenth. Adam is about an eighth of what this device computes, the fused one takes a third of that time, and
+# two equal runs differ by some percent as well. Starts are hidden as long as kernels are long: the program
 # runs ahead of the device. Where kernels are shorter than their start, the device waits for Python, and the step is **launch-bound**:
 #
 # ![Three pairs of bars over time. Kernel by kernel, the device runs short kernels with gaps, waiting for Python. Compiled, there are fewer and longer kernels. With a CUDA graph one start is followed by all kernels without a gap.](../images/kernel_starts.svg)
@@ -555,7 +557,7 @@ claim("all in all this device trains", fastest / speed(first), least=1.5, unit="
 #
 # What gave most is not the same here and there. Nobody could have known before measuring.
 #
-# > **Exercise 01.3** — Back to the published numbers. In fp32: **8.8** samples per second without workers, **12.6** with
+# > **Exercise 01.3** — Back to the published numbers. With TF32: **8.8** samples per second without workers, **12.6** with
 # > enough of them. With bf16: **53.2**, where DALI hid the reading; suppose that enough workers had hidden it as well. How fast
 # > would bf16 have been **without workers**? And how many workers does bf16 need **at least**, by the law, so that the GPU does
 # > not wait?

@@ -28,8 +28,8 @@ print(f"programs of your own go to {lab.work}")
 # %% [markdown] id="alone-idea"
 # ## From a desk to a node
 #
-# `code/train_letters.py` was written on somebody's desk. It guesses the next letter of a text; the text, some
-# thousand lines of Python, it fetches from the internet as its first act, as many scripts do with data, weights
+# `code/train_letters.py` was written on somebody's desk. It guesses the next letter of a text; the text,
+# 2,600 lines of Python, it fetches from the internet as its first act, as many scripts do with data, weights
 # or a tokenizer. Here it goes to a node as it is.
 #
 # **Predict.** What will the job end with?
@@ -157,7 +157,7 @@ rank, size = dist.get_rank(), dist.get_world_size()
 mine = torch.tensor([10 * rank + piece for piece in range(size)])  # rank 2 of 4: 20, 21, 22, 23
 total, piece = mine.clone(), torch.zeros(1, dtype=mine.dtype)
 dist.all_reduce(total)
-dist.reduce_scatter_tensor(piece, mine)
+dist.reduce_scatter_single(piece, mine)
 place = f"rank {rank} of {size}, local rank {os.environ['LOCAL_RANK']} on {os.uname().nodename}"
 print(f"{place}: all_reduce {total.tolist()}, reduce_scatter {piece.tolist()}", flush=True)
 dist.destroy_process_group()

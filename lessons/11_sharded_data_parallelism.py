@@ -4,7 +4,7 @@
 # Four devices train one model, and each keeps all of it: the same parameters, the same gradients, the same
 # optimizer state, four times over. With 64 devices it is 64 times, and still a model of 13 billion parameters does
 # not fit where each has 80 GB. Cut into shards it does. In this lesson you write both ways of cutting, ZeRO-1 and FSDP, in some
-# forty lines; then you predict what they save, measure what they send, and decide when they pay.
+# sixty lines; then you predict what they save, measure what they send, and decide when they pay.
 #
 # | | |
 # |---|---|
@@ -390,8 +390,8 @@ fitting.compare(next(name for name in stages if sum(large[name].values()) < 80e9
 show.memory_kinds(large, limit_bytes=80e9)
 
 # %% [markdown] id="memory-explain"
-# **Explain.** With 64 devices the optimizer's share nearly vanishes. But 2 + 4 bytes for each of 13 billion parameters
-# stay with ZeRO-1, 77 GB before the first activation. (The figure counts in GiB: 80 GB are 74.5.) ZeRO-2 leaves nearly half of a device
+# **Explain.** With 64 devices the optimizer's share nearly vanishes. But 2 + 4 bytes for each of 12.85 billion parameters (13 is
+# rounded) stay with ZeRO-1: 77 GB, and nearly 80 with the optimizer's 64th, before the first activation. (The figure counts in GiB: 80 GB are 74.5.) ZeRO-2 leaves nearly half of a device
 # free, ZeRO-3 three quarters.
 #
 # Do plans hold? The small model, with eight layers, one sample on each of four devices, by the program of the course:
@@ -509,6 +509,7 @@ claim(
 # **Explain.** Halves of a ring, for *m* micro-batches: ZeRO-1 sends 2, whatever *m* is. FSDP that waits sends 2 *m* + 1,
 # here 9; FSDP that does not wait 3 *m*, here 12. A step is not 9/2 times as long: its arithmetic stays the same, and hides
 # a part of the messages, the slower the link, the less. And waiting brings back what FSDP was there to save: the bar grows by whole gradients.
+# (The figure, of rank 0, counts them as *temporary*, the grey part, since they are no shard.)
 #
 # So accumulation and FSDP are bad friends. FSDP wants *one* large micro-batch: then what it sends is spread over many
 # tokens. Where memory is left, keep the layers whole between the micro-batches (ZeRO-2's way). Where it is not, recompute

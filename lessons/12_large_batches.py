@@ -32,7 +32,7 @@ SAMPLES, BATCH, RATE = 65_536, 16, 2e-3
 
 
 def training(name, times=1, scaling="sqrt", **more):
-    """The batch `times` as large as 16, and the rate scaled with it; always 65,536 samples."""
+    """The batch `times` as large as 16, and the rate scaled with it; 65,536 samples, unless `more` says so."""
     more = {"samples": SAMPLES, "warmup_samples": 4096, "lr": RATE, "width": 64} | more
     return program.recipe(
         name, "scale_batch.py", text=str(text), batch_size=times * BATCH, lr_scaling=scaling, **more
@@ -54,7 +54,7 @@ def lines(runs):
 # ## Sixteen times the batch
 #
 # `code/scale_batch.py` trains the model of lesson 02, which sees sixteen letters of a Python program and guesses the
-# next, with Adam. However large the batch, it sees 65,536 samples. And it is judged by 2,048 samples from a part of the text from
+# next, with Adam. However large the batch, it sees 65,536 samples where nothing else is said. And it is judged by 2,048 samples from a part of the text from
 # which nothing is learned: the *validation loss*. (A loss of *x* **nats** is that of guessing among e<sup>*x*</sup> equally
 # likely letters.)
 #
@@ -204,7 +204,7 @@ claim(
 # whole layer is dead, and only the biases behind it can learn: how frequent each letter is.
 #
 # Adam's steps are hardly longer than the rate, so this model breaks without a bang. A step of plain SGD is as
-# long as its gradient, and that grows with the weights. There a rate that is too high **diverges**:
+# long as the rate times the gradient, and the gradient grows with the weights. There a rate that is too high **diverges**:
 
 # %% id="only-sgd"
 diverged = lab.submit(training("sgd", optimizer="sgd", lr=64))
@@ -221,7 +221,8 @@ claim("plain SGD with a rate of 64 loses the loss", not diverged.ok)
 # ## To the same loss
 #
 # "As many samples" is a fair end for a bill, but not for a model: one wants to know what it takes to reach a loss.
-# Here are batches of 16, 64, 256 and 1,024, each with the root of its size as rate. The loss to reach: the one that
+# Here are batches of 16, 64, 256 and 1,024, each with a rate that grows as the root of its size; the last sees twice as many
+# samples, or it would not get there. The loss to reach: the one that
 # batches of 16 have after half of their samples.
 #
 # **Predict.** How many times as many **samples** does the batch of 1,024 need for it as the batch of 16?
@@ -314,7 +315,7 @@ guess_when, guess_scale = "at the beginning", 64
 
 # %% id="noise-run"
 WHEN = ("at the beginning", "at the end")
-when = predict("12: the noise is larger", guess_when, choices=WHEN)
+when = predict("12: the noise scale is larger", guess_when, choices=WHEN)
 scale_at_end = predict("12: noise scale at the end", guess_scale, unit="samples")
 
 
@@ -345,7 +346,7 @@ when.compare(WHEN[int(end > first)])
 scale_at_end.compare(end)
 
 # %% id="noise-claim" tags=["claim"]
-claim("the noise grows as the model learns", end / first, least=5, unit="times")
+claim("the noise scale grows as the model learns", end / first, least=5, unit="times")
 
 # %% [markdown] id="noise-explain"
 # *Dotted: a batch of 256. Where the curve is below it, such a batch is more gradient than noise.*
@@ -374,8 +375,8 @@ claim("the noise grows as the model learns", end / first, least=5, unit="times")
 # (Assumed: the loss bends alike in all directions, and each batch has its best rate. The derivation is SGD's; what
 # is measured with Adam has the same shape, and a *B*<sub>c</sub> of the same order.)
 #
-# The cell takes one run, the one with batches of 256, and the noise that was measured in it. Each stretch of its way
-# is told by the law, with the noise of that moment, what it would have taken with any other batch.
+# The cell takes one run, the one with batches of 256, and the noise that was measured in it. For each stretch of its
+# way the law says, from the noise of that moment, how many steps it would have taken with any other batch.
 #
 # **Predict.** From batches of 256, how many times as many steps do batches of 16 take to the same loss?
 
@@ -424,8 +425,8 @@ for batch in (16, 64, 1024):
 # **Explain.** One run, and the noise in it, told the bill of three others, to within two fifths or so. The curve falls steeply on the left:
 # there a larger batch saves time and costs hardly anything. It is flat on the right: there one pays, and hardly saves. The knee is at
 # the critical batch, a few hundred samples for this model and this loss; sixteen times the first batch was already near it,
-# and no rule for the rate could have helped. (The points are not on the curve: each batch has a rate by a rule of thumb and not its
-# best one, and noise was measured along one way out of four.)
+# and no rule for the rate could have helped. (The point of 256 is on the curve because the law starts from it. The others are not: each batch has a rate by a rule of
+# thumb and not its best one, and noise was measured along one way out of four.)
 #
 # It also says what to do with more devices than the critical batch feeds: not a larger batch. They can share
 # layers (lessons 07 and 07b), or train another model.
@@ -669,7 +670,7 @@ check.ex12_sixteen(sixteen_run, small["batch 16"])
 #
 # - A batch that is *k* times as large wants √*k* times the rate with Adam, *k* times with SGD, and a warm-up.
 # - That holds up to the critical batch, about tr(Σ)/|*G*|². Beyond it a larger batch costs samples and saves few steps.
-# - The noise is measured in passing: squared gradient lengths of two batch sizes, averaged before they are divided. It
+# - The noise scale is measured in passing: squared gradient lengths of two batch sizes, averaged before they are divided. It
 #   grows steeply while the model learns what is easy; so does the batch that pays.
 # - *S* = *S*<sub>min</sub> (1 + *B*<sub>c</sub>/*B*): time and cost cannot both be least.
 # - One process per device, one beginning for all of them. And look at validation: the training loss falls to the last.

@@ -259,7 +259,8 @@ check.ex13_column(column_trial)
 # inputs that belong to them, just what a column-parallel layer leaves. What it computes is a partial sum of *every*
 # output: *y* = *y*₀ + *y*₁ + … So forward ends with an all-reduce.
 #
-# PyTorch has one that autograd knows: `torch.distributed.nn.functional.all_reduce`. The program above used it in its
+# PyTorch has one that autograd knows: `torch.distributed.nn.functional.all_reduce`. (Newer versions call it deprecated and
+# name `_functional_collectives.all_reduce` instead, which goes backward in the same way.) The program above used it in its
 # second half, for a row-parallel layer. Its outputs are right.
 #
 # **Predict.** How many times as large as the right ones are the **gradients of the weight**, on four ranks?
@@ -464,8 +465,8 @@ claim("and what lies between the layers is kept once, not four times", whole / o
 # need one more sum** over the tensor group, at the end of the step. Context parallelism, which cuts the tokens
 # everywhere, needs it for *all* weights: its gradients are summed over `dp` and `cp`.
 #
-# > **Exercise 13.4** — Write the pair. `all_gather_into_tensor(whole, mine)` and `reduce_scatter_tensor(mine, whole)`,
-# > the older names of lesson 11's pair, write into their first argument.
+# > **Exercise 13.4** — Write the pair. `all_gather_single(whole, mine)` and `reduce_scatter_single(mine, whole)`,
+# > lesson 11's pair, write into their first argument.
 
 # %% id="tokens-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_tokens.py"
@@ -475,13 +476,13 @@ import torch.distributed as dist
 
 def gather(x):
     whole = x.new_empty(len(x) * dist.get_world_size(), *x.shape[1:])
-    dist.all_gather_into_tensor(whole, x.contiguous())
+    dist.all_gather_single(whole, x.contiguous())
     return whole
 
 
 def scatter(x):
     mine = x.new_empty(len(x) // dist.get_world_size(), *x.shape[1:])
-    dist.reduce_scatter_tensor(mine, x.contiguous())
+    dist.reduce_scatter_single(mine, x.contiguous())
     return mine
 
 

@@ -249,8 +249,8 @@ claim("and right after one more sum over the ranks", off["summed"], most=1e-8, u
 # one over all tokens. Programs that average each rank's loss divide there.) That holds for every weight of the model,
 # norms and MLPs too. A test that compares outputs and losses never sees it.
 #
-# > **Exercise 13b.2** — Write the attention of one head. `positions` tells which rows came in; `gather` is known
-# > to autograd. Four ranks try it beside the serial layer.
+# > **Exercise 13b.2** — Write the attention of one head: the backward of `Gather`; queries, keys, values and mask; and
+# > in `finish` the sum that is missing. `positions` tells which rows came in. Four ranks try it beside the serial layer.
 
 # %% id="context-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_context.py"
@@ -264,7 +264,7 @@ class Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
         whole = x.new_empty(len(x) * dist.get_world_size(), *x.shape[1:])
-        dist.all_gather_into_tensor(whole, x.contiguous())
+        dist.all_gather_single(whole, x.contiguous())
         return whole
 
     @staticmethod
@@ -272,7 +272,7 @@ class Gather(torch.autograd.Function):
         ### BEGIN SOLUTION
         ### GAP return ...  # each rank's own rows, as lesson 13 has it
         mine = grad.new_empty(len(grad) // dist.get_world_size(), *grad.shape[1:])
-        dist.reduce_scatter_tensor(mine, grad.contiguous())
+        dist.reduce_scatter_single(mine, grad.contiguous())
         return mine
         ### END SOLUTION
 
@@ -351,19 +351,19 @@ claim(
 # and one order string says who does what. Here it has 14.7 million weights. Each needs 16 bytes (itself, its gradient, two
 # numbers of Adam's): 235 MB. A device shall have 160 MiB, and there are four.
 #
-# **Predict.** Which cut lets it train: tensor 4, context 4, both, or neither?
+# **Predict.** Which cut lets it train: tensor 4, context 4, either of them, or neither?
 
 # %% id="weather-guess"
 ### BEGIN SOLUTION
-### GAP guess_fits = ...  # "tensor 4", "context 4", "both" or "neither"
-guess_fits = "both"
+### GAP guess_fits = ...  # "tensor 4", "context 4", "either" or "neither"
+guess_fits = "either"
 ### END SOLUTION
 
 # %% id="weather-run"
 fits = predict(
     "13b: what lets 235 MB train on four devices of 160 MiB",
     guess_fits,
-    choices=("tensor 4", "context 4", "both", "neither"),
+    choices=("tensor 4", "context 4", "either", "neither"),
 )
 weather = lab.work / "weather"
 
@@ -395,7 +395,7 @@ cuts = {
 for name, run in cuts.items():
     print(f"{name}: {run.wait()}")
 there = [name for name, run in cuts.items() if run.ok]
-fits.compare("both" if there[1:] else [*there, "neither"][0])
+fits.compare("either" if there[1:] else [*there, "neither"][0])
 
 
 def found_in(run, wanted):

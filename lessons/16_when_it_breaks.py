@@ -45,9 +45,10 @@ of_step.drop(columns=["copy", "data", "iteration"]).set_index("rank")
 # | `samples` (a checksum of each sample that was read) | **different** on each |
 # | `loss` (of the rank's own tokens, before anything is summed) | near the others; at the first step near ln(vocabulary) |
 # | `grad_norm` (after the sum) | equal |
-# | `own_ms` (the step without its messages) | alike |
+# | `own_ms` (the step without its messages) | alike, to some tens of per cent where a machine is shared |
+# | `step_ms` (the whole step, with messages and waiting) | nearly equal: all wait for the last |
 # | `memory_mib` | alike, and level |
-# | `random` (a checksum of the generator's state; empty without dropout, as here) | **different** on each |
+# | `random` (a checksum of the generator's state; `None` without dropout, as here) | **different** on each |
 #
 # Keep these lines in mind; all that follows is one of them going wrong. Megatron-LM compares checksums with the
 # flag `--check-weight-hash-across-dp-replicas-interval`, for the same reason.
@@ -91,7 +92,7 @@ time.sleep(1)
 print(hang.reason, "|", steps_seen(hang), "steps")
 
 # %% [markdown] id="stacks-idea"
-# The job is `running`, the queue is content, and nothing happens. To watch the log is no use: who hangs prints
+# A job that hangs is `running`, the queue is content, and nothing happens. (Of a recorded job the state says how it ended.) To watch the log is no use: who hangs prints
 # nothing. What helps is to ask each process *where it is*: for the stack of its calls.
 
 # %% id="stacks"
@@ -145,7 +146,7 @@ claim("the rank that did not come", short.failure.rank, least=2, most=2)
 # %% [markdown] id="timeout-explain"
 # ![Four ranks over time. All make step 3. In step 4 ranks 0, 1 and 3 wait in all_reduce, and at the time-out each says "timed out"; rank 2 waits for its data reader and says nothing.](../images/hang.svg)
 #
-# The log names those that waited. The lines with `note:` are some that this program adds: who has found the same as
+# The log names those that waited, as far as they came to speak before `srun` ended them. The lines with `note:` are some that this program adds: who has found the same as
 # another rank is named there, and does not repeat it; and when others give up, a rank that is not in a collective says
 # where it is, by which the cause can be found afterwards. **Who complains is seldom who failed.** `run.failure` reads the whole log under this rule, and calls
 # the rest consequences.
@@ -226,9 +227,9 @@ claim("with DETAIL a step of two collectives takes", ratio, least=0.8, most=4, u
 # | `ModuleNotFoundError`, `cannot import name`, on one node | another environment there, or an older module |
 # | `<urlopen error …>` | something is to be fetched, and compute nodes have no internet (lesson 02): fetch it before the job |
 # | `Name or service not known`, or a name that times out | the name: misspelt, or unknown on that node |
-# | `Connection refused`, at once, again and again | nobody listens there: wrong port, wrong host, or rank 0 has died |
+# | `Connection refused`, at once, again and again; nothing for a while, then `timed out`, where a library tries again by itself (torch does) | nobody listens there: wrong port, wrong host, or rank 0 has died |
 # | a connection to `127.0.0.1` or to its own name, on one node that is not the first | it takes itself for the first: `MASTER_ADDR=$(hostname)`, in a script that every node runs |
-# | nothing for a long time, then `timed out` | a wall: what you send is thrown away (a firewall, the wrong network card) |
+# | nothing for a long time, then `timed out`, and no `refused` by hand either | a wall: what you send is thrown away (a firewall, the wrong network card) |
 # | `EADDRINUSE`, `address already in use` | two programs want one port: another job, or what an earlier one left |
 #
 # All of them can be tried **without any training**, in seconds, by a job of your own. Software, name, route and port,
@@ -280,7 +281,9 @@ print(*[line[:260] for line in lines], port.failure.title, f"rank {port.failure.
 claim("the rank that did not come to the meeting", port.failure.rank, least=2, most=2)
 
 # %% [markdown] id="port-explain"
-# Two sides, and two ports. The rank that found nobody, and the network library in it, say where they looked. One of
+# Two sides, and two ports. The network library in the rank that found nobody says where it looked; so does the rank itself, if
+# it is not ended before. (Torch asks a port that refuses again and again and tells only of its time-out: ask by hand, as above, to
+# hear `Connection refused`.) One of
 # those that waited says where they met, and *who* did not come: it knows, because each rank leaves its name at the
 # meeting point first.
 
@@ -370,8 +373,8 @@ claim("memory of the others grows by at most", slope.drop(2).max(), most=1.0, un
 # **Explain.** The error message tells of the tensor that did not fit any more, which is innocent: an ordinary one, of an
 # ordinary size. (Where that is the size of a step's leak, it is chance: the diary adds up the weights in numbers of 8 bytes, which
 # takes as much for a moment.) The **slope** names the rank, and its size what is kept: 5 MB are one copy of all weights and
-# gradients. (Who divided what was free by 5 MB is some steps off: what a process holds is counted in more than one
-# way.) A line that is level, and then one step to the ceiling, is the other kind: a long sample, an uneven pipeline
+# gradients. (Who divided what was free by 5 MB came close, to a few steps: what a process holds is counted in more
+# than one way.) A line that is level, and then one step to the ceiling, is the other kind: a long sample, an uneven pipeline
 # stage (lesson 06). The usual leak in PyTorch is shorter than this one: `total += loss` keeps the loss *with its whole
 # graph*; `loss.item()` keeps a number.
 
@@ -440,8 +443,8 @@ for found in nan.diary.findings:
 # %% [markdown] id="nan-explain"
 # The loss of **one** rank, before anything was summed, and with it the samples that it had read. Is it the sample, or
 # the device? Bisect: go back to the last checkpoint before, which has good weights, and run the same steps once more,
-# with the same data. If the same *sample* fails again, it is the data. (If the same *device* fails with other
-# samples, it is the device.)
+# with the same data, **on other devices**. If the same *sample* fails again, it is the data. If it does not, and the same
+# *device* fails with other samples, it is the device. (On the box all devices are the processors of one machine: the same will do.)
 #
 # This time with `detect_anomaly`, under which autograd looks at every gradient, and stops where the first NaN comes
 # from:
@@ -555,13 +558,13 @@ claim("it finds in the healthy run", len(healthy.diary.findings), most=0, unit="
 # %% [markdown] id="real-idea"
 # ## What a real cluster adds
 #
-# Some faults cannot be planted in a laptop. They leave lines, too. Each of these, in the form in which machines print
+# Some faults cannot be planted on a laptop. They leave lines, too. Each of these, in the form in which machines print
 # it, is the *only* line that matters among thousands:
 
 # %% id="real"
 LINES = {
     "a GPU is gone": "NVRM: Xid (PCI:0000:3b:00): 79, pid=2213, GPU has fallen off the bus.",
-    "memory of a GPU is broken": "NVRM: Xid (PCI:0000:86:00): 94, pid=9177, Contained: SM (0x1). RST: No",
+    "a GPU's memory had an error that could not be corrected": "NVRM: Xid (PCI:0000:86:00): 94, pid=9177, Contained: SM (0x1). RST: No",
     "a link flaps": "mlx5_core 0000:0c:00.0: Port: 1 Link DOWN",
     "the clock is lowered": "Clocks Event Reasons: HW Thermal Slowdown: Active",
     "a node is drained": "Kill task failed     root      2024-03-02T04:11:09 node017",
@@ -579,8 +582,8 @@ pd.DataFrame(LINES.items(), columns=["what it is", "the line"]).style.hide(
 # The first four stand in the log of the *node* (`dmesg`, `nvidia-smi -q`), which you may have to ask for; `sinfo -R`
 # shows why nodes are drained; the last two in your own. Read the last one like the hang above: rank 0 *waited*. With
 # `SeqNum=2` it was in its second collective: start-up, and not the middle of training. Now put them together, as they
-# come: rank 1's own error comes ten minutes before everybody else's (in a real log, many lines above them). So it is where the one that failed
-# cannot end, or nothing ends the job with it; with `--kill-on-bad-exit` or torchrun the others are ended within seconds.
+# come: rank 1's own error comes ten minutes before everybody else's (in a real log, many lines above them). This happens where the rank that
+# failed cannot end, or where nothing ends the job with it; with `--kill-on-bad-exit` or torchrun the others are ended within seconds.
 
 # %% id="real-read"
 log = [

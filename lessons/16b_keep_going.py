@@ -113,7 +113,8 @@ for run in (full, killed):
 # A checkpoint is written into a folder that is called *unfinished*, with a checksum of each file at the end, and gets
 # its name by **one rename**: so a name that is there stands for a whole checkpoint. The tracker file names the
 # newest, and is replaced in the same way. The run whose disk was full went on, and told at its end that its last
-# checkpoint is not there: ending with success would have been a lie.
+# checkpoint is not there: ending with success would have been a lie. (`saving.lock` was left by the program that was killed: it
+# keeps two programs from saving in one place at once.)
 #
 # A rename does not help against what happens *afterwards*. In the next run a file of the newest checkpoint loses its
 # second half:
@@ -213,7 +214,8 @@ claim("kept work is what the formula expects, up to",
 # the top is: twice or half the best interval costs a few points. So nobody needs the formula to three digits, but
 # everybody should know on which side of it they are.
 #
-# A handful of failures is a throw of dice: what the formula says is the mean of many such runs.
+# A handful of failures is a throw of dice. These come sooner than every six seconds, so the curve takes the rate that was
+# measured; what the formula says is the mean of many such runs.
 
 # %% [markdown] id="scale-idea"
 # ## 16 devices, and 16 000

@@ -47,7 +47,7 @@ lab.set_budget(lab.budget.used + task.device_minutes / 60)
 #
 # First a plan as many are made. All devices, since there are four. A good large model: 4 layers of width 128, which
 # learn more per token than smaller ones. A batch of 64 samples, 16 on each device, so that they are kept busy. The
-# learning rate that the program has by itself, 0.001. And as many iterations as half a minute allows.
+# learning rate that the program has by itself, 0.001. And as many iterations as seem to go into half a minute.
 #
 # **Predict.** 60 iterations, 245,760 tokens. Which held-out loss has it in the end? (6.93 at the start, 4.8 is asked.)
 
@@ -317,7 +317,7 @@ claim("the fastest layout cuts neither matrices nor stages", cuts == 1)
 
 # %% [markdown] id="layout-explain"
 # **Explain.** Only what is in proportion to the samples (`matmul`, `attention`, `memory`) is shared. Starting operations takes
-# as long for 4 samples as for 16, and between nodes there is the all-reduce besides. To cut matrices or stages does not pay
+# as long for 4 samples as for 16, and there is the all-reduce besides, most of all between nodes. To cut matrices or stages does not pay
 # at all for a model that fits anywhere: every cut is another message.
 #
 # Four devices are not four times as fast, so the same run costs more device-minutes on them. Here seconds count, and the budget is large
@@ -491,8 +491,8 @@ task.board()
 #
 # Before any planner there is a bound: no machine computes faster than its peak.
 #
-# **Predict.** 1024 H100, 989 TFLOP/s each at their peak. The best plan takes how many times the days that all its products, those of
-# attention too, take at the peak?
+# **Predict.** 1024 H100, 989 TFLOP/s each at their peak. How many times as many days does the best plan take as its products, those of
+# attention too, would take at the peak?
 
 # %% id="dense-guess"
 ### BEGIN SOLUTION
@@ -533,7 +533,7 @@ print(dense_plan, f"{dense_plan.days(2e12):.0f} days", sep="\n")
 check.ex17_dense(least_days, dense_plan)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# (This bound leaves out the products of attention, so a plan takes more times as long as by its MFU, which counts them.)
+# (This bound leaves out the products of attention, so a plan takes longer, compared with it, than 1 / MFU says: the MFU counts them.)
 # By the plan 512 devices are enough, and leave the other half to others. Tensor 8 stays inside a node, where links are fast. Pipeline 4
 # makes a device's share small enough that nothing has to be recomputed; four pieces on each stage make its bubble a quarter
 # (lesson 07b). The optimizer's state is shared among 16 data ranks. A batch of 512 samples of 8,192 tokens is
@@ -638,18 +638,18 @@ check.ex17_mixture(total_billions, active_billions, mixture_plan)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
 # 140.6 and 39.2 billion: eight experts share one attention and one pair of tables, so 8 × 22 counts those eight times. Keys and
-# values are 8 × 128 wide, not 6,144. With 8 expert ranks a device holds one expert of each of its layers.
+# values are 8 × 128 wide, not 6,144. With 8 expert ranks, and tensor 2, a device holds half of one expert of each of its layers.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Beat your own score: `task.board()` keeps all tries. Batches of 8 on two devices? One layer? A higher rate with
-# > a longer warm-up? A rate that stays high until the last fifth (`lr_decay_style="WSD"`)? Plan each before you run it;
+# > a longer warm-up? A rate that stays high until the last fifth (`lr_decay_style="WSD", lr_wsd_decay_iters=60` of 300 iterations)? Plan each before you run it;
 # > a lucky guess is punished by its factor.
 
 # %% [markdown] id="home"
 # ## To take home
 #
 # - A plan that runs is not yet a plan that is good: compare it with another before the large run, not after it.
-# - Probes that cost a few per cent of the budget tell batch, model, speed and length. Spend on them first.
+# - Probes that cost a tenth of the budget tell batch, model, speed and length. Spend on them first.
 # - Rehearse a plan before you promise anything: where the two disagree, the rehearsal is right.
 # - The largest model is not the best one; the best is the one that the budget can feed.
 # - More devices share the work in proportion to samples, and nothing else. The critical batch says how many there is work for.

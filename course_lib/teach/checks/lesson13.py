@@ -50,7 +50,8 @@ def ex13_tokens(run: Any) -> None:
             again = whole / 2 if phase == "backward" and "all_reduce" not in used else 0
             check.that(
                 most <= whole + again + ROUNDING,
-                f"{phase} sends no more than one all-reduce: {whole:g} times all tokens",
+                f"{phase} sends, counted round a ring, no more than one all-reduce: "
+                f"{whole:g} times all tokens",
                 hint=f"{phase} sends {most:g} times all tokens on {size} ranks ({used}), an "
                 f"all-reduce {whole:g} times. An all-gather and a reduce-scatter are half of it "
                 "each; what sums up all tokens everywhere, to drop most of them, is the whole.",
