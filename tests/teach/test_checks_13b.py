@@ -29,7 +29,7 @@ HIDDEN = "Gather.apply(positions)[None, :]"
 
 
 TWICE = "torch.maximum(Gather.apply(positions), Gather.apply(positions))[None, :]"
-GATHERS = "dist.all_gather_into_tensor(whole, x.contiguous())"
+GATHERS = "dist.all_gather_single(whole, x.contiguous())"
 BY_BROADCASTS = """for rank, piece in enumerate(whole.chunk(dist.get_world_size())):
             if rank == dist.get_rank():
                 piece.copy_(x)
@@ -52,7 +52,7 @@ def test_right_ones_pass(tried, capsys, pairs):
     assert "equal to the serial result on 1, 2, 3 and 4 ranks" in capsys.readouterr().out
 
 
-SCATTERS = "        dist.reduce_scatter_tensor(mine, grad.contiguous())\n"
+SCATTERS = "        dist.reduce_scatter_single(mine, grad.contiguous())\n"
 SUMS = "            dist.all_reduce(parameter.grad)\n"
 ALL = "queries = x @ self.wq"
 TOGETHER_WITH_QUERIES = """here = dist.get_rank() * len(x)

@@ -32,7 +32,8 @@ RING = """        rank, size = dist.get_rank(), dist.get_world_size()
             sending.wait()
             total, going = total + coming, coming
 """
-SCATTERED = "dist.reduce_scatter_tensor(mine, x.contiguous())"
+GATHERED = "dist.all_gather_single(whole, x.contiguous())"
+SCATTERED = "dist.reduce_scatter_single(mine, x.contiguous())"
 GATHERS_AGAIN = """
 
 class GatherTokens(torch.autograd.Function):
@@ -85,7 +86,12 @@ RIGHT = {
         "tokens", [(PROGRAMS["tokens"], PROGRAMS["tokens"] + GATHERS_AGAIN)],
     ),
     "keywords, input first": (
-        "tokens", [(SCATTERED, "dist.reduce_scatter_tensor(input=x.contiguous(), output=mine)")],
+        "tokens", [(SCATTERED, "dist.reduce_scatter_single(input=x.contiguous(), output=mine)")],
+    ),
+    "by the older names": (
+        "tokens",
+        [(GATHERED, "dist.all_gather_into_tensor(whole, x.contiguous())"),
+         (SCATTERED, "dist.reduce_scatter_tensor(mine, x.contiguous())")],
     ),
     "a reduce for each rank": (
         "tokens",
@@ -95,9 +101,9 @@ RIGHT = {
     ),
     "lists of tensors": (
         "tokens",
-        [("dist.all_gather_into_tensor(whole, x.contiguous())",
+        [(GATHERED,
           "dist.all_gather(list(whole.chunk(dist.get_world_size())), x.contiguous())"),
-         ("dist.reduce_scatter_tensor(mine, x.contiguous())",
+         (SCATTERED,
           "dist.reduce_scatter(mine, list(x.contiguous().chunk(dist.get_world_size())))")],
     ),
 }  # fmt: skip
@@ -239,7 +245,7 @@ WRONG_TOKENS = {
         "the gradients of all slices were added up",
     ),
     "not summed": (
-        [("dist.reduce_scatter_tensor(mine, x.contiguous())",
+        [(SCATTERED,
           "mine.copy_(x.chunk(dist.get_world_size())[dist.get_rank()])")],
         "the partial sums have to be added",
     ),
