@@ -218,7 +218,7 @@ for name in orders:
         f"{name}: its bubble lies above theory by so many points",
         measured[name] - theory[name],
         least=-1,
-        most=6,
+        most=8,
         unit="points",
     )
 claim(
