@@ -223,15 +223,12 @@ def bare(axes: Axes) -> Axes:
     return axes
 
 
-def shorten(text: object, length: int = 28) -> str:
+def shorten(text: object, length: int = 28, end: int = 0) -> str:
+    """`end`: so many letters at the end stay, for names of one family, which differ there."""
     text = " ".join(str(text).split())
-    return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def shorten_middle(text: object, length: int = 28) -> str:
-    """For names of one family, which differ at their end."""
-    text, end = " ".join(str(text).split()), length // 2
-    return text if len(text) <= length else f"{text[: length - end - 1]}…{text[-end:]}"
+    if len(text) <= length:
+        return text
+    return f"{text[: length - end - 1]}…{text[len(text) - end :]}"
 
 
 def listed(names: Iterable[object], last: str = " and ") -> str:

@@ -59,8 +59,12 @@ def _line_of_samples(pair: pd.DataFrame) -> tuple[float, float]:
     size, time = ordered["size_bytes"].tolist(), ordered["time_us"].tolist()
     if len(size) < 2 or time[-1] <= time[-2]:
         return 0.0, size[-1] / time[-1] / 1e3
-    fastest = pair.get("fastest_us", pair["time_us"]).fillna(pair["time_us"])
-    return float(fastest.min()), (size[-1] - size[-2]) / (time[-1] - time[-2]) / 1e3
+    return float(_quickest_us(pair).min()), (size[-1] - size[-2]) / (time[-1] - time[-2]) / 1e3
+
+
+def _quickest_us(rows: pd.DataFrame) -> pd.Series:
+    """Files of older programs have the usual times alone."""
+    return rows.get("fastest_us", rows["time_us"]).fillna(rows["time_us"])
 
 
 def _turn_us(cluster: Cluster, measured: pd.DataFrame, ranks: int) -> float:
@@ -75,8 +79,6 @@ def _turn_us(cluster: Cluster, measured: pd.DataFrame, ranks: int) -> float:
         return cluster.turn_us
     latency = max(cluster.within.latency_us, cluster.across.latency_us)
     steps_us = 2 * (ranks - 1) * latency
-    if cluster.paced:
-        quickest = small.get("fastest_us", small["time_us"]).fillna(small["time_us"])
-        turn_us = (float(quickest.median()) - steps_us) / ranks
-        return max(0.0, c.TURN_AFTER_COMPUTING * turn_us)
-    return max(0.0, (float(small["time_us"].median()) - steps_us) / ranks)
+    times_us = _quickest_us(small) if cluster.paced else small["time_us"]
+    turn_us = max(0.0, (float(times_us.median()) - steps_us) / ranks)
+    return c.TURN_AFTER_COMPUTING * turn_us if cluster.paced else turn_us

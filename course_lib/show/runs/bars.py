@@ -21,7 +21,6 @@ from course_lib.show.style import (
     readable_on,
     sheet,
     shorten,
-    shorten_middle,
 )
 
 _HATCH = {"communication": "//", "exposed_communication": "//", "idle": "..", "data": "xx"}
@@ -88,7 +87,7 @@ def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
     with sheet(height_in=1.4 + 0.3 * max(len(best), 3)) as page:
         what = column.removesuffix("_us").replace("_", " ")
         axes = page.axes(f"{what} time ({unit})", "", f"The {len(best)} most expensive")
-        names = [shorten_middle(name, 44) for name in best.index]
+        names = [shorten(name, 44, end=22) for name in best.index]
         colours = [GREEN if name in marked else BLUE for name in best.index]
         bars = axes.barh(range(len(best)), best.to_numpy() / divisor, color=colours)
         axes.set_yticks(range(len(best)), names, fontsize=9.5)
