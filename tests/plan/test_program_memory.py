@@ -13,10 +13,13 @@ import pytest
 
 from course_lib import gpt, read
 from course_lib.plan import STACKS, Layout, box, largest_micro_batch, predict, preset
+from course_lib.plan.memory.course_messages import at_peak
 from course_lib.plan.memory.stage_memory import memory_of_stage
+from course_lib.plan.schedules.costs import alive
 
 MIB = 2**20
 EIGHT = {"micro_batch": 1, "global_batch": 8}
+ROW = MIB // 16  # what two stages of "tiny" send each other, with micro-batches of one sample
 PARTS = ("parameters", "gradients", "optimizer", "activations", "temporary")
 TRACED = {
     # layout, stage, MiB of PARTS
@@ -26,21 +29,24 @@ TRACED = {
     "fsdp": (Layout(data=4, micro_batch=2, zero=3), 0, (1.77, 1.77, 3.54, 20.35, 16.76)),
     "full": (Layout(micro_batch=4, recompute="full"), 0, (7.09, 7.09, 14.18, 17.53, 0.50)),
     "tensor 2": (Layout(tensor=2, micro_batch=4), 0, (3.58, 3.58, 7.16, 18.6, 0.50)),
-    "first of 2": (Layout(pipeline=2, **EIGHT), 0, (5.58, 5.58, 11.15, 4.53, 0.38)),
-    "last of 2": (Layout(pipeline=2, **EIGHT), 1, (5.51, 5.51, 11.03, 6.09, 0.63)),
+    "first of 2": (Layout(pipeline=2, **EIGHT), 0, (5.58, 5.58, 11.15, 4.16, 0.38)),
+    "last of 2": (Layout(pipeline=2, **EIGHT), 1, (5.51, 5.51, 11.03, 6.09, 0.38)),
     "gpipe, last": (
         Layout(pipeline=2, schedule="gpipe", **EIGHT), 1, (5.51, 5.51, 11.03, 48.59, 0.63),
     ),
     "interleaved, first": (
-        Layout(pipeline=2, virtual=2, **EIGHT), 0, (5.58, 5.58, 11.15, 5.91, 0.88),
+        Layout(pipeline=2, virtual=2, **EIGHT), 0, (5.58, 5.58, 11.15, 5.29, 0.56),
     ),
     "interleaved, last": (
-        Layout(pipeline=2, virtual=2, **EIGHT), 1, (5.51, 5.51, 11.03, 7.47, 1.19),
+        Layout(pipeline=2, virtual=2, **EIGHT), 1, (5.51, 5.51, 11.03, 7.09, 0.50),
     ),
     "zero-bubble, last": (
-        Layout(pipeline=2, schedule="zero-bubble", **EIGHT), 1, (5.51, 5.51, 11.03, 10.84, 2.38),
+        Layout(pipeline=2, schedule="zero-bubble", **EIGHT), 1, (5.51, 5.51, 11.03, 10.84, 2.13),
     ),
-    "second of 4": (Layout(pipeline=4, **EIGHT), 1, (0.76, 0.76, 1.51, 3.34, 0.88)),
+    "first of 4": (Layout(pipeline=4, **EIGHT), 0, (4.82, 4.82, 9.64, 4.28, 0.38)),
+    "second of 4": (Layout(pipeline=4, **EIGHT), 1, (0.76, 0.76, 1.51, 3.03, 0.81)),
+    "third of 4": (Layout(pipeline=4, **EIGHT), 2, (0.76, 0.76, 1.51, 2.02, 0.75)),
+    "last of 4": (Layout(pipeline=4, **EIGHT), 3, (4.76, 4.76, 9.51, 5.08, 0.50)),
     "bf16": (Layout(micro_batch=4, precision="bf16"), 0, (3.54, 7.09, 21.27, 24.31, 14.13)),
 }  # fmt: skip
 
@@ -56,11 +62,14 @@ def test_every_part_is_within_two_percent_of_what_was_traced(name):
         assert size / MIB == pytest.approx(mib, rel=0.02, abs=0.01), part
 
 
-@pytest.fixture(scope="module")
-def traced_now(repository, tmp_path_factory):
-    """Recipe and memory trace of the program on two pipeline stages, with GPipe."""
+@pytest.fixture(scope="module", params=["last of 2", "interleaved, last"])
+def traced_now(request, repository, tmp_path_factory):
+    """Name in `TRACED`, recipe and memory trace of the program on two pipeline stages: 1F1B, whose
+    first stage keeps what it sent for a while, and chunks, with messages of all four ways."""
+    virtual = TRACED[request.param][0].virtual
+    changes = {"virtual": virtual} if virtual > 1 else {}
     recipe = gpt.recipe(
-        "now", memory=(2, 3), iterations=4, gpus_per_node=2, pipeline=2, schedule="gpipe", **EIGHT
+        "now", memory=(2, 3), iterations=4, gpus_per_node=2, pipeline=2, **changes, **EIGHT
     )
     folder, program = tmp_path_factory.mktemp("run"), repository / "code" / recipe.program
     places = {"{run}": str(folder), "--data-path": "--mock-data"}
@@ -74,26 +83,45 @@ def traced_now(repository, tmp_path_factory):
         capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return recipe, read.memory(folder)
+    return request.param, recipe, read.memory(folder)
+
+
+def assert_holds(part, planned, measured):
+    """On a busy processor gloo's threads may let go of what was sent some milliseconds late."""
+    late = 2 * ROW if part in ("activations", "temporary") else 0
+    nearly = max(0.02 * measured, 0.01 * MIB)
+    assert measured - late - nearly <= planned <= measured + nearly, (part, planned, measured)
 
 
 @pytest.mark.parametrize("stage", [0, 1])
 def test_a_run_of_today_holds_what_the_planner_counts(traced_now, stage):
-    recipe, memory = traced_now
+    _, recipe, memory = traced_now
     planned = memory_of_stage(gpt.model(recipe), gpt.layout(recipe), STACKS["course"], stage).traced
     (timeline,) = (line for line in memory.ranks if line.rank == stage)
     assert set(timeline.peak_composition) == set(planned)
     for part, size in timeline.peak_composition.items():
-        assert planned[part] == pytest.approx(size, rel=0.02, abs=0.01 * MIB), part
+        assert_holds(part, planned[part], size)
 
 
 def test_the_kept_values_are_those_that_a_run_of_today_traces(traced_now):
-    _, memory = traced_now
+    name, _, memory = traced_now
     (timeline,) = (line for line in memory.ranks if line.rank == 1)
-    layout, stage, kept = TRACED["gpipe, last"]
-    assert (layout.schedule, stage) == ("gpipe", 1)
-    found = [timeline.peak_composition[part] / MIB for part in PARTS]
-    assert found == pytest.approx(kept, abs=0.01)
+    for part, mib in zip(PARTS, TRACED[name][2], strict=True):
+        assert_holds(part, mib * MIB, timeline.peak_composition[part])
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b", "interleaved", "zero-bubble"])
+@pytest.mark.parametrize("micro_batches", [4, 8, 12])
+@pytest.mark.parametrize("stages", [2, 4])
+def test_messages_are_counted_where_most_micro_batches_are_alive(schedule, micro_batches, stages):
+    chunks = 2 if schedule == "interleaved" else 1
+    layout = Layout(pipeline=stages, virtual=chunks, schedule=schedule, global_batch=micro_batches)
+    for stage in range(stages):
+        held = at_peak(schedule, stages, stage, micro_batches, chunks)
+        at_the_end = stage == stages - 1 and chunks > 1  # its peak is at a loss, maybe of fewer
+        assert held.pieces == chunks * alive(layout, stage) or at_the_end
+        assert held.returned <= stages, "as many gradients as stages may be under way"
+        assert held.returned == 0 or stage > 0 or chunks > 1, "the first stage returns none"
 
 
 def test_a_rank_of_the_box_has_no_driver_to_make_room_for():

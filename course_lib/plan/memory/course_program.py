@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from course_lib.plan.memory.course_messages import at_peak
 from course_lib.plan.schedules.costs import alive
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
@@ -16,8 +17,8 @@ from course_lib.plan.shapes.parameter_counts import layer, on_rank
 from course_lib.plan.shapes.stages import head_rank, layers_of_stages
 from course_lib.plan.time.kernels import ELEMENT_BYTES
 
-# In rows, while a layer's MLP goes backward: the gradient that came in and one of four widths.
-WORKING_ROWS = 5
+# While a layer's MLP goes backward: the gradient that came in, a row, and one of four widths.
+MLP_WIDTHS = 4
 # At the loss: the gradient of the last norm's output, and its input's.
 LOSS_ROWS = 2
 # Deferred by zero-bubble: the wide gradient of a layer at work; inputs and gradients of a layer.
@@ -91,9 +92,10 @@ def passing(sizes: StageSizes, kept: float) -> tuple[float, float, float]:
     layout, row = sizes.layout, sizes.row
     deep = alive(layout, sizes.stage)
     at_loss = LOSS_ROWS * sizes.whole_row  # gathered, where the sequence is split
-    activations, temporary = deep * kept, at_loss if sizes.is_last else WORKING_ROWS * row
+    working = row + MLP_WIDTHS * sizes.whole_row / layout.tensor
+    activations, temporary = deep * kept, at_loss if sizes.is_last else working
     if layout.pipeline > 1:
-        more = _messages(sizes, deep)
+        more = _messages(sizes)
         activations, temporary = activations + more[0], temporary + more[1]
     if layout.schedule == "zero-bubble":
         more = _deferred(sizes)
@@ -104,18 +106,15 @@ def passing(sizes: StageSizes, kept: float) -> tuple[float, float, float]:
     return activations, losses * (sizes.logits + at_loss), temporary + _low_loss(sizes)
 
 
-def _messages(sizes: StageSizes, deep: float) -> tuple[float, float]:
-    """What was sent is kept until the step ends, what is expected has its box already. Inputs lie
-    in such boxes, so they count as temporary, and not among the activations that were kept."""
-    layout, row = sizes.layout, sizes.row
-    chunks, count = layout.virtual, layout.micro_batches
-    pieces = deep * chunks
-    receiving = chunks - (sizes.stage == 0)
-    sending = chunks - sizes.is_last
-    inputs = pieces * receiving / chunks
-    returned = count * receiving - inputs
-    box = 0.0 if sizes.is_last and chunks == 1 else 1.0
-    return (sending * count - inputs) * row, (inputs + returned + box) * row
+def _messages(sizes: StageSizes) -> tuple[float, float]:
+    """Inputs lie in the boxes that messages came in, so they count as temporary, and not among the
+    activations that were kept."""
+    layout = sizes.layout
+    held = at_peak(
+        layout.schedule, layout.pipeline, sizes.stage, layout.micro_batches, layout.virtual
+    )
+    boxes = held.inputs + held.returned + held.expected
+    return (held.sent - held.inputs) * sizes.row, boxes * sizes.row
 
 
 def _deferred(sizes: StageSizes) -> tuple[float, float]:

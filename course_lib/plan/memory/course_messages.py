@@ -1,0 +1,74 @@
+"""Which messages a pipeline stage of the course's program still holds at its peak.
+
+An activation that was sent is kept until its gradient comes back; gradients, which nothing answers,
+as many as there are stages; and the next message has its box before it comes. The schedule alone
+says how many these are, so its steps are gone through one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from course_lib.plan.schedules.steps import SCHEDULES, Step
+
+
+@dataclass(frozen=True)
+class Held:
+    """Pieces of micro-batches that wait for their backward pass, and messages, by what they are."""
+
+    pieces: int
+    inputs: int
+    sent: int
+    returned: int
+    expected: int
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """To compare by: activations of a piece, its input among them, are many messages large."""
+        return self.pieces, self.sent + self.returned + self.expected
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Of a stage in its pipeline: which steps of it have a stage before or after them."""
+
+    stages: int
+    stage: int
+    chunks: int
+
+    def first(self, step: Step) -> bool:
+        return self.stage == 0 and step.chunk == 0
+
+    def last(self, step: Step) -> bool:
+        return self.stage == self.stages - 1 and step.chunk == self.chunks - 1
+
+    def receives(self, step: Step) -> bool:
+        if step.phase == "weight":
+            return False
+        return not (self.first(step) if step.phase == "forward" else self.last(step))
+
+
+@lru_cache(maxsize=4096)
+def at_peak(schedule: str, stages: int, stage: int, micro_batches: int, chunks: int) -> Held:
+    """At the backward pass with most alive; where there is a loss, at one that begins with it."""
+    place = _Place(stages, stage, chunks)
+    steps = list(SCHEDULES[schedule](stages, stage, micro_batches, chunks))
+    found = list(_backward_passes(steps, place))
+    at_loss = [held for step, held in found if place.last(step)]
+    return max(at_loss or [held for _, held in found], key=lambda held: held.size)
+
+
+def _backward_passes(steps: list[Step], place: _Place) -> Iterator[tuple[Step, Held]]:
+    to_come = sum(map(place.receives, steps))
+    pieces = inputs = sent = returned = 0
+    for step in steps:
+        to_come -= place.receives(step)
+        received, sends = not place.first(step), not place.last(step)
+        if step.phase == "forward":
+            pieces, inputs, sent = pieces + 1, inputs + received, sent + sends
+        elif step.phase != "weight":
+            yield step, Held(pieces, inputs, sent, returned, min(to_come, 1))
+            pieces, inputs, sent = pieces - 1, inputs - received, sent - sends
+            returned = min(returned + received, place.stages)
