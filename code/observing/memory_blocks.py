@@ -62,15 +62,13 @@ def lives(
     return blocks
 
 
-def end_unseen(
-    blocks: list[Block], ranges: list[Range], owners: dict[int, int], piped: bool
-) -> None:
+def end_unseen(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -> None:
     """A block that a thread of the communication library gave back last has no end in the profile.
-    It ended with its collective, the one within which it was made or the next; but what a pipeline
-    stage sent may be under way for longer, and counts until the step's last phase ends."""
+    It ended with its collective, the one within which it was made or the next. (What a pipeline
+    stage sends is given back by the program, which waits until it has arrived.)"""
     sending = [r for r in ranges if r.phase == "communication"]
     last = {r.step: r.end_ns for r in ranges if r.phase in ("forward", "backward")}
-    ends = sorted([*last.values(), *([] if piped else [r.end_ns for r in sending])])
+    ends = sorted([*last.values(), *[r.end_ns for r in sending]])
     for block in blocks:
         if not block.seen and (block.end_ns or block.address not in owners):
             home = _inside(sending, block.begin_ns)

@@ -142,7 +142,7 @@ class MemoryRecorder:
         ranges, allocations = read(recording, args.profile_step_start + 1, device.type)
         released: dict[int, int] = {}
         blocks = lives(allocations, released)
-        end_unseen(blocks, ranges, owners, layout.pipeline.size > 1)
+        end_unseen(blocks, ranges, owners)
         classify(blocks, ranges, owners)
         standing = [(*block, released.get(address)) for address, block in self.before.items()]
         write(path, header, standing, blocks, ranges)

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from course_lib.lab.workspace import Workspace, programs_folder
 
 RECORDED_BIN = Path(__file__).resolve().parent / "recorded" / "bin"
 BOX = Path(__file__).resolve().parent.parent / "box"
-
+BOX_PYTHON = "COURSE_BOX_PYTHON"
 
 NAMED_BY = "COURSE_SITE"
 """Names a preset, or `recorded`, for labs that are not told a site."""
@@ -106,10 +107,18 @@ def commands_of(site: Site) -> Path | None:
     return box_bin() if site.box else None
 
 
+def python_of_box(environment: Mapping[str, str]) -> dict[str, str]:
+    """The box starts jobs warm with the Python whose torch they will import, and that is the
+    notebook's: the first one of the PATH may have none."""
+    return {} if environment.get(BOX_PYTHON) or not sys.executable else {BOX_PYTHON: sys.executable}
+
+
 def put_commands_on_path(site: Site) -> bool:
     """For this process and all that it starts; False if there is nothing to put there."""
     if (bin_folder := commands_of(site)) is None:
         return False
+    if site.box:
+        os.environ.update(python_of_box(os.environ))
     folder = str(bin_folder)
     parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
     if parts[0] == folder:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import numpy as np
 import pytest
 
+from course_lib.lab import clusters
 from course_lib.lab.errors import SiteError
 from course_lib.lab.job import site
 
@@ -91,3 +95,16 @@ def test_numbers_of_a_site_are_stored_as_python_s_own():
     assert {type(value) for value in (one.link_gbit, one.max_nodes)} == {float, int}
     with pytest.raises(SiteError, match="max_nodes"):
         box.but(max_nodes=np.bool_(True))
+
+
+def test_the_box_starts_jobs_with_the_python_of_the_notebook(monkeypatch):
+    """The first one of the PATH may have no torch, and jobs would start cold."""
+    monkeypatch.setenv("PATH", os.defpath)
+    monkeypatch.setenv(clusters.BOX_PYTHON, "")
+    clusters.put_commands_on_path(site.preset("slurm"))
+    assert not os.environ[clusters.BOX_PYTHON]
+    clusters.put_commands_on_path(site.preset("box"))
+    assert os.environ[clusters.BOX_PYTHON] == sys.executable
+    monkeypatch.setenv(clusters.BOX_PYTHON, "/chosen/python")
+    clusters.put_commands_on_path(site.preset("box"))
+    assert os.environ[clusters.BOX_PYTHON] == "/chosen/python"

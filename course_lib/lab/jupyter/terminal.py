@@ -25,6 +25,7 @@ def main() -> int:
     shell = environment.get("SHELL") or pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh"
     arguments, more = command(shell, environment)
     try:
+        more |= clusters.python_of_box(environment)
         os.execvpe(arguments[0], arguments, environment | more)
     except OSError as error:
         print(f"{shell} cannot be started: {error.strerror}", file=sys.stderr)

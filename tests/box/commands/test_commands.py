@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -291,6 +292,28 @@ def test_a_command_starts_however_it_is_called(box, tmp_path, how):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_clone_is_not_started_with_a_python_that_lies_six_folders_above_it(box, tmp_path):
+    """Where an installed package has its environment's, ~/course has /bin/python3: no torch in it,
+    so no job started warm."""
+    clone = tmp_path / "home" / "me" / "course"
+    shutil.copytree(Path(box_room.bin_dir()).parents[1], clone / "course_lib", symlinks=True)
+    wrong = tmp_path / "bin" / "python3"
+    wrong.parent.mkdir()
+    wrong.write_text("#!/bin/sh\necho the wrong Python\nexit 3\n")
+    wrong.chmod(0o755)
+    squeue = clone / "course_lib" / "box" / "bin" / "squeue"
+    assert squeue.parent.joinpath("../../../../../../bin/python3").resolve() == wrong
+    mine = str(Path(sys.executable).parent)
+    environment = {**box.environment, "PATH": f"{mine}:{os.environ['PATH']}"}
+    for name in ("COURSE_BOX_PYTHON", "VIRTUAL_ENV"):
+        environment.pop(name, None)
+    done = subprocess.run(
+        [squeue, "-h"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "wrong" not in done.stdout
 
 
 def test_a_hostile_environment_does_not_reach_the_commands(box, tmp_path):

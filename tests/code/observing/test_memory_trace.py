@@ -160,6 +160,21 @@ def test_a_block_whose_release_nobody_saw_ends_when_its_place_is_taken_again():
     assert [(block.begin_ns, block.end_ns) for block in blocks] == [(0, 5), (5, 9), (11, None)]
 
 
+def test_what_a_thread_gave_back_ended_with_the_collective_after_it():
+    """In a pipeline too: gradients summed over a tensor group had piled up there until the step's
+    end, three of them in the trace of eight micro-batches."""
+    from observing.memory_blocks import Block, Range, end_unseen
+
+    made, sent = Block(7, 100, begin_ns=2), Block(8, 100, begin_ns=2, end_ns=9, seen=True)
+    ranges = [
+        Range("backward", 0, 0, 1, 6),
+        Range("communication", 0, None, 3, 4),
+        Range("backward", 0, 1, 7, 12),
+    ]
+    end_unseen([made, sent], ranges, {})
+    assert (made.end_ns, sent.end_ns) == (4, 9)
+
+
 @pytest.mark.parametrize(
     "flags",
     ["--tensor-model-parallel-size 2 --sequence-parallel", "--pipeline-model-parallel-size 2"],
