@@ -8,6 +8,7 @@ here and now, lest the program move on and the kept values stay behind.
 import os
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -21,45 +22,77 @@ MIB = 2**20
 EIGHT = {"micro_batch": 1, "global_batch": 8}
 ROW = MIB // 16  # what two stages of "tiny" send each other, with micro-batches of one sample
 PARTS = ("parameters", "gradients", "optimizer", "activations", "temporary")
+wide = partial(Layout, precision="fp32")
+
+
+def zero_bubble(stages):
+    return wide(pipeline=stages, schedule="zero-bubble", **EIGHT)
+
+
 TRACED = {
     # layout, stage, MiB of PARTS
-    "one": (Layout(micro_batch=4), 0, (7.09, 7.09, 14.18, 32.58, 0.50)),
-    "accumulated": (Layout(global_batch=4), 0, (7.09, 7.09, 14.18, 8.15, 0.13)),
-    "zero 1": (Layout(data=4, micro_batch=2, zero=1), 0, (7.09, 8.86, 3.54, 16.29, 0.25)),
-    "fsdp": (Layout(data=4, micro_batch=2, zero=3), 0, (1.77, 1.77, 3.54, 20.35, 16.76)),
-    "full": (Layout(micro_batch=4, recompute="full"), 0, (7.09, 7.09, 14.18, 17.53, 0.50)),
-    "tensor 2": (Layout(tensor=2, micro_batch=4), 0, (3.58, 3.58, 7.16, 18.6, 0.50)),
-    "first of 2": (Layout(pipeline=2, **EIGHT), 0, (5.58, 5.58, 11.15, 4.16, 0.38)),
-    "last of 2": (Layout(pipeline=2, **EIGHT), 1, (5.51, 5.51, 11.03, 6.09, 0.38)),
+    "one": (wide(micro_batch=4), 0, (7.09, 7.09, 14.18, 32.58, 0.50)),
+    "accumulated": (wide(global_batch=4), 0, (7.09, 7.09, 14.18, 8.15, 0.13)),
+    "zero 1": (wide(data=4, micro_batch=2, zero=1), 0, (7.09, 8.86, 3.54, 16.29, 0.25)),
+    "fsdp": (wide(data=4, micro_batch=2, zero=3), 0, (1.77, 1.77, 3.54, 20.35, 16.76)),
+    "full": (wide(micro_batch=4, recompute="full"), 0, (7.09, 7.09, 14.18, 17.53, 0.50)),
+    "tensor 2": (wide(tensor=2, micro_batch=4), 0, (3.58, 3.58, 7.16, 18.6, 0.50)),
+    "first of 2": (wide(pipeline=2, **EIGHT), 0, (5.58, 5.58, 11.15, 4.16, 0.38)),
+    "last of 2": (wide(pipeline=2, **EIGHT), 1, (5.51, 5.51, 11.03, 6.09, 0.38)),
     "gpipe, last": (
-        Layout(pipeline=2, schedule="gpipe", **EIGHT), 1, (5.51, 5.51, 11.03, 48.59, 0.63),
+        wide(pipeline=2, schedule="gpipe", **EIGHT), 1, (5.51, 5.51, 11.03, 48.59, 0.63),
     ),
     "interleaved, first": (
-        Layout(pipeline=2, virtual=2, **EIGHT), 0, (5.58, 5.58, 11.15, 5.29, 0.56),
+        wide(pipeline=2, virtual=2, **EIGHT), 0, (5.58, 5.58, 11.15, 5.29, 0.56),
     ),
     "interleaved, last": (
-        Layout(pipeline=2, virtual=2, **EIGHT), 1, (5.51, 5.51, 11.03, 7.09, 0.50),
+        wide(pipeline=2, virtual=2, **EIGHT), 1, (5.51, 5.51, 11.03, 7.09, 0.50),
     ),
     "zero-bubble, last": (
-        Layout(pipeline=2, schedule="zero-bubble", **EIGHT), 1, (5.51, 5.51, 11.03, 10.84, 2.13),
+        wide(pipeline=2, schedule="zero-bubble", **EIGHT), 1, (5.51, 5.51, 11.03, 10.84, 2.13),
     ),
-    "first of 4": (Layout(pipeline=4, **EIGHT), 0, (4.82, 4.82, 9.64, 4.28, 0.38)),
-    "second of 4": (Layout(pipeline=4, **EIGHT), 1, (0.76, 0.76, 1.51, 3.03, 0.81)),
-    "third of 4": (Layout(pipeline=4, **EIGHT), 2, (0.76, 0.76, 1.51, 2.02, 0.75)),
-    "last of 4": (Layout(pipeline=4, **EIGHT), 3, (4.76, 4.76, 9.51, 5.08, 0.50)),
-    "bf16": (Layout(micro_batch=4, precision="bf16"), 0, (3.54, 7.09, 21.27, 24.31, 14.13)),
+    "first of 4": (wide(pipeline=4, **EIGHT), 0, (4.82, 4.82, 9.64, 4.28, 0.38)),
+    "second of 4": (wide(pipeline=4, **EIGHT), 1, (0.76, 0.76, 1.51, 3.03, 0.81)),
+    "third of 4": (wide(pipeline=4, **EIGHT), 2, (0.76, 0.76, 1.51, 2.02, 0.75)),
+    "last of 4": (wide(pipeline=4, **EIGHT), 3, (4.76, 4.76, 9.51, 5.08, 0.50)),
+    "bf16": (Layout(micro_batch=4), 0, (3.54, 7.09, 21.27, 24.31, 14.13)),
+    "bf16, first of 2": (Layout(pipeline=2, **EIGHT), 0, (2.79, 5.58, 16.73, 2.09, 0.44)),
+    "bf16, last of 2": (Layout(pipeline=2, **EIGHT), 1, (2.76, 5.51, 16.54, 5.05, 8.16)),
+    "full, first of 2": (
+        wide(pipeline=2, recompute="full", **EIGHT), 0, (5.58, 5.58, 11.15, 1.35, 0.38),
+    ),
+    "fsdp, accumulated": (
+        wide(data=2, zero=3, global_batch=8), 0, (3.54, 3.54, 7.09, 12.21, 15.85),
+    ),
+    "fsdp, tensor 2": (
+        wide(data=2, tensor=2, zero=3, micro_batch=2), 0, (1.79, 1.79, 3.58, 11.35, 2.63),
+    ),
+    "tensor 2, last of 2": (
+        wide(tensor=2, pipeline=2, **EIGHT), 1, (2.76, 2.76, 5.52, 3.34, 0.38),
+    ),
+    "zero-bubble, first of 4": (zero_bubble(4), 0, (4.82, 4.82, 9.64, 4.28, 0.62)),
+    "zero-bubble, second of 4": (zero_bubble(4), 1, (0.76, 0.76, 1.51, 3.46, 1.69)),
+    "zero-bubble, third of 4": (zero_bubble(4), 2, (0.76, 0.76, 1.51, 2.90, 2.25)),
+    "zero-bubble, last of 4": (zero_bubble(4), 3, (4.76, 4.76, 9.51, 18.27, 3.06)),
+    # Their peak is where the optimizer steps: little is kept of a small micro-batch.
+    "zero 1, accumulated": (
+        wide(data=2, zero=1, global_batch=8), 0, (7.09, 10.63, 7.09, 0.01, 10.63),
+    ),
+    "zero 1, last of 2": (
+        wide(data=2, pipeline=2, zero=1, global_batch=16), 1, (5.51, 8.27, 5.51, 0.02, 8.27),
+    ),
+    "fp16, first of 2": (
+        Layout(pipeline=2, precision="fp16", **EIGHT), 0, (2.79, 2.79, 16.73, 0.02, 5.58),
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TRACED)
 def test_every_part_is_within_two_percent_of_what_was_traced(name):
     layout, stage, traced = TRACED[name]
-    precision = layout.precision if name == "bf16" else "fp32"
-    memory = memory_of_stage(
-        preset("tiny"), layout.but(precision=precision), STACKS["course"], stage
-    )
+    memory = memory_of_stage(preset("tiny"), layout, STACKS["course"], stage)
     for (part, size), mib in zip(memory.traced.items(), traced, strict=True):
-        assert size / MIB == pytest.approx(mib, rel=0.02, abs=0.01), part
+        assert size / MIB == pytest.approx(mib, rel=0.02, abs=0.02), part
 
 
 @pytest.fixture(scope="module", params=["last of 2", "interleaved, last"])

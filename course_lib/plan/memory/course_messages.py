@@ -16,9 +16,11 @@ from course_lib.plan.schedules.steps import SCHEDULES, Step
 
 @dataclass(frozen=True)
 class Held:
-    """Pieces of micro-batches that wait for their backward pass, and messages, by what they are."""
+    """Pieces of micro-batches that wait for their backward pass, or for its weights' half, and
+    messages, by what they are."""
 
     pieces: int
+    deferred: int
     inputs: int
     sent: int
     returned: int
@@ -27,7 +29,7 @@ class Held:
     @property
     def size(self) -> tuple[int, int]:
         """To compare by: activations of a piece, its input among them, are many messages large."""
-        return self.pieces, self.sent + self.returned + self.expected
+        return self.pieces + self.deferred, self.sent + self.returned + self.expected
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,16 @@ def at_peak(schedule: str, stages: int, stage: int, micro_batches: int, chunks: 
 
 def _backward_passes(steps: list[Step], place: _Place) -> Iterator[tuple[Step, Held]]:
     to_come = sum(map(place.receives, steps))
-    pieces = inputs = sent = returned = 0
+    pieces = deferred = inputs = sent = returned = 0
     for step in steps:
         to_come -= place.receives(step)
         received, sends = not place.first(step), not place.last(step)
         if step.phase == "forward":
             pieces, inputs, sent = pieces + 1, inputs + received, sent + sends
-        elif step.phase != "weight":
-            yield step, Held(pieces, inputs, sent, returned, min(to_come, 1))
+        elif step.phase == "weight":
+            deferred -= 1
+        else:
+            yield step, Held(pieces, deferred, inputs, sent, returned, min(to_come, 1))
             pieces, inputs, sent = pieces - 1, inputs - received, sent - sends
             returned = min(returned + received, place.stages)
+            deferred += step.phase == "input"

@@ -2,14 +2,15 @@
 
 The program is short enough to be counted buffer by buffer. `row` is one micro-batch's hidden states
 on one rank, the size of what stages send each other. The peak lies where the first of the last
-forward passes' activations is taken down: at the loss, or in the stage's topmost layer.
+forward passes' activations is taken down, at the loss or in the stage's topmost layer; or, of small
+micro-batches, where the optimizer steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.plan.memory.course_messages import at_peak
+from course_lib.plan.memory.course_messages import Held, at_peak
 from course_lib.plan.schedules.costs import alive
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
@@ -21,8 +22,10 @@ from course_lib.plan.time.kernels import ELEMENT_BYTES
 MLP_WIDTHS = 4
 # At the loss: the gradient of the last norm's output, and its input's.
 LOSS_ROWS = 2
-# Deferred by zero-bubble: the wide gradient of a layer at work; inputs and gradients of a layer.
-DEFERRED_ROWS, DEFERRED_INPUT_ROWS, DEFERRED_GRADIENT_ROWS = 4, 7, 14
+# Of a layer whose weights' half waits: inputs of its four products, and gradients of their outputs;
+# once for a micro-batch, the gradient that it began with, at the loss also what the norm gave on.
+DEFERRED_INPUTS, DEFERRED_GRADIENTS = (2, 5), (2, 7)  # rows, and rows cut over the tensor group
+DEFERRED_ENDS = {False: 1, True: 2}
 WIDE = 4  # bytes of a float32
 
 
@@ -89,41 +92,56 @@ def passing(sizes: StageSizes, kept: float) -> tuple[float, float, float]:
     """Activations, logits and temporary bytes at the peak; `kept` is one micro-batch's."""
     if sizes.layout.zero == 3:
         return _sharded(sizes, kept)
-    layout, row = sizes.layout, sizes.row
+    layout = sizes.layout
     deep = alive(layout, sizes.stage)
     at_loss = LOSS_ROWS * sizes.whole_row  # gathered, where the sequence is split
-    working = row + MLP_WIDTHS * sizes.whole_row / layout.tensor
-    activations, temporary = deep * kept, at_loss if sizes.is_last else working
-    if layout.pipeline > 1:
-        more = _messages(sizes)
-        activations, temporary = activations + more[0], temporary + more[1]
-    if layout.schedule == "zero-bubble":
-        more = _deferred(sizes)
-        activations, temporary = activations + more[0], temporary + more[1]
+    activations, temporary = deep * kept, at_loss if sizes.is_last else _working(sizes)
+    for more in (_messages, _deferred):
+        if layout.pipeline > 1:
+            kept_more, passing_more = more(sizes, _held(layout, sizes.stage))
+            activations, temporary = activations + kept_more, temporary + passing_more
     if not sizes.is_last:
         return activations, 0.0, temporary
     losses = deep if layout.schedule == "gpipe" else 1.0
     return activations, losses * (sizes.logits + at_loss), temporary + _low_loss(sizes)
 
 
-def _messages(sizes: StageSizes) -> tuple[float, float]:
+def _held(layout: Layout, stage: int) -> Held:
+    return at_peak(layout.schedule, layout.pipeline, stage, layout.micro_batches, layout.virtual)
+
+
+def _working(sizes: StageSizes) -> float:
+    """In a layer's MLP. In bf16 a product for a matrix is made in 16 bits, and added in 32."""
+    wide = MLP_WIDTHS * sizes.whole_row / sizes.layout.tensor
+    if sizes.layout.precision != "bf16":
+        return sizes.row + wide
+    matrix = sizes.model.ffn * sizes.model.hidden / sizes.layout.tensor
+    return sizes.row + max(wide, matrix * (sizes.element + WIDE))
+
+
+def _messages(sizes: StageSizes, held: Held) -> tuple[float, float]:
     """Inputs lie in the boxes that messages came in, so they count as temporary, and not among the
     activations that were kept."""
-    layout = sizes.layout
-    held = at_peak(
-        layout.schedule, layout.pipeline, sizes.stage, layout.micro_batches, layout.virtual
-    )
     boxes = held.inputs + held.returned + held.expected
     return (held.sent - held.inputs) * sizes.row, boxes * sizes.row
 
 
-def _deferred(sizes: StageSizes) -> tuple[float, float]:
-    """Zero-bubble keeps for a product's second half its input and the gradient of its output: of a
-    whole micro-batch on the last stage, which waits longest; elsewhere of the layer at work."""
-    if not sizes.is_last:
-        return 0.0, DEFERRED_ROWS * sizes.row
-    inputs = DEFERRED_INPUT_ROWS * sizes.layers * sizes.row
-    return sizes.logits + inputs, DEFERRED_GRADIENT_ROWS * sizes.layers * sizes.row
+def _deferred(sizes: StageSizes, held: Held) -> tuple[float, float]:
+    """Zero-bubble keeps for a product's second half its input and the gradient of its output: of
+    micro-batches whose weights wait, and of the layer at work (on the last stage after the loss,
+    whose logits and their gradient wait like any other product's input)."""
+    if sizes.layout.schedule != "zero-bubble":
+        return 0.0, 0.0
+    inputs, gradients = (
+        (whole * sizes.row + cut * sizes.whole_row / sizes.layout.tensor) * sizes.layers
+        for whole, cut in (DEFERRED_INPUTS, DEFERRED_GRADIENTS)
+    )
+    ends = DEFERRED_ENDS[sizes.is_last] * sizes.row
+    at_work = MLP_WIDTHS * sizes.whole_row / sizes.layout.tensor
+    if sizes.is_last:
+        inputs += sizes.logits
+        at_work += _working(sizes) + sizes.row - LOSS_ROWS * sizes.whole_row
+    return held.deferred * inputs, held.deferred * (gradients + ends) + at_work
 
 
 def _low_loss(sizes: StageSizes) -> float:
@@ -135,16 +153,40 @@ def _low_loss(sizes: StageSizes) -> float:
     copied = sizes.logits / 2 - sizes.row
     if sizes.layout.precision == "fp16":
         return copied
-    rows = sizes.model.padded_vocabulary(sizes.layout.tensor) // sizes.layout.tensor
-    matrix = rows * sizes.model.hidden
-    return copied + matrix * (sizes.element + WIDE)
+    return copied + _word_matrix(sizes) * (sizes.element + WIDE)
 
 
 def _sharded(sizes: StageSizes, kept: float) -> tuple[float, float, float]:
     """FSDP: embedding and final norm stay gathered until backward, the topmost layer is gathered
-    for it; the loss is PyTorch's, which keeps its softmax and makes two more of that size."""
+    for it. The loss is PyTorch's, which keeps its softmax and makes two more of that size; that of
+    a tensor group is the program's own, but its word matrix gets a gradient of its whole size."""
     model, layout = sizes.model, sizes.layout
     root = (sizes.held - layer(model, layout.tensor).total * model.layers) * sizes.element
     gathered = layer(model, layout.tensor).total * sizes.element
     summed = sizes.held * WIDE if layout.micro_batches > 1 else 0
-    return kept + root, sizes.logits + sizes.row, 2 * sizes.logits + gathered + summed
+    at_loss = 2 * sizes.logits
+    if layout.tensor > 1:
+        at_loss = _word_matrix(sizes) * sizes.element + LOSS_ROWS * sizes.whole_row
+    return kept + root, sizes.logits + sizes.row, at_loss + gathered + summed
+
+
+def _word_matrix(sizes: StageSizes) -> float:
+    """Its elements on this rank."""
+    rows = sizes.model.padded_vocabulary(sizes.layout.tensor) // sizes.layout.tensor
+    return float(rows * sizes.model.hidden)
+
+
+def stepping(sizes: StageSizes) -> float:
+    """Temporary bytes while the optimizer steps, when no activation is left. fp16 has its gradients
+    copied to float32; ZeRO-1's reduce-scatter copies them (gloo sums them all), and its all-gather
+    makes all parameters anew, from a copy of this rank's."""
+    layout = sizes.layout
+    sharers = layout.data * layout.context
+    if layout.zero == 3:
+        return 0.0
+    split = layout.zero == 1 and sharers > 1
+    widened = sizes.held * WIDE / (sharers if split else 1) if layout.precision == "fp16" else 0.0
+    if not split:
+        return widened
+    summed = sizes.held * (2 if layout.precision == "fp16" else WIDE)
+    return max(widened, summed, sizes.held * sizes.element * (1 + 1 / sharers))

@@ -90,12 +90,13 @@ def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> S
 
 
 def _counted(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMemory:
-    """The course's own program, buffer by buffer."""
+    """The course's own program, buffer by buffer: in its traces, what is made again is kept."""
     sizes = course_program.StageSizes(model, layout, stage)
     kept, working = _activations(model, layout, stack, sizes.layers)
     activations, logits, temporary = course_program.passing(sizes, kept)
-    temporary += max(0.0, working - logits)
-    return StageMemory(stage, *course_program.standing(sizes), activations, logits, temporary)
+    backward = (activations + max(0.0, working - logits), logits, temporary)
+    at_step = (0.0, 0.0, course_program.stepping(sizes))
+    return StageMemory(stage, *course_program.standing(sizes), *max(backward, at_step, key=sum))
 
 
 def _bytes_per_parameter(layout: Layout, stack: Stack) -> tuple[float, float, float]:

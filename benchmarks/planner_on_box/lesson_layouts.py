@@ -1,6 +1,6 @@
 """Holds the planner against runs on this very machine: every layout that lessons use.
 
-    python benchmarks/planner_box.py [NAME …] [--workspace FOLDER]
+    python benchmarks/planner_on_box/lesson_layouts.py [NAME …] [--workspace FOLDER]
 
 One measurement of the links calibrates it, and short runs on one device, one between any two
 layouts: the speed of a shared machine drifts, so each layout is predicted from the runs before and
@@ -87,12 +87,10 @@ def calibrated(where: plan.Cluster, before: Any, after: Any) -> Any:
 
 
 def memory_rows(run: Any, stack: plan.Stack) -> list[dict[str, Any]]:
-    """One per part and pipeline stage, of its rank with the lowest peak: on busy processors gloo's
-    threads let go of what they have sent some milliseconds late, on one rank more than on another.
-    """
+    """One per part and pipeline stage, of its first rank."""
     model, layout = shapes(run)
     found: dict[int, list[dict[str, Any]]] = {}
-    for timeline in sorted(run.memory, key=lambda each: each.peak_bytes):
+    for timeline in run.memory:
         stage = coordinates(layout, timeline.rank)["pp"]
         if stage in found:
             continue

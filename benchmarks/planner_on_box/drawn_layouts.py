@@ -1,0 +1,113 @@
+"""Holds the memory that the planner counts against traces of layouts drawn by chance.
+
+    python benchmarks/planner_on_box/drawn_layouts.py [--count 20] [--seed 1] [--workspace FOLDER]
+
+Each run has at most four devices of the box. Compared is every part on one rank of each pipeline
+stage; as in `lesson_layouts.py`, it may be off by 5 % of itself or 1 % of the whole. Exits with 1
+if one is off by more. Time does not matter here, so this may run beside other work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from lesson_layouts import PART_GOAL, WHOLE_GOAL, memory_rows
+
+from course_lib import Lab, gpt, plan
+from course_lib.lab.errors import LabError
+
+STEPS = {"iterations": 4, "memory": (2, 3)}
+DEVICES = 4
+
+
+def drawn(chance: random.Random) -> dict[str, Any]:
+    """Options of a layout; not all of them go together."""
+    tensor, context = chance.choice([1, 1, 2]), chance.choice([1, 1, 1, 2])
+    pipeline, data = chance.choice([1, 2, 2, 4]), chance.choice([1, 1, 2])
+    schedule = chance.choice(["", "", "gpipe", "zero-bubble", "interleaved"])
+    micro_batch = chance.choice([1, 1, 2, 4])
+    options: dict[str, Any] = {
+        "tensor": tensor,
+        "context": context,
+        "pipeline": pipeline,
+        "sequence_parallel": tensor > 1 and chance.random() < 0.5,
+        "zero": chance.choice([0, 0, 1, 3]) if data > 1 else 0,
+        "micro_batch": micro_batch,
+        "global_batch": micro_batch * data * chance.choice([1, 2, 4, 8]),
+        "precision": chance.choice(["fp32", "fp32", "bf16", "fp16"]),
+        "recompute": chance.choice(["none", "none", "none", "selective", "full"]),
+    }
+    if options["precision"] == "fp16":
+        options["initial_loss_scale"] = 4096.0
+    if pipeline > 1 and schedule:
+        options |= {"virtual": 2} if schedule == "interleaved" else {"schedule": schedule}
+    world = tensor * context * pipeline * data
+    return options | {"nodes": max(1, world // 2), "gpus_per_node": min(world, 2)}
+
+
+def possible(options: dict[str, Any], number: int) -> Any:
+    """The recipe, or None where the options do not go together."""
+    if options["nodes"] * options["gpus_per_node"] > DEVICES:
+        return None
+    try:
+        recipe = gpt.recipe(f"drawn-{number}", **STEPS, **options)
+        gpt.layout(recipe).check(gpt.model(recipe))
+    except (LabError, plan.PlanError):
+        return None
+    return recipe
+
+
+def said(options: dict[str, Any]) -> str:
+    usual = {"tensor": 1, "context": 1, "pipeline": 1, "zero": 0, "micro_batch": 1}
+    usual |= {"sequence_parallel": False, "precision": "fp32", "recompute": "none"}
+    unsaid = ("nodes", "gpus_per_node", "initial_loss_scale")
+    kept = {k: v for k, v in options.items() if k not in unsaid and usual.get(k) != v}
+    devices = options["nodes"] * options["gpus_per_node"]
+    return ", ".join([f"{devices} devices", *(f"{name} {value}" for name, value in kept.items())])
+
+
+def compared(run: Any) -> pd.DataFrame:
+    table = pd.DataFrame(memory_rows(run, plan.STACKS["course"]))
+    table["off"] = table.predicted - table.measured
+    far = (table.off.abs() > PART_GOAL * table.measured) & (
+        table.off.abs() > WHOLE_GOAL * table.whole
+    )
+    return table.assign(far=far)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workspace", type=Path)
+    given = parser.parse_args()
+    folder = given.workspace or Path(tempfile.mkdtemp(prefix="planner-memory-"))
+    lab, chance = Lab(folder, site="box", quiet=True), random.Random(given.seed)
+    done = missed = 0
+    for number in range(50 * given.count):
+        options = drawn(chance)
+        recipe = possible(options, number)
+        if done == given.count:
+            break
+        if recipe is None:
+            continue
+        table = compared(lab.submit(recipe).require())
+        done, missed = done + 1, missed + bool(table.far.any())
+        off = 100 * (table.groupby("stage").off.sum() / table.groupby("stage").whole.first())
+        worst = off.loc[off.abs().idxmax()]
+        print(f"{'✗' if table.far.any() else '✓'} {worst:+.1f} %  {said(options)}", flush=True)
+        for row in table[table.far].itertuples():
+            share = 100 * row.off / row.whole
+            print(f"    stage {row.stage}, {row.part}: {share:+.1f} % of the whole", flush=True)
+    print(f"{done - missed} of {done} layouts within {PART_GOAL:.0%} of a part or 1 % of the whole")
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
