@@ -16,7 +16,7 @@ from course_lib import gpt, read
 from course_lib.plan import STACKS, Layout, box, largest_micro_batch, predict, preset
 from course_lib.plan.memory.course_messages import at_peak
 from course_lib.plan.memory.stage_memory import memory_of_stage
-from course_lib.plan.schedules.costs import alive
+from course_lib.plan.schedules.costs import alive, put_off
 
 MIB = 2**20
 EIGHT = {"micro_batch": 1, "global_batch": 8}
@@ -153,6 +153,7 @@ def test_messages_are_counted_where_most_micro_batches_are_alive(schedule, micro
         held = at_peak(schedule, stages, stage, micro_batches, chunks)
         at_the_end = stage == stages - 1 and chunks > 1  # its peak is at a loss, maybe of fewer
         assert held.pieces == chunks * alive(layout, stage) or at_the_end
+        assert held.deferred == put_off(layout, stage)
         assert held.returned <= stages, "as many gradients as stages may be under way"
         assert held.returned == 0 or stage > 0 or chunks > 1, "the first stage returns none"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from course_lib.plan.code_bases import Stack
 from course_lib.plan.memory import course_program
-from course_lib.plan.schedules.costs import alive
+from course_lib.plan.schedules.costs import alive, put_off
 from course_lib.plan.shapes.flops import recomputed_layers
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
@@ -83,7 +83,7 @@ def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> S
         parameters=held * weights,
         gradients=held * gradients,
         optimizer=held * state,
-        activations=alive(layout, stage) * kept,
+        activations=(alive(layout, stage) + put_off(layout, stage)) * kept,
         logits=logits,
         temporary=temporary + max(0.0, working - logits),
     )

@@ -32,3 +32,11 @@ def alive(layout: Layout, stage: int) -> float:
         chunks = 2 * (pipeline - stage - 1) + (layout.virtual - 1) * pipeline + 1
         return min(count * layout.virtual, chunks) / layout.virtual
     return min(count, pipeline - stage)
+
+
+def put_off(layout: Layout, stage: int) -> float:
+    """Micro-batches more, of which only the weights' half of the backward pass is left to do: in
+    zero-bubble every stage keeps as many as the first one, of one kind or the other."""
+    if layout.schedule != "zero-bubble":
+        return 0
+    return min(layout.micro_batches, layout.pipeline) - alive(layout, stage)
