@@ -107,18 +107,20 @@ def commands_of(site: Site) -> Path | None:
     return box_bin() if site.box else None
 
 
-def python_of_box(environment: Mapping[str, str]) -> dict[str, str]:
-    """The box starts jobs warm with the Python whose torch they will import, and that is the
-    notebook's: the first one of the PATH may have none."""
-    return {} if environment.get(BOX_PYTHON) or not sys.executable else {BOX_PYTHON: sys.executable}
+def python_of_box(site: Site, environment: Mapping[str, str]) -> dict[str, str]:
+    """The box starts jobs warm with the Python whose torch they will import, that of the site's
+    environment: the first one of the PATH may have none."""
+    if not site.box or environment.get(BOX_PYTHON):
+        return {}
+    python = shutil.which("python3", path=site.path) or sys.executable
+    return {BOX_PYTHON: python} if python else {}
 
 
 def put_commands_on_path(site: Site) -> bool:
     """For this process and all that it starts; False if there is nothing to put there."""
     if (bin_folder := commands_of(site)) is None:
         return False
-    if site.box:
-        os.environ.update(python_of_box(os.environ))
+    os.environ.update(python_of_box(site, os.environ))
     folder = str(bin_folder)
     parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
     if parts[0] == folder:

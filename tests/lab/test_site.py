@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,14 +98,16 @@ def test_numbers_of_a_site_are_stored_as_python_s_own():
         box.but(max_nodes=np.bool_(True))
 
 
-def test_the_box_starts_jobs_with_the_python_of_the_notebook(monkeypatch):
+def test_the_box_starts_jobs_with_the_python_of_the_site(monkeypatch, tmp_path):
     """The first one of the PATH may have no torch, and jobs would start cold."""
+    environment = Path(sys.executable).parent
+    box, cluster = (site.preset(name).but(path=str(environment)) for name in ("box", "slurm"))
     monkeypatch.setenv("PATH", os.defpath)
     monkeypatch.setenv(clusters.BOX_PYTHON, "")
-    clusters.put_commands_on_path(site.preset("slurm"))
+    clusters.put_commands_on_path(cluster)
     assert not os.environ[clusters.BOX_PYTHON]
-    clusters.put_commands_on_path(site.preset("box"))
-    assert os.environ[clusters.BOX_PYTHON] == sys.executable
-    monkeypatch.setenv(clusters.BOX_PYTHON, "/chosen/python")
-    clusters.put_commands_on_path(site.preset("box"))
-    assert os.environ[clusters.BOX_PYTHON] == "/chosen/python"
+    clusters.put_commands_on_path(box)
+    assert os.environ[clusters.BOX_PYTHON] == str(environment / "python3")
+    clusters.put_commands_on_path(box.but(path=str(tmp_path)))
+    assert os.environ[clusters.BOX_PYTHON] == str(environment / "python3"), "who sets it decides"
+    assert clusters.python_of_box(box.but(path=""), {}) == {clusters.BOX_PYTHON: sys.executable}

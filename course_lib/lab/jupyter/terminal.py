@@ -14,6 +14,7 @@ from pathlib import Path
 
 from course_lib.lab import clusters
 from course_lib.lab.errors import LabError
+from course_lib.lab.job.site import Site
 from course_lib.lab.workspace import find
 
 PROFILES = Path(__file__).with_name("profiles")
@@ -21,26 +22,31 @@ FOLDERS = "COURSE_TERMINAL_PATH"
 
 
 def main() -> int:
-    environment = prepared(dict(os.environ), folders())
+    site = chosen_site()
+    environment = prepared(dict(os.environ), folders(site))
     shell = environment.get("SHELL") or pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh"
     arguments, more = command(shell, environment)
     try:
-        more |= clusters.python_of_box(environment)
+        if site:
+            more |= clusters.python_of_box(site, environment)
         os.execvpe(arguments[0], arguments, environment | more)
     except OSError as error:
         print(f"{shell} cannot be started: {error.strerror}", file=sys.stderr)
         os.execve("/bin/sh", ["/bin/sh"], environment)
 
 
-def folders() -> list[str]:
-    """Where the commands of the course lie, and the box's where notebooks use the box."""
-    here = [str(Path(sys.executable).parent)]
+def chosen_site() -> Site | None:
     try:
-        site = clusters.choose(find()).site
+        return clusters.choose(find()).site
     except LabError as error:
         print(f"course: {error}", file=sys.stderr)
-        return here
-    commands = clusters.commands_of(site)
+        return None
+
+
+def folders(site: Site | None) -> list[str]:
+    """Where the commands of the course lie, and the box's where notebooks use the box."""
+    here = [str(Path(sys.executable).parent)]
+    commands = clusters.commands_of(site) if site else None
     return [str(commands), *here] if commands else here
 
 
