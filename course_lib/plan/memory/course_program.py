@@ -179,7 +179,7 @@ def _word_matrix(sizes: StageSizes) -> float:
 def stepping(sizes: StageSizes) -> float:
     """Temporary bytes while the optimizer steps, when no activation is left. fp16 has its gradients
     copied to float32; ZeRO-1's reduce-scatter copies them (gloo sums them all), and its all-gather
-    makes all parameters anew, from a copy of this rank's."""
+    makes all parameters anew, from a copy of this rank's. (NCCL makes neither: GPUs need less.)"""
     layout = sizes.layout
     sharers = layout.data * layout.context
     if layout.zero == 3:
