@@ -22,9 +22,10 @@ from course_lib.plan.time.kernels import ELEMENT_BYTES
 MLP_WIDTHS = 4
 # At the loss: the gradient of the last norm's output, and its input's.
 LOSS_ROWS = 2
-# Of a layer whose weights' half waits: inputs of its four products, and gradients of their outputs;
-# once for a micro-batch, the gradient that it began with, at the loss also what the norm gave on.
-DEFERRED_INPUTS, DEFERRED_GRADIENTS = (2, 5), (2, 7)  # rows, and rows cut over the tensor group
+# Of a layer whose weights' half waits: inputs of its four products, and gradients of their outputs,
+# in rows that are whole and rows that are cut over the tensor group. Once for a micro-batch: the
+# gradient that it began with, at the loss also what the norm gave on.
+DEFERRED_INPUTS, DEFERRED_GRADIENTS = (2, 5), (2, 7)
 DEFERRED_ENDS = {False: 1, True: 2}
 WIDE = 4  # bytes of a float32
 
@@ -126,32 +127,57 @@ def _messages(sizes: StageSizes, held: Held) -> tuple[float, float]:
     return (held.sent - held.inputs) * sizes.row, boxes * sizes.row
 
 
-def _deferred(sizes: StageSizes, held: Held) -> tuple[float, float]:
-    """Zero-bubble keeps for a product's second half its input and the gradient of its output: of
-    micro-batches whose weights wait, and of the layer at work (on the last stage after the loss,
-    whose logits and their gradient wait like any other product's input)."""
-    if sizes.layout.schedule != "zero-bubble":
-        return 0.0, 0.0
+def _put_off(sizes: StageSizes) -> tuple[float, float]:
+    """Inputs and gradients of one micro-batch whose weights' half waits. The last stage keeps the
+    gradient of the logits, which in float32 lies where these were."""
     inputs, gradients = (
-        (whole * sizes.row + cut * sizes.whole_row / sizes.layout.tensor) * sizes.layers
+        (whole + cut / sizes.layout.tensor) * sizes.layers * sizes.whole_row
         for whole, cut in (DEFERRED_INPUTS, DEFERRED_GRADIENTS)
     )
-    ends = DEFERRED_ENDS[sizes.is_last] * sizes.row
+    gradients += DEFERRED_ENDS[sizes.is_last] * sizes.row
+    if not sizes.is_last:
+        return inputs, gradients
+    if sizes.element == WIDE:
+        return inputs + sizes.logits, gradients
+    return inputs, gradients + sizes.logits / 2
+
+
+def _deferred(sizes: StageSizes, held: Held) -> tuple[float, float]:
+    """What zero-bubble keeps of micro-batches whose weights wait, and of the layer at work: in the
+    topmost one, and on the last stage at the loss, or in float32 after it."""
+    if sizes.layout.schedule != "zero-bubble":
+        return 0.0, 0.0
+    inputs, gradients = _put_off(sizes)
     at_work = MLP_WIDTHS * sizes.whole_row / sizes.layout.tensor
-    if sizes.is_last:
-        inputs += sizes.logits
+    if sizes.is_last and sizes.element == WIDE:
         at_work += _working(sizes) + sizes.row - LOSS_ROWS * sizes.whole_row
-    return held.deferred * inputs, held.deferred * (gradients + ends) + at_work
+    elif sizes.is_last:
+        at_work = 0.0
+    return held.deferred * inputs, held.deferred * gradients + at_work
+
+
+def weights_at_last(sizes: StageSizes) -> tuple[float, float, float]:
+    """The other time at which zero-bubble may hold most: when the last stage makes the word
+    matrix's gradient in bf16, which is then added in float32, and the backward pass before has put
+    off its weights too."""
+    layout = sizes.layout
+    if layout.schedule != "zero-bubble" or layout.precision != "bf16" or not sizes.is_last:
+        return 0.0, 0.0, 0.0
+    held = _held(layout, sizes.stage)
+    inputs, gradients = _put_off(sizes)
+    waiting = held.deferred + 1
+    product = _word_matrix(sizes) * (sizes.element + WIDE)
+    return waiting * inputs, 0.0, waiting * gradients + product + _messages(sizes, held)[1]
 
 
 def _low_loss(sizes: StageSizes) -> float:
     """In half precision the gradient of the logits is copied to 16 bits. In bf16 the product for
     the word matrix is made in 16 bits, and added in 32; fp16 keeps its gradients in 16 bits, so
-    that the product adds by itself."""
+    that the product adds by itself, and zero-bubble makes it later."""
     if sizes.element == WIDE:
         return 0.0
     copied = sizes.logits / 2 - sizes.row
-    if sizes.layout.precision == "fp16":
+    if sizes.layout.precision == "fp16" or sizes.layout.schedule == "zero-bubble":
         return copied
     return copied + _word_matrix(sizes) * (sizes.element + WIDE)
 

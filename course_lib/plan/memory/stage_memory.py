@@ -95,8 +95,10 @@ def _counted(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMem
     kept, working = _activations(model, layout, stack, sizes.layers)
     activations, logits, temporary = course_program.passing(sizes, kept)
     backward = (activations + max(0.0, working - logits), logits, temporary)
+    at_weights = course_program.weights_at_last(sizes)
     at_step = (0.0, 0.0, course_program.stepping(sizes))
-    return StageMemory(stage, *course_program.standing(sizes), *max(backward, at_step, key=sum))
+    most = max(backward, at_weights, at_step, key=sum)
+    return StageMemory(stage, *course_program.standing(sizes), *most)
 
 
 def _bytes_per_parameter(layout: Layout, stack: Stack) -> tuple[float, float, float]:
