@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from course_lib.plan.memory.course_sizes import StageSizes
 from course_lib.plan.schedules.steps import SCHEDULES, Step
 
 
@@ -50,6 +51,20 @@ class _Place:
         if step.phase == "weight":
             return False
         return not (self.first(step) if step.phase == "forward" else self.last(step))
+
+
+def held_by(sizes: StageSizes) -> Held:
+    layout = sizes.layout
+    return at_peak(
+        layout.schedule, layout.pipeline, sizes.stage, layout.micro_batches, layout.virtual
+    )
+
+
+def messages(sizes: StageSizes, held: Held) -> tuple[float, float]:
+    """Bytes of activations and of temporary memory. Inputs lie in the boxes that messages came in,
+    so they count as temporary, and not among the activations that were kept."""
+    boxes = held.inputs + held.returned + held.expected
+    return (held.sent - held.inputs) * sizes.row, boxes * sizes.row
 
 
 @lru_cache(maxsize=4096)

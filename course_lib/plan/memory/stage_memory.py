@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from course_lib.plan.code_bases import Stack
-from course_lib.plan.memory import course_program
+from course_lib.plan.memory import course_program, course_sizes
 from course_lib.plan.schedules.costs import alive, put_off
 from course_lib.plan.shapes.flops import recomputed_layers
 from course_lib.plan.shapes.layout import Layout
@@ -91,14 +91,11 @@ def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> S
 
 def _counted(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMemory:
     """The course's own program, buffer by buffer: in its traces, what is made again is kept."""
-    sizes = course_program.StageSizes(model, layout, stage)
-    kept, working = _activations(model, layout, stack, sizes.layers)
-    activations, logits, temporary = course_program.passing(sizes, kept)
-    backward = (activations + max(0.0, working - logits), logits, temporary)
-    at_weights = course_program.weights_at_last(sizes)
-    at_step = (0.0, 0.0, course_program.stepping(sizes))
-    most = max(backward, at_weights, at_step, key=sum)
-    return StageMemory(stage, *course_program.standing(sizes), *most)
+    sizes = course_sizes.StageSizes(model, layout, stage)
+    kept, again = _activations(model, layout, stack, sizes.layers)
+    working = max(0.0, again - sizes.row)  # what enters is kept already
+    standing, passing = course_program.standing(sizes), course_program.passing(sizes, kept, working)
+    return StageMemory(stage, *standing, *passing)
 
 
 def _bytes_per_parameter(layout: Layout, stack: Stack) -> tuple[float, float, float]:
@@ -163,7 +160,10 @@ def layer_activations(model: Model, layout: Layout, stack: Stack) -> float:
         whole_share = 2 * element / (4 * element + mask) if stack.keeps_gathered else 0.0
     widths = 2 * model.query_width + 2 * model.kv_width + stack.copied_widths * model.hidden
     widths += model.ffn * (3 if model.activation == "swiglu" else 2)
-    if layout.context > 1 and stack.gathers_keys:
+    if stack.counted:
+        whole, cut = course_sizes.widths_more(model, layout)
+        path, widths = path + tokens * whole * element, widths + cut
+    if layout.context > 1 and stack.gathers_keys and layout.recompute != "selective":
         # Keys and values of the whole sequence, and the pieces that the output is put together of.
         widths += 2 * model.kv_width * layout.context + model.query_width
     split = (tokens * widths * element + (1 - whole_share) * path) / layout.tensor

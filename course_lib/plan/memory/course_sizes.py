@@ -1,0 +1,112 @@
+"""The sizes that the buffers of the course's program are multiples of, on one pipeline stage.
+
+`row` is one micro-batch's hidden states on one rank, the size of what stages send each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.model import Model
+from course_lib.plan.shapes.parameter_counts import on_rank
+from course_lib.plan.shapes.stages import head_rank, layers_of_stages
+from course_lib.plan.time.kernels import ELEMENT_BYTES
+
+WIDE = 4  # bytes of a float32
+# At the loss: the gradient of the last norm's output, and its input's; and the two themselves.
+LOSS_ROWS = 2
+Parts = tuple[float, float, float]
+"""Activations, logits and temporary bytes."""
+
+
+@dataclass(frozen=True)
+class StageSizes:
+    """One stage of one run, and the sizes that its buffers are multiples of."""
+
+    model: Model
+    layout: Layout
+    stage: int
+
+    @property
+    def tokens(self) -> int:
+        return self.layout.micro_batch * self.model.sequence // self.layout.context
+
+    @property
+    def element(self) -> int:
+        return ELEMENT_BYTES[self.layout.precision]
+
+    def bytes(self, widths: float) -> float:
+        """Of so many numbers for each token."""
+        return float(self.tokens * widths * self.element)
+
+    @property
+    def whole_row(self) -> float:
+        return self.bytes(self.model.hidden)
+
+    @property
+    def row(self) -> float:
+        return self.whole_row / (self.layout.tensor if self.layout.sequence_parallel else 1)
+
+    @property
+    def is_last(self) -> bool:
+        return self.stage == head_rank(self.model, self.layout.pipeline)
+
+    @property
+    def vocabulary(self) -> int:
+        return self.model.padded_vocabulary(self.layout.tensor) // self.layout.tensor
+
+    @property
+    def logits(self) -> float:
+        """Kept once, in float32: the softmax overwrites them."""
+        return float(self.tokens * self.vocabulary * WIDE)
+
+    @property
+    def loss(self) -> float:
+        """What a micro-batch's loss keeps for backward, with the last norm."""
+        rows = LOSS_ROWS + (self.model.norm == "rmsnorm")
+        return self.logits + rows * self.whole_row
+
+    @property
+    def word_matrix(self) -> float:
+        """Its elements on this rank."""
+        return float(self.vocabulary * self.model.hidden)
+
+    @property
+    def wide(self) -> float:
+        """Gradients inside an MLP: of SwiGLU's product, and of both its factors."""
+        many = 3 if self.model.activation == "swiglu" else 1
+        return many * self.bytes(self.model.ffn) / self.layout.tensor
+
+    @property
+    def working(self) -> float:
+        """While a layer's MLP goes backward: the gradient that came in, and those of its width. In
+        bf16 a product for a matrix is made in 16 bits, and added in 32."""
+        if self.layout.precision != "bf16":
+            return self.row + self.wide
+        matrix = self.model.ffn * self.model.hidden / self.layout.tensor
+        return self.row + max(self.wide, matrix * (self.element + WIDE))
+
+    @property
+    def held(self) -> int:
+        return on_rank(self.model, self.layout, self.stage).total
+
+    @property
+    def layers(self) -> int:
+        return layers_of_stages(self.model, self.layout.pipeline)[self.stage]
+
+
+def widths_more(model: Model, layout: Layout) -> tuple[float, float]:
+    """What a layer keeps here for each token beyond what fused kernels would, whole and cut over
+    the tensor group: RMSNorm's quotient, SwiGLU's gate before and after its function, and of
+    attention queries and keys as they were turned, or queries that were taken from between the
+    keys of several groups."""
+    whole = 2.0 * model.hidden if model.norm == "rmsnorm" else 0.0
+    cut = float(model.ffn) if model.activation == "swiglu" else 0.0
+    if layout.recompute == "selective":
+        return whole, cut
+    if model.positions == "rotary":
+        cut += model.query_width + model.kv_width
+    elif layout.tensor < model.kv_groups < model.heads:
+        cut += model.query_width
+    return whole, cut
