@@ -24,6 +24,25 @@ from course_lib.lab.errors import LabError
 
 STEPS = {"iterations": 4, "memory": (2, 3)}
 DEVICES = 4
+SIZE = {"layers": 4, "hidden": 128, "heads": 4, "sequence": 128, "vocabulary": 1000}
+PARTS_OF_LATER_MODELS: dict[str, dict[str, Any]] = {
+    "rotary": {"positions": "rotary"},
+    "swiglu": {"activation": "swiglu"},
+    "rmsnorm": {"norm": "rmsnorm", "bias": False},
+    "groups": {"kv_groups": 2},
+    "untied": {"tied": False},
+}
+
+
+def drawn_model(chance: random.Random) -> dict[str, Any]:
+    """Options of the recipe: now and then a model with some of what came after GPT."""
+    parts = [name for name in PARTS_OF_LATER_MODELS if chance.random() < 0.5]
+    if chance.random() < 0.6 or not parts:
+        return {}
+    changes: dict[str, Any] = {}
+    for name in parts:
+        changes |= PARTS_OF_LATER_MODELS[name]
+    return {"model": plan.Model(" ".join(parts), **SIZE, **changes), "mock_data": True}
 
 
 def drawn(chance: random.Random) -> dict[str, Any]:
@@ -48,7 +67,8 @@ def drawn(chance: random.Random) -> dict[str, Any]:
     if pipeline > 1 and schedule:
         options |= {"virtual": 2} if schedule == "interleaved" else {"schedule": schedule}
     world = tensor * context * pipeline * data
-    return options | {"nodes": max(1, world // 2), "gpus_per_node": min(world, 2)}
+    options |= {"nodes": max(1, world // 2), "gpus_per_node": min(world, 2)}
+    return options | drawn_model(chance)
 
 
 def possible(options: dict[str, Any], number: int) -> Any:
@@ -66,10 +86,11 @@ def possible(options: dict[str, Any], number: int) -> Any:
 def said(options: dict[str, Any]) -> str:
     usual = {"tensor": 1, "context": 1, "pipeline": 1, "zero": 0, "micro_batch": 1}
     usual |= {"sequence_parallel": False, "precision": "fp32", "recompute": "none"}
-    unsaid = ("nodes", "gpus_per_node", "initial_loss_scale")
+    unsaid = ("nodes", "gpus_per_node", "initial_loss_scale", "mock_data", "model")
     kept = {k: v for k, v in options.items() if k not in unsaid and usual.get(k) != v}
     devices = options["nodes"] * options["gpus_per_node"]
-    return ", ".join([f"{devices} devices", *(f"{name} {value}" for name, value in kept.items())])
+    words = [f"{devices} devices", *(f"{name} {value}" for name, value in kept.items())]
+    return ", ".join([*words, *([options["model"].name] if "model" in options else [])])
 
 
 def compared(run: Any) -> pd.DataFrame:

@@ -102,6 +102,7 @@ LLAMA = {
     "positions": "rotary", "activation": "swiglu", "norm": "rmsnorm", "bias": False,
     "kv_groups": 2, "tied": False,
 }  # fmt: skip
+RMS = {"norm": "rmsnorm", "bias": False, "kv_groups": 2, "tied": False}
 OF_OTHER_MODELS = {
     # what differs from a GPT of this size, layout, stage, MiB of PARTS
     "rotary": ({"positions": "rotary"}, wide(micro_batch=4), 0, (3.53, 3.53, 7.05, 20.58, 0.5)),
@@ -123,6 +124,16 @@ OF_OTHER_MODELS = {
         LLAMA, wide(micro_batch=4, recompute="full"), 0, (4.75, 4.75, 9.51, 6.42, 3.25),
     ),
     "llama, tensor 2": (LLAMA, wide(tensor=2, micro_batch=2), 0, (2.38, 2.38, 4.76, 9.03, 0.25)),
+    "rms in bf16, second of 4": (
+        RMS, Layout(pipeline=4, global_batch=4), 1, (0.34, 0.69, 2.07, 2.17, 0.56),
+    ),
+    "rms in bf16, last of 4": (
+        RMS, Layout(pipeline=4, global_batch=4), 3, (0.59, 1.19, 3.57, 1.36, 1.16),
+    ),
+    "rms in fp16, full, second of 4": (
+        RMS, Layout(pipeline=4, precision="fp16", recompute="full", global_batch=1), 1,
+        (0.34, 0.34, 2.07, 0.73, 0.19),
+    ),
     "llama, first of 2": (LLAMA, wide(pipeline=2, **EIGHT), 0, (2.38, 2.38, 4.75, 6.53, 0.88)),
 }  # fmt: skip
 

@@ -62,9 +62,10 @@ def held_by(sizes: StageSizes) -> Held:
 
 def messages(sizes: StageSizes, held: Held) -> tuple[float, float]:
     """Bytes of activations and of temporary memory. Inputs lie in the boxes that messages came in,
-    so they count as temporary, and not among the activations that were kept."""
+    so they count as temporary, and not among the activations that were kept, if these have them."""
     boxes = held.inputs + held.returned + held.expected
-    return (held.sent - held.inputs) * sizes.row, boxes * sizes.row
+    among = sizes.norms_keep_inputs or sizes.layout.recompute == "full"
+    return (held.sent - among * held.inputs) * sizes.row, boxes * sizes.row
 
 
 @lru_cache(maxsize=4096)

@@ -64,8 +64,12 @@ class StageSizes:
     @property
     def loss(self) -> float:
         """What a micro-batch's loss keeps for backward, with the last norm."""
-        rows = LOSS_ROWS + (self.model.norm == "rmsnorm")
-        return self.logits + rows * self.whole_row
+        return self.logits + (LOSS_ROWS + rows_of_rms(self.model, self.layout)) * self.whole_row
+
+    @property
+    def norms_keep_inputs(self) -> bool:
+        """Not RMSNorm in 16 bits, which keeps them in 32: what enters a layer lives no longer."""
+        return rows_of_rms(self.model, self.layout) <= 1
 
     @property
     def word_matrix(self) -> float:
@@ -98,10 +102,10 @@ class StageSizes:
 
 def widths_more(model: Model, layout: Layout) -> tuple[float, float]:
     """What a layer keeps here for each token beyond what fused kernels would, whole and cut over
-    the tensor group: RMSNorm's quotient, SwiGLU's gate before and after its function, and of
+    the tensor group: what RMSNorm does, SwiGLU's gate before and after its function, and of
     attention queries and keys as they were turned, or queries that were taken from between the
     keys of several groups."""
-    whole = 2.0 * model.hidden if model.norm == "rmsnorm" else 0.0
+    whole = 2.0 * model.hidden * rows_of_rms(model, layout)
     cut = float(model.ffn) if model.activation == "swiglu" else 0.0
     if layout.recompute == "selective":
         return whole, cut
@@ -110,3 +114,11 @@ def widths_more(model: Model, layout: Layout) -> tuple[float, float]:
     elif layout.tensor < model.kv_groups < model.heads:
         cut += model.query_width
     return whole, cut
+
+
+def rows_of_rms(model: Model, layout: Layout) -> int:
+    """What an RMSNorm keeps beyond its input and its output: its quotient; in half precision, this
+    and the input in float32."""
+    if model.norm != "rmsnorm":
+        return 0
+    return 1 if layout.precision == "fp32" else 3

@@ -93,7 +93,8 @@ def _counted(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMem
     """The course's own program, buffer by buffer: in its traces, what is made again is kept."""
     sizes = course_sizes.StageSizes(model, layout, stage)
     kept, again = _activations(model, layout, stack, sizes.layers)
-    working = max(0.0, again - sizes.row)  # what enters is kept already
+    entered = sizes.row if sizes.norms_keep_inputs else 0.0  # kept already
+    working = max(0.0, again - entered)
     standing, passing = course_program.standing(sizes), course_program.passing(sizes, kept, working)
     return StageMemory(stage, *standing, *passing)
 
