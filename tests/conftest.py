@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("course", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("course")
 os.environ.setdefault("COURSE_LANGUAGE", "en")  # whatever the terminal of who runs them speaks
+# What a lab on the box sets for its process, and would leave behind in the first test that has one.
+os.environ.setdefault("COURSE_BOX_PYTHON", str(Path(sys.executable).with_name("python3")))
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 ORDER = (

@@ -110,7 +110,7 @@ def commands_of(site: Site) -> Path | None:
 def python_of_box(site: Site, environment: Mapping[str, str]) -> dict[str, str]:
     """The box starts jobs warm with the Python whose torch they will import, that of the site's
     environment: the first one of the PATH may have none."""
-    if not site.box or environment.get(BOX_PYTHON):
+    if not site.box or site.recorded or environment.get(BOX_PYTHON):
         return {}
     python = shutil.which("python3", path=site.path) or sys.executable
     return {BOX_PYTHON: python} if python else {}

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from course_lib.mistakes.errors import CourseError
 from course_lib.mistakes.kinds import shown
-from course_lib.plan.numbers import real, whole
+from course_lib.plan.numbers import not_whole, real, whole
 
 T = TypeVar("T")
 MOST = 10**15
@@ -22,9 +22,7 @@ def whole_number(what: str, value: object, least: int = 1) -> int:
     """In Python's own type, which does not overflow as numpy's do."""
     found = whole(value)
     if found is None:
-        raise PlanError(
-            f"{what} = {shown(value)} is not a whole number; use {max(least, 1)} or more"
-        )
+        raise PlanError(f"{what} = {shown(value)} {not_whole(value)}; use {max(least, 1)} or more")
     if found < least:
         raise PlanError(f"{what} {found} is too small; use {least} or more")
     if found > MOST:

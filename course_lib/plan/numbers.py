@@ -10,6 +10,8 @@ import math
 from decimal import Decimal
 from numbers import Integral, Real
 
+LARGEST_EXACT = 2**53  # of the whole numbers that a float holds
+
 
 def real(value: object) -> float | None:
     """The finite number that this is or holds; None if it is none. Booleans are none."""
@@ -29,6 +31,14 @@ def whole(value: object) -> int | None:
         return value
     value = unboxed(value)
     return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+
+
+def not_whole(value: object) -> str:
+    """What is wrong with a number; 2.0 is what a learner gets from `32 / 16`."""
+    value = unboxed(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_EXACT:
+        return f"has a point; write {int(value)} (a // b divides without one)"
+    return "is not a whole number"
 
 
 def unboxed(value: object) -> object:

@@ -82,7 +82,7 @@ def test_free_parameters_may_be_numbers_of_a_table():
     ("changes", "part"),
     [
         ({"tensor": 2.5}, "tensor 2.5 is not a whole number"),
-        ({"nodes": -1}, "nodes -1 is not a whole number of at least 0"),
+        ({"nodes": -1}, "nodes -1 is not a whole number; use 0 or more"),
         ({"tensor": 3}, "does not divide the 32 devices of 8 nodes × 4"),
         ({"tensor": 8, "pipeline": 1, "nodes": 3}, "does not divide the 12 devices"),
         ({"pipeline": 16}, "does not divide layers 40; use 10 or 20"),

@@ -9,7 +9,7 @@ from course_lib.lab.errors import RecipeError, listed
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.mistakes.arguments import explained
 from course_lib.plan import Layout, Model, PlanError, preset
-from course_lib.plan.numbers import whole
+from course_lib.plan.numbers import not_whole, whole
 
 TOKENS_TO_REPORT = 20e6
 # By tag and nodes, on JUWELS Booster: results and strong-scaling table on the benchmark's pages.
@@ -74,7 +74,7 @@ class Case:
         sizes = {name: whole(value) for name, value in changes.items()}
         known = {name: size for name, size in sizes.items() if size is not None and size >= 0}
         if wrong := [
-            f"{name} {value!r} is not a whole number of at least 0"
+            f"{name} {value!r} {not_whole(value)}; use 0 or more"
             for name, value in changes.items()
             if name not in known
         ]:

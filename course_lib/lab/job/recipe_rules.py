@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from course_lib.mistakes.kinds import shown
-from course_lib.plan.numbers import whole
+from course_lib.plan.numbers import not_whole, whole
 
 if TYPE_CHECKING:
     from course_lib.lab.job.recipe import Recipe
@@ -52,7 +52,7 @@ def _size_problems(recipe: Recipe) -> list[str]:
     for name, low in LEAST.items():
         value = getattr(recipe, name)
         if whole(value) is None or value < low:
-            problems.append(f"{name} {shown(value)} is not a whole number of at least {low}")
+            problems.append(f"{name} {shown(value)} {not_whole(value)}; use {low} or more")
     if recipe.launcher not in LAUNCHERS:
         problems.append(
             f"launcher {shown(recipe.launcher)} is unknown; use {' or '.join(LAUNCHERS)}"

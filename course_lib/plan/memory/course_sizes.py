@@ -109,9 +109,12 @@ def widths_more(model: Model, layout: Layout) -> tuple[float, float]:
     cut = float(model.ffn) if model.activation == "swiglu" else 0.0
     if layout.recompute == "selective":
         return whole, cut
-    if model.positions == "rotary":
+    turned, parted = model.positions == "rotary", layout.tensor < model.kv_groups < model.heads
+    if (turned or parted) and layout.context > 1:
+        cut -= 2 * model.kv_width  # what is left of them are all ranks' keys and values together
+    elif turned:
         cut += model.query_width + model.kv_width
-    elif layout.tensor < model.kv_groups < model.heads:
+    elif parted:
         cut += model.query_width
     return whole, cut
 

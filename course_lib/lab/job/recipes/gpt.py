@@ -27,7 +27,7 @@ from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
 from course_lib.plan import Layout, Model, preset
-from course_lib.plan.numbers import whole
+from course_lib.plan.numbers import not_whole, whole
 
 PROGRAM = "pretrain_gpt.py"
 OF_THE_LAYOUT = (
@@ -139,7 +139,7 @@ def _layout(given: Mapping[str, Any], shape: Model) -> Layout:
     sizes = ("tensor", "pipeline", "context")
     wrong = [name for name in ("nodes", "gpus_per_node", *sizes) if (whole(given[name]) or 0) < 1]
     if wrong:
-        said = [f"{name} {given[name]!r} is not a whole number of at least 1" for name in wrong]
+        said = [f"{name} {given[name]!r} {not_whole(given[name])}; use 1 or more" for name in wrong]
         raise RecipeError(listed(said))
     devices = given["nodes"] * given["gpus_per_node"]
     ranks = given["tensor"] * given["pipeline"] * given["context"]

@@ -10,7 +10,7 @@ from course_lib.lab.errors import RecipeError, listed
 from course_lib.lab.job.recipe import RUN_FOLDER, own_number
 from course_lib.lab.job.run_paths import RunPaths
 from course_lib.plan import Layout, Model
-from course_lib.plan.numbers import whole
+from course_lib.plan.numbers import not_whole, whole
 
 IN_THE_RUN = RunPaths(Path(RUN_FOLDER))
 
@@ -41,7 +41,7 @@ def layout_flags(layout: Layout, shape: Model) -> dict[str, Any]:
 
 def run_flags(iterations: int, save: bool) -> dict[str, Any]:
     if whole(iterations) is None or iterations < 1:
-        raise RecipeError(f"iterations {iterations!r} is not a whole number of at least 1")
+        raise RecipeError(f"iterations {iterations!r} {not_whole(iterations)}; use 1 or more")
     return {
         "train_iters": iterations,
         "eval_iters": 0,
