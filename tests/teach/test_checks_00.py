@@ -50,7 +50,8 @@ def test_three_tasks_on_each_node_pass(finished, capsys):
     ("nodes", "log", "exit_code", "words"),
     [
         (1, "local 0\nlocal 1\nlocal 2\n", 0, "It asked for 1"),
-        (2, "3\n4\n", 0, "Is the echo after srun?"),
+        (2, "task 3\ntask 4\n", 0, "Is the echo after srun?"),
+        (2, "0\n1\n2\n" * 2, 0, "without the word `local`"),
         (2, "local 0\nlocal 1\n" * 2, 0, "The log has 4"),
         (2, "".join(f"local {n}\n" for n in range(6)), 0, "count over the whole job"),
         (2, "local 0\nlocal 1\n" * 3, 0, "that is the number of the node"),

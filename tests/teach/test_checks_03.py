@@ -20,6 +20,7 @@ LOG = (
     "| loss scale: 1.0 | grad norm: 3.572 | number of skipped iterations:   0 | number of nan "
     "iterations:   0 |\n"
 )
+CUT_BY_TWO = "tensor-model-parallel size: 1", "tensor-model-parallel size: 2"
 RIGHT_MB = 100 * 1.5 * 4 * 1858304 / 1e6
 
 
@@ -51,6 +52,8 @@ def test_the_wide_run_that_was_asked_for_passes(finished, capsys):
         (wide(micro_batch=2), log(micro_batches=4), 0, "went through the model 4 times"),
         (wide(iterations=4), log(), 0, "It was to make 4, and the exercise asks for 5"),
         (wide(), log(data=1), 0, "The world line of its log says"),
+        (wide(), log(data=1), 0, "Every device has a copy"),
+        (wide(), log(data=2).replace(*CUT_BY_TWO), 0, "The model was cut, tensor 2"),
         (shell.recipe("hello", "echo hello", nodes=2), "hello\n", 0, "started something else"),
         (wide(), MEMORY_LINE.format(rank=3), 41, "reached its device memory limit on rank 3"),
         (wide(), "", None, "Wait for it"),
@@ -84,6 +87,9 @@ def test_what_the_ring_sends_in_all_iterations_passes(dp4, capsys):
         (RIGHT_MB / 1.048576, "these are MiB (2²⁰ bytes)"),
         (RIGHT_MB / 1e3, "these are GB"),
         (RIGHT_MB / 2, "The ring goes round twice"),
+        (RIGHT_MB / 1.5**2, "The factor of the ring is upside down"),
+        (RIGHT_MB * 4, "Or: 16 bytes are a parameter, its gradient"),
+        (RIGHT_MB / 20, "for the 5 iterations of `wide`"),
         (RIGHT_MB * 4, "what all 4 devices send together"),
         (RIGHT_MB / 4, "each number has 4 bytes"),
         (RIGHT_MB * 0.39, "One gradient is 4 bytes"),

@@ -147,6 +147,8 @@ def test_a_wrong_timing_is_told_apart(timed, ring, wrong, words):
         (3, "Or did you count 6 steps against 2"),
         (150, "That is in percent"),
         (2 / 3, "upside down"),
+        (33, "the part of the time that is saved"),
+        (1 / 3, "the part of the time that is saved"),
         (1.2, "You answered 1.2. How often does everything cross"),
     ],
 )
@@ -185,6 +187,9 @@ def test_the_right_time_is_solved(roads, capsys):
         (6 * STEP_MS * 163.04 / 124.44, "the table of words twice"),
         (6 * STEP_MS * 85.06 / 124.44, "You left out the two tables"),
         (6 * (0.05 + LAB_BYTES / 4 / 2e6), "the road inside a node"),
+        (3 * (STEP_MS + 0.05 + LAB_BYTES / 4 / 2e6), "the mean of both roads"),
+        (7 * STEP_MS, "one of 8 makes 14 shorter ones"),
+        (LAB_BYTES / 1e6, "the MB of its gradients"),
         (4 * STEP_MS, "every piece of it travels more than once"),
         (8 * STEP_MS, "The factor of a ring of d is 2 (d − 1) / d; d is 4"),
         (6 * STEP_MS / 1e3, "these are s; ms are asked for"),
@@ -241,6 +246,10 @@ def test_milliseconds_hold_against_all_kinds_of_answers(roads):
 def test_a_description_may_be_spelt_in_other_ways(form):
     lesson04.ex04_describe(RIGHT | form)
     lesson04.ex04_describe(pd.Series(RIGHT | form))
+
+
+def test_what_is_no_by_default_may_be_left_out():
+    lesson04.ex04_describe({name: of for name, of in RIGHT.items() if name != "gpu_direct"})
 
 
 def test_adapters_that_were_told_stay():

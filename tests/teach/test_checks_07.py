@@ -127,6 +127,11 @@ def gate_uncut(x, w1, w3, w2, rank, ranks):
     return silu(x @ w1[:, mine]) * (x @ w3) @ w2[mine]
 
 
+def by_rows(x, w1, w3, w2, rank, ranks):
+    mine = own(w1, rank, ranks)
+    return silu(x[:, mine] @ w1[mine]) * (x[:, mine] @ w3[mine]) @ w2
+
+
 def wrong_partner(x, w1, w3, w2, rank, ranks):
     mine, other = own(w2, rank, ranks), own(w2, ranks - 1 - rank, ranks)
     return silu(x @ w1[:, mine]) * (x @ w3[:, other]) @ w2[mine]
@@ -227,6 +232,9 @@ NO_TIME_SAVED = "multiplied here as well, and then by zero or not used"
         (lambda *given: everything(*given) / given[-1], "no time is saved"),
         (slow, "no time is saved"),
         (gate_uncut, "cut another way than its partner"),
+        (gate_uncut, "w1 and w3 alike, by columns"),
+        (by_rows, "Every rank uses all columns"),
+        (lambda x, w1, w3, w2, *_: silu(x @ w1) * (x @ w3), "Is w2 missing?"),
         (wrong_partner, "Which columns of w3"),
         (lambda x, w1, w3, w2, rank, ranks: silu(x @ w1) * (x @ w1) @ w2, "With one rank"),
         (lambda x, w1, w3, *rest: right(x, w3, w1, *rest), "you gave it x w3"),
@@ -273,6 +281,8 @@ def test_gigabytes_that_a_sample_sends():
         sent / 2**30 * 1e9, sent * 1e3, sent * 2, 80 * layer,
     ]  # fmt: skip
     hold("gigabytes_sent", lesson07.ex07_sent, sent, slips)
+    for wrong, words in ((layer, "hands to the next"), (sent * 1.5, "six sums in a layer")):
+        assert words in hint_of(lesson07.ex07_sent, wrong)
 
 
 def test_all_ranks_have_to_compute():

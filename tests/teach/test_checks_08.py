@@ -41,6 +41,7 @@ def test_a_search_that_begins_low_enough_passes(finished, capsys):
         (settled(), log(skipped=7), "7 were, beginning with a scale of 4,294,967,296"),
         (settled(initial_loss_scale=2**20), log(skipped=3), "scale of 1,048,576"),
         (settled(initial_loss_scale=1), log(scale=1.0), "With a scale of 1 nearly all"),
+        (settled(initial_loss_scale=14), log(scale=14.0), "write 2**14"),
         (
             settled(initial_loss_scale=2**14, min_loss_scale=2**14),
             log(),
@@ -80,6 +81,7 @@ def test_nine_halvings_lead_from_2_to_the_32_to_what_was_printed(finished, capsy
         (2**31, "one halving too few"),
         (2**28, "does not mean that every second overflow halves"),
         (2**23 * 9, "it does not add to it"),
+        (512, "How large was it before?"),
         (2**30, "That undoes 7 halvings"),
         (5e8, "You answered 500,000,000"),
     ],

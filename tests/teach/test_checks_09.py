@@ -79,6 +79,11 @@ def test_a_run_that_does_something_else_is_told_from_its_recipe_and_trace(finish
     assert words in hint_of(lesson09.ex09_fits, finished(wrong), finished(recipe("keep")), ROOM_MIB)
 
 
+def test_what_moves_no_peak_may_differ(finished):
+    seeded = block(4).but(seed=7, lr=1e-4)
+    lesson09.ex09_fits(finished(seeded), finished(recipe("keep")), ROOM_MIB)
+
+
 def test_a_run_without_a_memory_trace_is_asked_for_one(finished):
     said = hint_of(
         lesson09.ex09_fits, finished(block(4), recorded=False), finished(recipe("keep")), ROOM_MIB
@@ -126,6 +131,7 @@ def test_the_inputs_of_all_layers_pass(forget, capsys):
         (RIGHT_MIB * 16, "what `keep` keeps"),
         (RIGHT_MIB * 17 / 16, "That is for 17 inputs"),
         (RIGHT_MIB * (1 + 5056 / (2 * 256 * 96 * 4)), "5,056 bytes are kept"),
+        (16.0, "That is the logits"),
         (77.0, "You answered 77 MiB. One input holds 96 numbers"),
         (..., "Replace the ..."),
     ],

@@ -57,13 +57,14 @@ def test_four_micro_batches_of_two_pass(finished, capsys):
         (fits(micro_batch=1), "fewer passes would do"),
         (fits(nodes=1), "It asked for 1."),
         (fits(iterations=5), "It was to make 5, and the exercise asks for 3"),
-        (fits(name="tp", tensor=2), "data-parallel size 2"),
+        (fits(name="tp", tensor=2), "The model was cut, tensor 2"),
     ],
 )
 def test_another_recipe_meets_its_hint(finished, recipe, words):
     run = finished(recipe)
     if recipe.name == "tp":
         log = run.text.replace("data-parallel-size: 4", "data-parallel-size: 2")
+        log = log.replace("tensor-model-parallel size: 1", "tensor-model-parallel size: 2")
         run.log_file.write_text(log)
     assert words in hint_of(lesson10.ex10_fits, run)
 
@@ -97,6 +98,8 @@ def test_seven_exchanges_of_eight_are_needless(finished):
         (7 * 2 * 16 / 15 * 8, "upside down"),
         (120, "One of the eight exchanges is needed"),
         (56, "travels more than once"),
+        (87.5, "That is the share in percent"),
+        (45, "That is 3 exchanges"),
         (84, "1.5 is the factor of a ring of four"),
         (15, "That is one exchange"),
         (3, "You answered 3 MB"),

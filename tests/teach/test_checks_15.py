@@ -74,6 +74,8 @@ def test_the_right_time_to_report_passes(form):
         (RIGHT_S * 1.048576, "20 × 10⁶, not 20 × 2²⁰"),
         (RIGHT_S / 5.2, "These are iterations"),
         (5.2, "That is one iteration"),
+        (560, "the longest time that passes"),
+        (RIGHT_S / 5.2**2, "you divided by it twice"),
         (554.70, "what the published run reported"),
         (RIGHT_S / 100 * 1.016, "a whole count, or a unit, is missing"),
         (RIGHT_S * 2, "A sequence of this model has 2048 tokens"),
@@ -130,6 +132,7 @@ def test_the_shorter_one_may_be_named(tmp_path, said):
     mine, other = with_pipeline(tmp_path), measured("box", Finished(tmp_path))
     check.ex15_other(other, mine, said)
     check.ex15_other(other, mine, other.run)
+    check.ex15_other(other, mine, round(other.time_to_report_s))
 
 
 @pytest.mark.parametrize("said", ["both", "not other", "mine or other", "mine"])

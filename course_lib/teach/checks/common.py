@@ -51,6 +51,19 @@ def copies(check: Checklist, run: Any) -> int:
     return int(data)
 
 
+def fewer_copies(run: Any) -> str:
+    """Why a run had not as many copies of the model as there are devices on both nodes."""
+    world, recipe = run.log.world, run.recipe
+    cut = {name: getattr(world, name) or 1 for name in ("tensor", "pipeline", "context")}
+    look = (
+        f"The recipe asks for {recipe.nodes} × {recipe.gpus_per_node}: nodes × devices on each. "
+        "Every device has a copy."
+    )
+    if parts := [f"{name} {size}" for name, size in cut.items() if size > 1]:
+        look = f"The model was cut, {', '.join(parts)}, so that a copy takes several devices."
+    return f"The world line of its log says: {world}\n{look}"
+
+
 def same_shape(check: Checklist, run: Any, nodes: int, devices: int, name: str) -> None:
     """The run had as many nodes, with as many devices on each, as another or as the exercise."""
     recipe = run.recipe
@@ -68,6 +81,10 @@ def iterations_asked(check: Checklist, run: Any, wanted: int) -> None:
         f"it made {wanted} iterations",
         hint=f"It was to make {count}, and the exercise asks for {wanted}.",
     )
+
+
+def recorded_steps(run: Any) -> int:
+    return max(int(run.profile.overlap["step"].nunique()), 1)
 
 
 def memory_of_rank_0(check: Checklist, run: Any, what: str, how: str) -> Any:

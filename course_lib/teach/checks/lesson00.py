@@ -39,7 +39,7 @@ def ex00_local(run: Any) -> None:
         check.that(
             bool(printed),
             "its tasks printed lines such as 'local 0'",
-            hint="No line of the log begins so. Is the echo after srun?\n" + run.tail(5),
+            hint=_none_printed(run),
         )
         _three_on_each(check, run.recipe, printed.total())
         check.that(
@@ -47,6 +47,12 @@ def ex00_local(run: Any) -> None:
             "each node printed 'local 0', 'local 1' and 'local 2'",
             hint=_other_numbers(printed, run.recipe.commands),
         )
+
+
+def _none_printed(run: Any) -> str:
+    if any(line.strip().isdecimal() for line in run.text.splitlines()):
+        return "There are numbers in the log, without the word `local` before them."
+    return f"No line of the log begins so. Is the echo after srun?\n{run.tail(5)}"
 
 
 def _three_on_each(check: Checklist, recipe: Any, lines: int) -> None:
@@ -128,8 +134,8 @@ def _no_number(printed: Counter[str], commands: str, said: str) -> str:
 def _another_number(printed: Counter[str], said: str) -> str:
     if printed == dict.fromkeys(map(str, range(NODES)), TASKS_PER_NODE):
         return (
-            f"The log has {said}, each {TASKS_PER_NODE} times: that is the number of the node. "
-            "Which variable tells the tasks of one node apart?"
+            f"The log has {said}, each {TASKS_PER_NODE} times: that is the number of the node, "
+            "or a remainder. Which variable tells the tasks of one node apart?"
         )
     if printed == dict.fromkeys(map(str, range(1, TASKS_PER_NODE + 1)), NODES):
         return f"The log has {said}: you count from 1. Slurm counts from 0, and so do the devices."
@@ -183,6 +189,15 @@ def _held(devices: list[int], spent_s: list[float]) -> Quantity:
             (devices[0] * max(spent_s) * len(costs), "You let all run as long as the longest."),
             (len(costs) * SLEEP_S, f"That is the sleep on one device. Each held {devices[0]}."),
             (right / NODES / 2, f"That is one device of {devices[0]}."),
+            (
+                right * 2,
+                f"That is twice as much: each job holds {devices[0]} devices, and only while it "
+                "runs. Waiting in the queue costs nothing.",
+            ),
+            (
+                sum(spent_s) / devices[0],
+                f"You divided by the {devices[0]} devices. Each of them is paid for all the time.",
+            ),
         ),
         known={
             "the sleep": SLEEP_S,

@@ -8,6 +8,7 @@ from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import (
     BYTES_PER_GRADIENT,
     copies,
+    fewer_copies,
     global_batch,
     gradient_bytes,
     iterations_asked,
@@ -30,7 +31,7 @@ def ex03_wide(run: Any) -> None:
         check.that(
             world.data == 4,
             "the model was copied four times",
-            hint=f"The world line of its log says: {world}",
+            hint=fewer_copies(run),
         )
         check.that(
             batch == 32,
@@ -58,7 +59,10 @@ def ex03_megabytes(answer: object, run: Any) -> None:
         sent = Quantity(
             right=iterations * once,
             unit="MB",
-            own=((once, f"That is sent in one iteration. The run had {iterations}."),),
+            own=(
+                (once, f"That is sent in one iteration. The run had {iterations}."),
+                (ITERATIONS * once, f"That is for the {ITERATIONS} iterations of `wide`."),
+            ),
             known={
                 "how many million parameters there are": gradients_mb / BYTES_PER_GRADIENT,
                 "the size of all gradients": gradients_mb,

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import same_shape, whole_flag
-from course_lib.teach.slips import Quantity, Slip
+from course_lib.teach.checks.common import recorded_steps, same_shape, whole_flag
+from course_lib.teach.checks.lesson05_waiting import ex05_waiting
+from course_lib.teach.slips import Quantity
 
-CLOSE_ENOUGH = 0.05
+__all__ = ["ex05_operator", "ex05_second", "ex05_waiting"]
+
 ITERATIONS, STEPS = 12, (8, 10)
 RANKS = {0, 1, 2, 3}
 PLANT = "--planted-bottleneck"
+ROW = 1024
+"""Gradients that the second plant looks at in one go."""
 TINY = ("aten::item", "aten::_local_scalar_dense", "aten::sum")
 """The operators of the second plant; each is called once for each row."""
 
@@ -68,6 +72,8 @@ def _window(check: Checklist, run: Any) -> None:
     hint = f"It recorded the steps from {first} up to, not with, {end}."
     if (first, end) == (STEPS[0], STEPS[1] - 1):
         hint += " The second number is the first step that is *not* recorded."
+    if (first, end) == (STEPS[0] + 1, STEPS[1] + 1):
+        hint += " The log counts from 1, and the flags count from 0."
     check.that((first, end) == STEPS, "steps 8 and 9 were recorded", hint=hint)
     count = whole_flag(run, "--train-iters")
     check.that(
@@ -126,7 +132,7 @@ def _spelt(said: str, known: Iterable[str]) -> str:
 
 def _of_one_step(operator: str, before: float, calls: float, run: Any) -> Quantity:
     """Ranks may differ by a call or two."""
-    ranks, steps = len(run.profile.ranks), _steps(run)
+    ranks, steps = len(run.profile.ranks), recorded_steps(run)
     table = run.profile.operators
     of_ranks = table[table["name"] == operator].groupby("rank")["calls"].sum() / steps
     more = calls - before
@@ -140,17 +146,20 @@ def _of_one_step(operator: str, before: float, calls: float, run: Any) -> Quanti
         ),
         (before, "That is the number of the healthy run."),
         (1, "It is called more than once: the table counts."),
+        (calls * ITERATIONS, f"That is for all {ITERATIONS} steps of the run."),
         (calls * steps, f"That is the number for all {steps} recorded steps of one rank."),
         (calls * steps * ranks, f"That is for all {steps} recorded steps of all {ranks} ranks."),
         (calls * ranks, f"That is the number for all {ranks} ranks."),
     )
     counts = {"recorded steps": steps, "ranks": ranks}
+    known = {"the numbers in one row": ROW, "the number of parameters": _parameters(run)}
     within = (min(of_ranks.min(), calls) - 0.5, max(of_ranks.max(), calls) + 0.5)
-    return Quantity(right=calls, within=within, own=own, counts=counts)
+    return Quantity(right=calls, within=within, own=own, known=known, counts=counts)
 
 
-def _steps(run: Any) -> int:
-    return max(int(run.profile.overlap["step"].nunique()), 1)
+def _parameters(run: Any) -> float:
+    """Also of a run whose log does not tell: 0 is nobody's answer."""
+    return float(run.log.parameter_count or 0)
 
 
 def _calls(check: Checklist, run: Any, name: str) -> dict[str, float]:
@@ -162,89 +171,8 @@ def _calls(check: Checklist, run: Any, name: str) -> dict[str, float]:
         f"rank 0 of {name} was recorded",
         hint=f"There is no record of it in {run.folder}. Is it the run of the lesson?",
     )
-    steps = _steps(run)
+    steps = recorded_steps(run)
     return {str(n): c / steps for n, c in zip(mine["name"], mine["calls"], strict=True)}
-
-
-def ex05_waiting(answer: object, ill: Any) -> None:
-    """Which share of the device time of all ranks went into waiting for another rank."""
-    with Checklist("05.3") as check:
-        given = check.number(answer, "waiting_percent")
-        check.succeeded(ill, "the run `ill`")
-        profile = check.left(ill, "profile", "the run `ill`")
-        table = profile.communication.groupby("rank")
-        waits_us, spent_us = table["synchronising_us"].sum(), table["total_us"].sum()
-        check.that(
-            len(waits_us) > 1,
-            "its ranks can be compared",
-            hint="There is a record of one rank only, and it cannot tell waiting from transfer.",
-        )
-        whole_us = profile.overlap.groupby("rank")["total_us"].sum()
-        without_last = [*_shares_of_those_who_wait(waits_us, whole_us)]
-        spent = 100 * float(spent_us.sum() / whole_us.sum())
-        right = 100 * float(waits_us.sum() / whole_us.sum())
-        check.amount(
-            given,
-            Quantity(
-                right=right,
-                unit="%",
-                share=CLOSE_ENOUGH,
-                own=_other_shares(right, without_last, spent, len(waits_us), _steps(ill)),
-                known={
-                    "the milliseconds of all ranks": float(waits_us.sum()) / 1e3 / _steps(ill),
-                    "the milliseconds of all steps": float(waits_us.sum()) / 1e3,
-                    "the microseconds of all ranks": float(waits_us.sum()) / _steps(ill),
-                },
-            ).or_as(_beyond_the_last(profile.overlap), given=given),
-            "it is the share of all device time that went into waiting",
-            hint="Add up what waiting_ms(ill) says of all ranks for one step, and divide by how "
-            "long one step takes all of them together.",
-        )
-
-
-def _beyond_the_last(overlap: Any) -> float:
-    """Percent of all time by which exchanges held the ranks longer than the one that came last."""
-    inside_us = overlap.pivot(index="rank", columns="step", values="exposed_communication_us")
-    return 100 * float((inside_us - inside_us.min()).sum().sum() / overlap["total_us"].sum())
-
-
-def _shares_of_those_who_wait(waits_us: Any, whole_us: Any) -> Iterator[float]:
-    """Percent of the time of each, of all of them, and of all waiting in their time."""
-    last = waits_us.idxmin()
-    waiting, time = waits_us.drop(last), whole_us.drop(last)
-    yield from map(float, 100 * waiting / time)
-    yield 100 * float(waiting.sum() / time.sum())
-    yield 100 * float(waits_us.sum() / time.sum())
-
-
-def _other_shares(
-    right: float, without_last: Iterable[float], spent: float, ranks: int, steps: int
-) -> tuple[Slip, ...]:
-    """Answers that show what was taken for what."""
-    return (
-        (right / 100, "The digits are those of a fraction; percent are asked for."),
-        *(
-            (share, "You left the straggler out, or took one rank. All devices are paid for.")
-            for share in without_last
-        ),
-        (spent, "That is the share of all communication. Part of it is the transfer."),
-        (spent - right, "That is the transfer. How much of the rest is waiting?"),
-        (100 - right, "That is all the rest. Which part is waiting?"),
-        (100 - spent, "That is what is no communication. How much of the rest is waiting?"),
-        (
-            100 * right / (100 - right),
-            "That is waiting relative to the work. The whole has the waiting in it.",
-        ),
-        (100 * right / spent, "That is the share of the communication, not of the device time."),
-        (100 - 100 * right / spent, "That is the transfer's share of the communication."),
-        (right * ranks, f"You divided by the time of one device; {ranks} are paid for."),
-        (right / ranks, "You took the waiting of a mean rank, and the device time of all."),
-        (
-            right * steps,
-            f"The waiting is for all {steps} recorded steps, the time for one of them.",
-        ),
-        (right / steps, f"The waiting is for one step, the time for all {steps} recorded ones."),
-    )
 
 
 def _listed(ranks: set[int]) -> str:

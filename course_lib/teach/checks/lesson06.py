@@ -173,13 +173,19 @@ def ex06_published(answer: object) -> None:
         (512, "That is the size in MiB. How many samples make it?"),
         (weights_mib * MIB, "That is how many bytes one sample takes. How many make 512 MiB?"),
         (512 * MIB / (32 * 1024 * 4), "You counted the tokens once: weights are tokens × tokens."),
+        (
+            512 * MIB / (1024 * 50257 * 4),
+            "No whole number of samples has logits of 512 MiB. Which other tensor is as large?",
+        ),
+        (right / 2, "With 8 bytes for each number it would be so. This lab ran in float32."),
+        (512 // 12, "The tensor is that of one layer: do not divide by the layers."),
         (weights_mib / 1024, "That is how many GiB one sample takes. How many samples make 512?"),
     )
     with Checklist("06.2") as check:
         given = check.number(answer, "published_micro_batch")
         check.amount(
             given,
-            Quantity(right=right, share=EXACT, own=own),
+            Quantity(right=right, share=EXACT, own=own, known={"the number of layers": 12}),
             "that many samples ask for 512 MiB",
             hint="How many numbers are heads × tokens × tokens, and how many bytes is that for one "
             "sample? The refused tensor is a whole multiple of it.",

@@ -20,6 +20,7 @@ def ex07_sent(answer: object) -> None:
         unit="GB",
         ring=TENSOR,
         bytes_each=BYTES_EACH,
+        known={"what one layer hands to the next": rows / 1e9},
         counts={"layers": LAYERS, "all-reduces of a layer": A_LAYER},
         own=(
             (
@@ -40,6 +41,16 @@ def ex07_sent(answer: object) -> None:
                 right * 96 / LAYERS,
                 f"That is for 96 layers, as GPT-3 has them. This model has {LAYERS}.",
             ),
+            (
+                LAYERS * rows * A_LAYER / 2 / 1e9,
+                "That is the forward pass alone, and each sum sent once. What does the ring make "
+                "of it, and what comes backward?",
+            ),
+            (
+                right * 6 / A_LAYER,
+                "That counts six sums in a layer. Not each matrix needs one: how many are there?",
+            ),
+            (right * 16, "That is for 16 samples. One is asked for."),
             (right / ROWS, f"That is one token. A sample has {ROWS}."),
             (right / CHANNELS, f"You left out the width: a token has {CHANNELS} numbers."),
             (right * 4, "Between layers go h numbers for a token; 4 h stay inside the MLP."),

@@ -99,7 +99,8 @@ def _part(
         result.shape != wanted,
         f"{asked} has the shape of the whole",
         hint=f"It is {type(found).__name__} of shape {result.shape}, and the whole has "
-        f"{wanted}: a row for each token. Partial sums have the full shape.",
+        f"{wanted}: a row for each token. Partial sums have the full shape. "
+        + ("Is w2 missing?" if result.shape[-1:] == (given.inner // ranks,) else ""),
     )
     return result
 
@@ -114,7 +115,8 @@ def _how_it_ended(error: Exception) -> str:
     if isinstance(error, ValueError | RuntimeError) and SHAPES.search(str(error)):
         return (
             f"It ended with {type(error).__name__}: {str(error)[:200]}\nShapes that do not fit "
-            "mean that one of the three matrices is cut another way than its partner."
+            "mean that one of the three matrices is cut another way than its partner: w1 and w3 "
+            "alike, by columns, and w2 by the rows that belong to them."
         )
     return f"It ended with {type(error).__name__}: {str(error)[:200]}"
 
@@ -195,6 +197,11 @@ def _wrong_columns(
     of_w1, of_w3 = (_users(check, function, parts, given, name) for name in ("w1", "w3"))
     nobody = [column for column, users in enumerate(of_w1) if not users]
     several = [column for column, users in enumerate(of_w1) if len(users) > 1]
+    if of_w1 == of_w3 and len(several) == given.inner:
+        return (
+            "Every rank uses all columns, and the sum is not the whole: rows were cut, or what was "
+            "cut is joined too late. Cut w1 and w3 by columns."
+        )
     if of_w1 == of_w3 and (nobody or several):
         return (
             f"Of {given.inner} columns, {len(nobody)} are used by no rank and {len(several)} by "

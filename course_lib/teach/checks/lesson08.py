@@ -9,6 +9,7 @@ from course_lib.teach.slips import EXACT, Quantity
 
 LEAST_SCALE, ITERATIONS = 2.0**8, 10
 """The exercise states the scale."""
+LARGEST_EXPONENT = 32
 PRINTED_SCALE, SKIPPED = 2**23, 10
 
 
@@ -39,7 +40,9 @@ def ex08_settled(run: Any) -> None:
         check.that(
             scale >= LEAST_SCALE,
             f"its scale of at least {LEAST_SCALE:g} saves small gradients",
-            hint=f"With a scale of {scale:g} nearly all that vanishes without scaling vanishes "
+            hint=f"{scale:g} looks like a power of two's exponent: write 2**{scale:g}."
+            if 1 < scale <= LARGEST_EXPONENT
+            else f"With a scale of {scale:g} nearly all that vanishes without scaling vanishes "
             "still. Look at the moving picture again: how far to the right may the bars go?",
         )
 
@@ -71,6 +74,11 @@ def ex08_started_at(answer: object) -> None:
             given in (32, SKIPPED - 1, SKIPPED),
             "it is the scale itself",
             hint="The scale, not its power of two or a number of steps.",
+        )
+        check.unless(
+            given in (2 ** (SKIPPED - 1), 2**SKIPPED),
+            "it is the scale itself",
+            hint="That is how many times smaller the scale became. How large was it before?",
         )
         check.unless(
             given < PRINTED_SCALE,
@@ -108,8 +116,10 @@ def _scale_at_the_start() -> Quantity:
             "A patience of 2 does not mean that every second overflow halves: from the second one "
             "on, each does.",
         ),
-        (PRINTED_SCALE * SKIPPED, "Each halving undone doubles the scale; it does not add to it."),
-        (PRINTED_SCALE * halvings, "Each halving undone doubles the scale; it does not add to it."),
+        *(
+            (PRINTED_SCALE * many, "Each halving undone doubles the scale; it does not add to it.")
+            for many in (SKIPPED, halvings, 2 * halvings)
+        ),
         (PRINTED_SCALE * 2, "That undoes one halving. There were more."),
         *(
             (PRINTED_SCALE * 2**count, f"That undoes {count} halvings. Count them again.")

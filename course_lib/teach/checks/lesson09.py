@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib.lab.job.recipes import gpt
+from course_lib.plan import Model
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import MIB, memory_of_rank_0, whole_flag
 from course_lib.teach.slips import Quantity
@@ -17,10 +18,10 @@ HOW_TO_RECOMPUTE = (
     "--recompute-method",
     "--recompute-num-layers",
 )
-# What is written down, and when, does not change what is trained.
+# What is written down, and when, or with which numbers it begins, changes no peak.
 MAY_DIFFER = (
     *HOW_TO_RECOMPUTE, "--profile", "--use-pytorch-profiler", "--log-interval",
-    "--record-memory-history", "--profile-step-start", "--profile-step-end",
+    "--seed", "--lr", "--record-memory-history", "--profile-step-start", "--profile-step-end",
 )  # fmt: skip
 ASK_FOR_MEMORY = "Give the recipe memory=(6, 7), as `common` does."
 
@@ -109,16 +110,18 @@ def ex09_inputs(answer: object, run: Any) -> None:
         inputs = -(-model.layers // layout.recompute_layers)
         check.amount(
             given,
-            _weight(inputs, layout.micro_batch, model.sequence, model.hidden),
+            _weight(inputs, layout.micro_batch, model),
             "it is what the inputs weigh",
             hint=f"One input holds {model.hidden} numbers (the hidden size) for every token that "
             "the device has in hand.",
         )
 
 
-def _weight(inputs: int, micro_batch: int, tokens: int, width: int) -> Quantity:
+def _weight(inputs: int, micro_batch: int, model: Model) -> Quantity:
+    tokens, width = model.sequence, model.hidden
     each_bytes = micro_batch * tokens * width * FLOAT32_BYTES
     right = inputs * each_bytes / MIB
+    logits = each_bytes / width * model.vocabulary / MIB
     own = [
         (
             WIDTHS_OF_A_LAYER * right,
@@ -149,6 +152,7 @@ def _weight(inputs: int, micro_batch: int, tokens: int, width: int) -> Quantity:
         right=right,
         unit="MiB",
         own=tuple(own),
+        known={"the logits": logits, "inputs and logits together": right + logits},
         counts={"inputs": inputs, "samples": micro_batch, "tokens": tokens, "widths": width},
         bytes_each=FLOAT32_BYTES,
     )

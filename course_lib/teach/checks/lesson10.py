@@ -7,6 +7,7 @@ from typing import Any
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import (
     BYTES_PER_GRADIENT,
+    fewer_copies,
     global_batch,
     gradient_bytes,
     iterations_asked,
@@ -32,8 +33,7 @@ def ex10_fits(run: Any) -> None:
         check.that(
             world.data == COPIES,
             f"{COPIES} copies of the model shared the batch",
-            hint=f"The world line says data-parallel size {world.data}. Is this the run of the "
-            f"exercise? It is called {run.name!r}.",
+            hint=fewer_copies(run),
         )
         micro, count = whole_flag(run, "--micro-batch-size", 1), world.micro_batches
         check.that(
@@ -87,6 +87,7 @@ def ex10_needless(answer: object, run: Any) -> None:
 def _needless(gradients_mb: float) -> Quantity:
     times = ACCUMULATED - 1
     once = 2 * (DEVICES - 1) / DEVICES * gradients_mb
+    right = times * once
     own = (
         (
             ACCUMULATED * once,
@@ -112,17 +113,18 @@ def _needless(gradients_mb: float) -> Quantity:
                 f"That is {many} exchanges. A step has {ACCUMULATED} micro-batches on each device, "
                 "and needs one exchange.",
             )
-            for many in (5, 6, 9, DEVICES - 1, DEVICES)
+            for many in (3, 5, 6, 9, DEVICES - 1, DEVICES)
         ),
+        (100 * times / ACCUMULATED, "That is the share in percent. How many MB are it?"),
         (
-            times * 2 * DEVICES / (DEVICES - 1) * gradients_mb,
-            "The factor of the ring is upside down: it is 2 (d - 1) / d.",
+            right * 5,
+            "That is for the five iterations of the run. What is sent in every step is asked for.",
         ),
         (gradients_mb * RING_OF_FOUR, "1.5 is the factor of a ring of four, and that is once."),
         (once, "That is one exchange. How many does the loop make, and how many does it need?"),
     )
     return Quantity(
-        right=times * once,
+        right=right,
         unit="MB",
         own=own,
         known={

@@ -35,7 +35,10 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
         check.amount(
             check.number(tokens, "right_tokens"),
             Quantity(
-                right=TOKENS, share=EXACT, own=own, known={"the number of parameters": PARAMETERS}
+                right=TOKENS,
+                share=EXACT,
+                own=own,
+                known={"the number of parameters": PARAMETERS, "the rate of a device": _rate()},
             ),
             "the tokens are those of the estimate",
             hint="The estimate is for 300 billion. A billion is 1e9.",
@@ -96,6 +99,8 @@ def _achieved(check: Checklist, given: float) -> None:
         (right / A100_PEAK, "That is the share of the peak. How many FLOP/s are it?"),
         (100 * right / A100_PEAK, "That is in percent of the peak. How many FLOP/s are it?"),
         (312, "312 TFLOP/s is the peak on the data sheet, which no training reaches."),
+        (140e12, "140 TFLOP/s is the rate of GPT-3 in the lesson. Here are other devices."),
+        (TOKENS, "These are the tokens. The rate of a device is asked for."),
         (19.5e12, "19.5 TFLOP/s is the float32 peak of the data sheet, not what was achieved."),
         (right * SECONDS, "These are FLOPs of an iteration. It takes 32.09 s."),
         (right / SAMPLES, "That is one sample. An iteration has 512."),
@@ -151,6 +156,10 @@ def _days(check: Checklist, given: float) -> None:
             "The 8 has the recomputation in it already: 6 is without it.",
         ),
         (by_formula(_rate(1048)), "That still has the mistyped sequence in its rate."),
+        *(
+            (days, "That is for GPT-3. This model has 18.4 billion parameters.")
+            for days in (right * 175e9 / PARAMETERS, training_days(175e9, TOKENS, 1024, 140, 8))
+        ),
         (by_formula(A100_PEAK), "That is at the peak of the data sheet, which nobody reaches."),
     )
     counts = {"devices": DEVICES, "samples": SAMPLES, "tokens of a sample": sequence}

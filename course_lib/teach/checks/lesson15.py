@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from course_lib.lab import bench
-from course_lib.teach.answers import only_one, text_in, what_it_is
+from course_lib.teach.answers import close, number_in, only_one, text_in, what_it_is
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import global_batch
 from course_lib.teach.slips import Quantity
@@ -114,12 +115,24 @@ def _time_to_report() -> Quantity:
         ),
         (right * ranks, twice),
         (right * steps, twice),
+        (
+            right / 4,
+            f"That is with one sample on each of {devices} devices. The global batch is "
+            f"{layout.global_batch}.",
+        ),
+        (right / ITERATION_S**2, f"An iteration takes {ITERATION_S} s: you divided by it twice."),
+        (right * layout.global_batch / 1024, "1024 is the global batch of the 13 B model."),
         (20e6, "These are the tokens. How long do they take?"),
         (round(right / ITERATION_S) * 5, "5.2 s was rounded to 5."),
         (right / ITERATION_S * 6, "5.2 s was rounded to 6."),
         (right * layout.global_batch, "That is with one sample per iteration."),
     )
-    known = {"what the published run reported": PUBLISHED_S}
+    known = {
+        "what the published run reported": PUBLISHED_S,
+        "what was planned": bench.plan("175").time_to_report_s,
+        "the longest time that passes": bench.ACCEPTED_S["175"],
+        "the share of the longest time that passes": right / bench.ACCEPTED_S["175"],
+    }
     return Quantity(right=right, unit="s", share=CLOSE_ENOUGH, own=own, known=known)
 
 
@@ -156,14 +169,23 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
 
 
 def _meant(answer: Any, results: dict[str, Any]) -> Any:
-    """The result that somebody hands in, or names, or whose run it is."""
+    """The result that somebody hands in, or names, or whose run or time it is."""
     said = text_in(answer)
     if said is not None:
         named = [name for name in results if re.search(rf"\b{name}\b", said, re.IGNORECASE)]
         return results[named[0]] if len(named) == 1 and not DENIED.search(said) else answer
     answer = only_one(answer)
     runs = [each for each in results.values() if getattr(each, "run", each) is answer]
-    return runs[0] if runs else answer
+    return runs[0] if runs else _of_this_time(answer, results.values())
+
+
+def _of_this_time(answer: Any, results: Iterable[Any]) -> Any:
+    """The result that reports so many seconds, if the answer is its time."""
+    seconds, known = number_in(answer), [one for one in results if isinstance(one, bench.Result)]
+    if seconds is None or not known:
+        return answer
+    nearest = min(known, key=lambda one: abs(one.time_to_report_s - seconds))
+    return nearest if close(seconds, nearest.time_to_report_s, CLOSE_ENOUGH) else answer
 
 
 def _measured(check: Checklist, result: Any) -> None:

@@ -9,6 +9,8 @@ from course_lib.teach.quantities.units import SPELT, others_of
 
 Slip = tuple[float, str]
 """A wrong value, and what is said of it."""
+FLOAT32, WITH_ADAM = 4, 16
+"""Bytes of a number, and of a parameter with its gradient and what Adam keeps."""
 
 
 def of_known(known: Mapping[str, float]) -> Iterator[Slip]:
@@ -46,6 +48,8 @@ def of_the_ring(right: float, devices: int) -> Iterator[Slip]:
         f"That is what all {devices} devices send together, or whole steps that were not cut into "
         f"{devices} pieces.",
     )
+    for wrong in (right / factor**2, right / factor * 2 * devices / (devices - 1)):
+        yield wrong, "The factor of the ring is upside down: it is 2 (d − 1) / d."
     for other in {2, 4, 8, 16} - {devices}:
         wrong = right / factor * 2 * (other - 1) / other
         yield wrong, f"That is for a ring of {other}. Here it has {devices} devices."
@@ -59,6 +63,11 @@ def of_bytes(right: float, bytes_each: int) -> Iterator[Slip]:
     for other in {2, 4, 8} - {bytes_each}:
         hint = f"With {other} bytes for each number it would be so. Here each has {bytes_each}."
         yield right * other / bytes_each, hint
+    if bytes_each == FLOAT32:
+        yield (
+            right * WITH_ADAM / FLOAT32,
+            "16 bytes are a parameter, its gradient and what Adam keeps of it. A gradient has 4.",
+        )
 
 
 def of_passes(right: float) -> Iterator[Slip]:
