@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from lesson_layouts import PART_GOAL, WHOLE_GOAL, memory_rows
+from lesson_layouts import PART_GOAL, WHOLE_GOAL, memory_rows, met
 
 from course_lib import Lab, gpt, plan
 from course_lib.lab.errors import LabError
@@ -96,10 +96,7 @@ def said(options: dict[str, Any]) -> str:
 def compared(run: Any) -> pd.DataFrame:
     table = pd.DataFrame(memory_rows(run, plan.STACKS["course"]))
     table["off"] = table.predicted - table.measured
-    far = (table.off.abs() > PART_GOAL * table.measured) & (
-        table.off.abs() > WHOLE_GOAL * table.whole
-    )
-    return table.assign(far=far)
+    return table.assign(far=~met(table))
 
 
 def main() -> int:
@@ -126,7 +123,8 @@ def main() -> int:
         for row in table[table.far].itertuples():
             share = 100 * row.off / row.whole
             print(f"    stage {row.stage}, {row.part}: {share:+.1f} % of the whole", flush=True)
-    print(f"{done - missed} of {done} layouts within {PART_GOAL:.0%} of a part or 1 % of the whole")
+    goals = f"{PART_GOAL:.0%} of a part or {WHOLE_GOAL:.0%} of the whole"
+    print(f"{done - missed} of {done} layouts within {goals}")
     return int(missed > 0)
 
 

@@ -104,14 +104,19 @@ def memory_rows(run: Any, stack: plan.Stack) -> list[dict[str, Any]]:
     return [row for rows in found.values() for row in rows]
 
 
+def met(table: pd.DataFrame) -> pd.Series:
+    """Which rows of the memory are as near as the goals ask for."""
+    off = (table.predicted - table.measured).abs()
+    return (off <= PART_GOAL * table.measured) | (off <= WHOLE_GOAL * table.whole)
+
+
 def compare(name: str, run: Any, site: Any) -> dict[str, Any]:
     model, layout = shapes(run)
     per_node = run.recipe.gpus_per_node
     where = site.cluster.but(nodes=run.recipe.nodes, devices_per_node=per_node)
     estimate = plan.predict(model, layout, where, site.stack)
     table = pd.DataFrame(memory_rows(run, site.stack))
-    off = (table.predicted - table.measured).abs()
-    within = (off <= PART_GOAL * table.measured) | (off <= WHOLE_GOAL * table.whole)
+    off, within = (table.predicted - table.measured).abs(), met(table)
     worst = (off / table.whole).idxmax()
     measured = seconds(run)
     error = estimate.seconds / measured - 1
