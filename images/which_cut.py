@@ -32,7 +32,7 @@ LADDER = [
     ),
     (
         ["Do the devices sit on a fast road,", "as inside a node?"],
-        ["Tensor parallelism: cut every matrix", "four all-reduces per layer, all waited for (07)"],
+        ["Tensor parallelism: cut every matrix", "four all-reduces per layer, hardly hidden (07)"],
     ),
     (
         ["Otherwise, and for what is still too large"],

@@ -27,7 +27,7 @@ lab = Lab()
 # *tokens* (numbers for pieces of words), and at every place the network guesses which token comes next.
 # How badly it guesses is the **loss**. A network that knows nothing spreads its guess over the whole
 # vocabulary, and its loss is the logarithm of the vocabulary's size: ln 8192 ≈ 9.0 for the 8192 pieces
-# here. Your run will begin near this number.
+# here (in *nats*, the unit of a natural logarithm). Your run will begin near this number.
 #
 # The model here is a small sister of those that you read about, with 4 layers of width 128, so that a run takes
 # seconds even without GPUs. (`model="lab"` has 12 layers of width 768 and is for GPUs.) A **recipe** says what to
@@ -103,8 +103,8 @@ run.watch()
 # !grep "using world size" "{run.log_file}"
 
 # %% [markdown] id="world-explain"
-# World size 4 and data-parallel size 4: four processes, each with a whole copy of the model. Everything else is
-# 1 for now. If this line says 1 where you expected 4, four separate programs run: each trains its own model,
+# World size 4 and data-parallel size 4: four processes, each with a whole copy of the model. Everything else,
+# other ways to spread a model, is 1 or `None` for now. If this line says 1 where you expected 4, four separate programs run: each trains its own model,
 # none of them is any faster, and nothing crashes.
 #
 # Then the iterations:
@@ -117,7 +117,7 @@ run.watch()
 # |---|---|
 # | `consumed samples` | on all devices together; so do papers count: a "batch of 4 million tokens" is what all devices see in one step |
 # | `elapsed time per iteration (ms)` | mean since the last line |
-# | `learning rate`, `global batch size` | how far a step goes; samples per step |
+# | `learning rate`, `global batch size` | how far the *next* step will go, so the last line may say 0; samples per step |
 # | `lm loss` | the loss: mean over all devices, and over the steps since the last line |
 # | `loss scale` | 1.0: no scaling. Lesson 08 needs it. |
 # | `grad norm` | length of the gradient, before it is cut to at most 1 (*clipping*) |
@@ -257,7 +257,7 @@ guess_strong, guess_weak = 2.0, 2.0
 # %% id="nodes-run"
 strong_guess = predict("03: strong scaling, 4 devices over 2", guess_strong, unit="times")
 weak_guess = predict("03: weak scaling, 4 devices over 2", guess_weak, unit="times")
-short = {"gpus_per_node": 2, "micro_batch": 4, "iterations": 10}
+short = {"gpus_per_node": 2, "micro_batch": 4, "iterations": 8}
 run2 = lab.submit(gpt.recipe("dp2", nodes=1, global_batch=8, **short))
 run4_weak = lab.submit(gpt.recipe("dp4-weak", nodes=2, global_batch=16, **short))
 for each in (run2, run4_weak):  # the second needs all devices, and waits in the queue for the first
@@ -295,10 +295,10 @@ claim("weak scaling is better than strong scaling", weak / strong, least=1.0, un
 # %% [markdown] id="nodes-explain"
 # *Left: samples per second; dotted: if nothing were lost. Right: the share of that which is left.*
 #
-# **Explain.** From one device to two, both on one node, little is lost, to the optimizer's step, which does not shrink
+# **Explain.** From one device to two, both on one node, some is lost already, to the optimizer's step, which does not shrink
 # with a device's samples, and to the sum of the gradients, which is new. (Where four samples fit the caches of a processor
-# better than eight, something may even be gained.) From two to four the gradients also have to cross the link
-# between the nodes, and every step waits for that. The volume that is sent does not shrink with the batch: there
+# better than eight, it may be next to nothing.) From two to four with the same global batch, more is lost: the gradients
+# also have to cross the link between the nodes, and every step waits for that. The volume that is sent does not shrink with the batch: there
 # are as many gradients as parameters, whether a device saw one sample or a hundred. So the *more* work a device has per
 # step, the smaller the share of waiting. That is why weak scaling looks better, and why you should ask which of the
 # two a paper shows. (Its price is hidden here: a larger global batch makes fewer steps of the same data.)
@@ -310,7 +310,7 @@ claim("weak scaling is better than strong scaling", weak / strong, least=1.0, un
 # How much of a step is arithmetic, how much is waiting? The profiler of PyTorch writes down what each process
 # does and when. Lesson 05 reads its traces in detail; here one figure is enough. The run resembles `dp4`: it has
 # twice as many layers, a vocabulary of 1024 (in a large model, too, most parameters are in the layers), made-up
-# text to go with it, and only a few steps, eight of which are recorded on every rank.
+# text to go with it, and only a few steps, six of which are recorded on every rank.
 #
 # **Predict.** Before you run it, write a number down: how many percent of a step are your devices busy with
 # exchanging gradients, and with nothing else?
@@ -333,8 +333,8 @@ looked_at = {
     "mock_data": True,
     "micro_batch": 2,
     "global_batch": 8,
-    "iterations": 12,
-    "profile": (4, 12),
+    "iterations": 10,
+    "profile": (4, 10),
     "profile_ranks": [0, 1, 2, 3],
 }
 after_backward = lab.submit(gpt.recipe("after-backward", **looked_at))
@@ -351,6 +351,7 @@ def exposed_ms(run):
 
 
 def step_ms(run):
+    """Of the slowest rank: the median of the recorded steps."""
     return float(run.profile.overlap.groupby("step")["total_us"].max().median() / 1e3)
 
 
@@ -364,8 +365,9 @@ claim("gradients that nothing hides take a good part of a step", share, least=10
 # **Explain.** The figure has one bar for each rank, in parts of a step. *Exposed* communication is the part during
 # which nothing is computed. Here that is nearly all of it: the gradients are sent in one piece when the backward
 # pass is over. Part of it is not sending but waiting: an all-reduce ends when the slowest rank has
-# joined, and the bars of the others show that as communication too. The number below the figure is therefore that of
-# the rank that waits least, less than the mean that the bars show.
+# joined, and the bars of the others show that as communication too. (*Idle* is what is neither.) The number below the
+# figure is therefore that of the rank that waits least, less than the bars show. (They are means of the recorded steps;
+# numbers here and in the table below are medians.)
 #
 # ## Hiding it
 #
@@ -513,7 +515,7 @@ check.ex03_megabytes(megabytes_sent, run)
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The runs `dp4` and `dp1` are small and may stay, to be compared with later ones. The others can go.
+# The runs `dp4`, `dp1` and `wide` are small and may stay, to be compared with later ones. The others can go.
 
 # %% id="clean"
 lab.clean("dp2", "dp4-weak", *hidden, yes=True)

@@ -86,7 +86,7 @@ else:
 # | part | says |
 # |---|---|
 # | `node1:40107:40147 [1]` | who printed it: the node, the process, its thread, the device within the node |
-# | `Channel 00/0` | the channel; a large transfer is cut up and takes several channels at once |
+# | `Channel 00/0` | the channel, and which of its connections (in `Channel 00/02 :`, how many channels there are); a large transfer is cut up and takes several channels at once |
 # | `1[1] -> 2[0]` | from rank 1, which is device 1 of its node, to rank 2, which is device 0 of its own (older versions print a bus address in the brackets) |
 # | `[send]`, `[receive]` | which end of the link prints; links inside a node are printed once, by the sender |
 # | `via …` | the road |
@@ -135,6 +135,9 @@ lines.compare(len(crossing))
 #   use all the time.
 # - a **tree**: sums flow up to one rank and the result flows down again. Good for small transfers, since the
 #   way from the leaves to the root is short.
+#
+# (Where switches can add, there is a third way: all send to the switch, which sums up. NCCL calls it NVLS inside a node and
+# CollNet between nodes, and prints lines of its own about it.)
 #
 # The log tells which line belongs to which: `Channel 00/02 :` is the ring in order, and the `Trees` lines give
 # `children->rank->parent`.
@@ -201,7 +204,7 @@ show.topology(roads_of(words))
 # The same is true of `SHM` where you expected `P2P`, and of a missing `GDRDMA`. That is why people who train
 # on many nodes read these lines once at the start of every new set-up, and then no more.
 #
-# How much do the roads differ? These are clusters that models were trained on, with the bandwidth of one *device*, over
+# How much do the roads differ? These are clusters that models were trained on, and types of node that clusters are made of, with the bandwidth of one *device*, over
 # all its links, in one direction. It is that of the data sheet, times the share of it that large transfers reach in published
 # measurements (0.80 inside a node, 0.85 between). The last column says how many times as much the road inside a
 # node carries as the one between them:
@@ -250,7 +253,8 @@ show.link_curve(roads.links, pairs={"inside a node": (0, 1), "between the nodes"
 # $$\text{time} = \alpha + \frac{\text{size}}{B}$$
 #
 # with both fitted to your measurements: *B* is the rate of the large messages, α the least time of the smallest one, less what
-# its 1 KiB takes at *B*.
+# its 1 KiB takes at *B*. Where something disturbed the large messages, *B* is taken from the quickest of each size: for
+# such a pair the table below shows more than the square above, which has the median.
 # (Papers write β for 1/*B*, seconds per byte, and speak of the α–β model.) The bend lies where both parts are equal,
 # at a size of α·*B*: about the last column of the table below, where the latency stands in for α. Far below it, sending less saves hardly any time. Points
 # may lie above their line where a process waited for a core, and under it where a network's buffers swallow the first
@@ -402,7 +406,8 @@ print(f"bus bandwidth {bus_gb_s:.3f} GB/s of {between['bandwidth_gb_s']:.3f} bet
 if lab.site.box:
     gbit = lab.site.link_gbit or 1.0  # 0 stands for the usual link of the box
     slow_lab, slower = lab.but(link_gbit=gbit / 4), {}
-    print(f"the link between the nodes will have {gbit / 4:g} Gbit/s instead of {gbit:g} Gbit/s")
+    print(f"the link between the nodes will have {gbit / 4:g} Gbit/s instead of {gbit:g},")
+    print(f"that is {gbit / 32:g} GB/s instead of {gbit / 8:g}")
 else:
     slow_lab, slower = lab, {"NCCL_IB_DISABLE": "1", "NCCL_NET": "Socket"}
     print(
@@ -469,7 +474,7 @@ else:
     )
 
 # %% [markdown] id="slow-explain"
-# *A recorded step on each rank, over the fast road and over the slow one. Which part has grown, and which hardly?*
+# *The mean of the recorded steps on each rank, over the fast road and over the slow one. Which part has grown, and which hardly?*
 #
 # **Explain.** The all-reduce slows down by nearly as much as the road: at this size latency hardly counts. The training
 # step has another part, the arithmetic, for which nothing is sent:
@@ -572,12 +577,12 @@ claim("crossing once instead of 1.5 times pays", ratio, least=1.05, most=1.7, un
 # %% [markdown] id="ex2-why" tags=["solution"]
 # Between the nodes a ring of two is left: 2 steps of half the size, so everything crosses once instead of 1.5
 # times. If the road between the nodes were all that counts, the factor would be 1.5. On a quiet machine it is smaller, because
-# the steps inside the nodes come one after the other with it instead of at the same time. With eight devices on a node
+# the steps inside the nodes come before and after the exchange, while in the ring all go on at the same time. With eight devices on a node
 # the gain is larger: the ring crosses nearly 2 times, the hierarchical way still once. Libraries go further: each
 # device of a node takes a part of the sum over its own rail, so that all adapters work at once.
 
 # %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 04.3** — The model of the original lab has 12 layers of width 768 (`plan.preset("lab")`). How
+# > **Exercise 04.3** — The model `lab`, which lesson 03 named as one for GPUs, has 12 layers of width 768 (`plan.preset("lab")`). How
 # > many **milliseconds** does the formula give for one all-reduce of *its* gradients, 4 bytes each, in a ring
 # > over your four devices on two nodes?
 
@@ -597,8 +602,8 @@ check.ex04_milliseconds(lab_model_ms, roads)
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Up to which size is a tree faster than a ring? In the simplest tree over *d* devices everything
-# > is sent 2 log₂ *d* times in a row, whole. (NCCL's trees are better: they send piece by piece, through two trees at
-# > once, so that no device is a leaf in both.) Write `tree_ms` beside `ring_ms`, set both equal, and find the
+# > is sent 2 log₂ *d* times in a row, whole. (NCCL's trees are better: they send piece by piece, through two trees over the
+# > nodes at once, and none has to pass sums on in both.) Write `tree_ms` beside `ring_ms`, set both equal, and find the
 # > size for your road between the nodes, first with 4 devices, then with 1024. What does that say about
 # > averaging a loss, one number, over a large cluster?
 
@@ -606,7 +611,7 @@ check.ex04_milliseconds(lab_model_ms, roads)
 # ## To take home
 #
 # - `NCCL_DEBUG=INFO` shows the roads: `NET/IB/…/GDRDMA` is a good one, as is `P2P` over NVLink, and those of other fast
-#   networks, such as `NET/OFI` on Slingshot or EFA. A bad road is not an error; only reading finds it.
+#   networks, such as `NET/Libfabric` (in other releases `NET/AWS Libfabric` or `NET/OFI`) on Slingshot or EFA. A bad road is not an error; only reading finds it.
 # - Every road has two numbers. Latency decides for small messages, bandwidth for large ones.
 # - An all-reduce in a ring takes 2 (*d* − 1) steps of size / *d*, each at the pace of the slowest link.
 # - The gradients' size does not depend on the batch. More arithmetic for each exchange is what makes a slow

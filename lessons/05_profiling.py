@@ -46,7 +46,7 @@ healthy_recipe = gpt.recipe(
     gpus_per_node=2,
     micro_batch=2,
     global_batch=8,
-    iterations=12,
+    iterations=10,
     profile=(8, 10),
     memory=(8, 10),
     profile_ranks=[0, 1, 2, 3],
@@ -70,8 +70,9 @@ lab.tensorboard("scalars")
 
 # %% [markdown] id="board-explain"
 # The page is served by your own notebook server, for you alone. It shows what the figure above shows: the ill run is
-# slower from the start. (Longer in *both* runs are the first step, which warms up, and those around the recording.) Curves tell *that*
-# something is wrong, and since when. They do not tell what.
+# slower from the start. (Longer in *both* runs are the first step, which warms up, and iteration 10: when the last recorded
+# step is over, its file is written, and the log counts that in. The records below do not.) Curves tell *that* something is
+# wrong, and since when. They do not tell what.
 #
 # Have a look at the loss as well. If it differs, the two runs do not do the same work:
 
@@ -125,7 +126,7 @@ share_guess.compare(share)
 # TensorBoard's profiler tab does the same sums for one rank at a time. Open it, choose the run `healthy` and the views
 # *Overview* and *Trace*. (PyTorch no longer works on this plug-in. The trace files are plain ones, and **Perfetto** is
 # what most people look at them with today: open https://ui.perfetto.dev and drop a file of the list below onto it. It
-# stays in your browser.) The same sums for all ranks at once:
+# stays in your browser.) The table after it holds the same sums for all ranks at once:
 
 
 # %% id="profiler-tab"
@@ -155,7 +156,8 @@ show.operators(healthy.profile, top=8)
 # %% [markdown] id="operators-explain"
 # `aten::addmm` and `aten::mm` are products of matrices; `aten` is the name of PyTorch's library of operators.
 # A healthy training step is made of products of matrices, some element-wise work between them, and
-# communication. (Leave out `course::pace`, where it is in the list: the sleep by which a slot keeps its pace, lesson 00.)
+# communication. (`_Product` is the program's own function around a product. Leave out `course::pace`, where it is in the
+# list: the sleep by which a slot keeps its pace, lesson 00.)
 # If something else leads this list, ask why. On a GPU a step may also be *launch-bound*: kernels so short that the
 # program cannot start them fast enough, which shows as gaps between them. (What happens below PyTorch, NVIDIA's
 # `nsys` records; for traces of hundreds of ranks there is Holistic Trace Analysis.)
@@ -220,7 +222,7 @@ pd.DataFrame({run.name: from_outside(run) for run in (healthy, ill)}).T.round(1)
 # the ranks wait for them. So does one rank that keeps the others waiting. From outside the two are alike.
 #
 # On GPUs one sees even less: a GPU that waits inside an NCCL all-reduce asks again and again whether
-# the others have come, and counts as busy. And what goes over InfiniBand passes by the operating system, which counts
+# the others have come, and counts as busy. And what goes over InfiniBand bypasses the operating system, which counts
 # only ordinary network traffic.
 #
 # ### From inside
@@ -257,7 +259,7 @@ def waiting_ms(run):
 pd.concat({"healthy": waiting_ms(healthy), "ill": waiting_ms(ill)}, axis=1)
 
 # %% [markdown] id="waiting-explain"
-# **Who waits least, is waited for.** Look at what has grown from the healthy run to the ill one: the waiting, and
+# **Who waits least is waited for.** Look at what has grown from the healthy run to the ill one: the waiting, and
 # by far more than the transfer. So the network is not to blame. In the ill run three ranks wait, all for the
 # same fourth. Whatever is wrong happens there, and before the all-reduce.
 #
@@ -280,7 +282,8 @@ claim("the straggler is rank 2", suspect, least=2, most=2)
 # *The first recorded step of the ill run (step 8 of the flags, iteration 9 of the log), rank by rank. A range that lies
 # inside another is drawn one row below it: the program sums its gradients as the first thing in `optimizer`. Compare
 # the ranks from the left: what does the suspect do while the others are already computing, and what do they do when it
-# begins?*
+# begins? (Grey is what the key does not name. After `layers`, `forward` computes the output layer, and on the box the slot
+# sleeps.)*
 #
 # The same ranges as numbers:
 
@@ -398,7 +401,7 @@ print(f"parameters {mib:.1f} MiB, gradients {mib:.1f} MiB, optimizer {2 * mib:.1
 # ## Exercises
 #
 # > **Exercise 05.1** — There is a second planted fault. Make a run `second` like the ill one, on both nodes, with
-# > the other fault planted, 12 iterations, and recorded on all four ranks in the steps in which the ill one was. Fill
+# > the other fault planted, 10 iterations, and recorded on all four ranks in the steps in which the ill one was. Fill
 # > the gaps.
 
 # %% id="ex1-gap" tags=["exercise"]
@@ -409,7 +412,7 @@ print(f"parameters {mib:.1f} MiB, gradients {mib:.1f} MiB, optimizer {2 * mib:.1
 ### GAP     gpus_per_node=2,
 ### GAP     micro_batch=2,
 ### GAP     global_batch=8,
-### GAP     iterations=12,
+### GAP     iterations=10,
 ### GAP     profile=...,
 ### GAP     profile_ranks=...,
 ### GAP     planted_bottleneck=...,
@@ -420,7 +423,7 @@ second_recipe = gpt.recipe(
     gpus_per_node=2,
     micro_batch=2,
     global_batch=8,
-    iterations=12,
+    iterations=10,
     profile=(8, 10),
     profile_ranks=list(range(4)),
     planted_bottleneck=2,
@@ -486,16 +489,16 @@ check.ex05_waiting(waiting_percent, ill)
 # of four that stand still for one slow disk, but 999 of 1000.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Record the run with `zero=1` instead of plain data parallelism
-# > (`gpt.recipe(…, zero=1)`). Which collectives replace the all-reduce, and how does the memory of the optimizer
-# > change?
+# > **Going further** — Record the run with `gpt.recipe(…, zero=1)` instead of plain data parallelism: the copies then
+# > share the optimizer's state (lesson 06). Which collectives replace the all-reduce, and how does the memory of the
+# > optimizer change?
 
 # %% [markdown] id="home"
 # ## To take home
 #
 # - Curves say that a run is slow, a profile says why. Record few steps, but several ranks: one alone cannot tell waiting
 #   from transfer.
-# - Communication is waiting plus transfer. Who waits least, is waited for.
+# - Communication is waiting plus transfer. Who waits least is waited for.
 # - A list of operators that is not led by products of matrices deserves a question.
 # - A cause is found when its removal makes the run as fast as predicted.
 # - Memory rises in forward and falls in backward, on top of what is always there.

@@ -13,6 +13,8 @@
 # | Before | lesson 03 |
 
 # %% id="begin"
+import math
+
 import pandas as pd
 
 from course_lib import Lab, check, claim, gpt, plan, predict, show
@@ -52,7 +54,7 @@ guess_percent = 10
 # log calls iterations 4 and 5.
 
 # %% id="parts-submit"
-rest = predict("06: share of the peak that is no floor", guess_percent, unit="%")
+rest = predict("06: share of the peak that does not stay", guess_percent, unit="%")
 inside = lab.submit(gpt.recipe("inside", micro_batch=4, iterations=5, memory=(3, 5)))
 inside.require()
 show.memory(inside.memory[0])
@@ -201,7 +203,11 @@ else:
     where = "in the first step" if in_first else "in a later step"
     print(f"{broken_at} samples, {where}: {tensors_mib:.0f} MiB of tensors for {MEMORY_MIB} MiB.")
     if tensors_mib < 0.95 * MEMORY_MIB:
-        print("Something else took room as well: see 'Where the wall stands'.")
+        print("Something else took room as well:")
+        if in_first:
+            print("the process itself, and pieces between tensors that no other fits into.")
+        else:
+            print("see 'Where the wall stands'.")
     elif tensors_mib < 1.05 * MEMORY_MIB:
         print("So close that the smallest other thing decides.")
     else:
@@ -231,7 +237,7 @@ else:
 # | words | mean |
 # |---|---|
 # | `[rank…]` | which process; several may break at once, in any order |
-# | `Tried to allocate …` | the size of **one** tensor that was wanted at this moment: not how much is missing |
+# | `Tried to allocate …` | the size of **one** tensor that was wanted at this moment: not how much is missing. (On a GPU, of the block for it: 2 MiB for up to 1 MiB, 20 MiB for less than 10, else rounded up to 2.) |
 # | `total capacity … of which … is free` | the free rest was smaller than that tensor, or too scattered for it |
 # | `is in use`, `allocated` | what the process held already |
 # | `… allowed` (on a GPU) | the limit that we set, which counts here instead of the capacity |
@@ -266,13 +272,23 @@ suspects = {
 }
 asked = broken.failure.details.get("tried_bytes") if broken else None
 tried_mib = asked / MIB if asked else float("nan")  # what is refused may be no tensor, and unnamed
+on_gpu = inside.memory[0].device != "cpu"
+
+
+def is_refused(numbers):
+    """Numbers of 4 bytes, or on a GPU the block for them, are as large as what was refused."""
+    mib = 4 * numbers / MIB
+    block_mib = 2 if mib <= 1 else 20 if mib < 10 else 2 * math.ceil(mib / 2)
+    return abs((block_mib if on_gpu else mib) - tried_mib) < 0.01
+
+
 print(f"refused: {tried_mib:.2f} MiB" if asked else f"no size was told, with {broken_at} samples")
 for name, numbers in suspects.items():
-    same = "   <-- this size" if abs(4 * numbers / MIB - tried_mib) < 0.01 else ""
+    same = "   <-- this size" if is_refused(numbers) else ""
     print(f"{4 * numbers / MIB:8.2f} MiB  {name}{same}")
 
 # %% id="tensor-words"
-found = [n for n, count in suspects.items() if abs(4 * count / MIB - tried_mib) < 0.01]
+found = [name for name, numbers in suspects.items() if is_refused(numbers)]
 if any(name.startswith("logits") for name in found):
     print("It was the logits, by far the largest tensor of a model as narrow as this one.")
 elif found:
@@ -298,7 +314,6 @@ elif asked:
 # %% id="line-report"
 largest_done = max(completed)
 reports = completed[largest_done].log.memory.query("rank == 0")
-on_gpu = inside.memory[0].device != "cpu"
 columns = ["allocated_mib", "max_allocated_mib"] if on_gpu else []
 reports[["iteration", *columns, "reserved_mib", "max_reserved_mib"]]
 
@@ -442,7 +457,9 @@ claim("a sample reserves no less than its tensors need", measured[1] >= planned[
 # %% id="plan-words"
 more_mib, logits_mib = measured[1] - planned[1], 4 * 128 * 8192 / MIB
 print(f"each sample reserves {more_mib:.1f} MiB more than its tensors need;")
-print(f"its logits have {logits_mib:.1f} MiB, and a hole that they do not fit into is as large")
+print(
+    f"its logits have {logits_mib:.1f} MiB, and by so much grows the hole that they do not fit into"
+)
 if measured[0] < fixed:
     print(
         f"the line begins at {measured[0]:.0f} MiB, below the {fixed:.0f} MiB that stay for the whole run:"
@@ -450,11 +467,12 @@ if measured[0] < fixed:
     print("no run can need so little, so the line is no law for small batches")
 
 # %% [markdown] id="plan-line"
-# **Explain.** What is reserved beyond the tensors grows with the batch: the hole that the logits left in step 1 and do
-# not fit into in step 2 is as large as they are. The pieces of a small batch still fit between the others. So the
-# line is steeper than the planned one, and where it begins means nothing. It holds between the two points that it was drawn through
-# and a little beyond, which is where you use it. The planner's line knows no holes and promises too much here; on a
-# large device they are some per cent, for which people leave a margin.
+# **Explain.** What is reserved beyond the tensors grows with the batch. The logits of step 1 left a hole, the optimizer's
+# state took its share of it, and what remains is too small for the logits of step 2; with every
+# sample this useless rest grows by the logits of one. So the line is steeper than the planned one. And it may begin below the floor, since the state lies in
+# the hole and asks for no room of its own. With a small batch there is hardly a hole, and the line does not hold: it does
+# between the two points that it was drawn through and a little beyond, which is where you use it. The planner's line knows
+# no holes and promises too much here; on a large device they are some per cent, for which people leave a margin.
 
 # %% [markdown] id="check-idea"
 # ### Is it true?
@@ -477,8 +495,8 @@ claim("the batch that the line promises fits", at_the_wall.ok)
 #
 # So far, "fill the memory" sounded like good advice.
 #
-# **Predict.** From the smallest to the largest batch that completed (with the sizes above fourfold): by what factor do
-# the samples per second grow? (Cover the figure.)
+# **Predict.** From the smallest to the largest batch that completed, by what factor do the samples per second grow? (From 2
+# to 8 samples the batch grows fourfold. Cover the figure, and the last column of the table above it.)
 
 # %% id="speed-guess"
 ### BEGIN SOLUTION
@@ -684,8 +702,8 @@ check.ex06_published(published_micro_batch)
 # > On a GPU three more things take room that no tensor shows. The **CUDA context**, some hundred MiB for each process,
 # > lies outside of what PyTorch counts: `nvidia-smi` shows more than "reserved". **NCCL's buffers**, a few MiB for
 # > each channel and communicator, lie outside too. And **fragmentation** can often be cured: run once with
-# > `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` (a recipe's `environment=`), where pieces can grow instead of
-# > being cut. To see who holds what, `memory=True` also writes a snapshot on GPUs (`snapshots/` in the run folder);
+# > `PYTORCH_ALLOC_CONF=expandable_segments:True` (a recipe's `environment=`; before PyTorch 2.9 the name was
+# > `PYTORCH_CUDA_ALLOC_CONF`), where pieces can grow instead of being cut. To see who holds what, `memory=True` also writes a snapshot on GPUs (`snapshots/` in the run folder);
 # > PyTorch's memory viewer draws it, block by block, with the line of code that asked for each.
 
 # %% [markdown] id="home"

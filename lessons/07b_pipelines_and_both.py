@@ -54,7 +54,7 @@ times_faster = predict(
 show.moving.pipeline(stages=4, micro_batches=4, schedule="gpipe")
 
 # %% [markdown] id="bubble-formula"
-# *Here with four micro-batches. Left in each frame: what every stage does at that moment, and how much it holds.
+# *Here with four micro-batches, the time in forward passes. Left in each frame: what every stage does at that moment, and how much it holds.
 # Right: what it has done so far.*
 #
 # What a stage holds is counted in micro-batches: everything that the forward pass of *one* of them leaves in the
@@ -103,7 +103,7 @@ show.schedule("zero-bubble", stages=4, micro_batches=8)
 # *Three of them for four stages and eight micro-batches. In the second picture, paler colours are the second chunk.*
 #
 # **Predict.** The same four stages and eight micro-batches will now run in all four orders. By which factor do the
-# **activations at the peak** of stage 0 differ between GPipe and 1F1B? (Look who works on what in the first picture.)
+# **activations at the peak** of stage 0 differ between GPipe and 1F1B? (Look at who works on what in the first picture.)
 
 # %% id="schedule-guess"
 ### BEGIN SOLUTION
@@ -197,9 +197,10 @@ show.pipeline_measured(orders["1F1B"].memory, step=int(steps["1F1B"]["step"]))
 # **Explain.** If you guessed nearly 4 times as fast, you thought that eight micro-batches hide the waiting. They do not:
 # the bubble is as long as *p* − 1 of them. Three units of eleven are lost, and 2.9 devices remain.
 #
-# The measured bubbles lie above theory, and the figure shows why: passes are not equally long, though the formulas
-# suppose that all of a kind are, and whoever is late makes the next stage late. How much of it is that? Put the recorded passes together
-# once more, in the same order and each as long as it was, but let every one begin as soon as its input is made:
+# The measured bubbles lie above theory. The figure shows two causes: passes are not equally long, though the formulas
+# suppose that all of a kind are, and between them are gaps in which a message is on its way. Whoever is late makes the next
+# stage late. How much of it is the first cause? Put the recorded passes together once more, in the same order and each as
+# long as it was, but let every one begin as soon as its input is made:
 
 # %% id="measure-why"
 undelayed = {name: step["undelayed_percent"] for name, step in steps.items()}
@@ -241,7 +242,7 @@ claim(
 )
 
 # %% [markdown] id="measure-rest"
-# *Bubbles in percent of the time.* What is left between the last two columns are messages, and whatever else delays a
+# *Bubbles in percent of the time.* The difference between the last two columns is messages, and whatever else delays a
 # pass: little for each, but there are many, and more than twice as many with chunks. So messages take back a part of what the
 # interleaved order wins: compare its last two columns with those of 1F1B.
 
@@ -315,7 +316,7 @@ claim("stage 0 holds its activations longest", flat_parts.idxmax() == "stage 0")
 #
 # **Explain.** It is **stage 0**. It keeps what its forward pass left behind, and can do nothing until the gradient
 # comes back through all later stages: the bubble, seen from the side, with full hands. The last stage turns round at
-# once. It does wait, but before its forward pass, with empty ones.
+# once. It does wait, but before its forward pass and after its backward pass, with empty ones.
 
 # %% [markdown] id="grid-idea"
 # ## Both at once: the grid of ranks
@@ -443,7 +444,7 @@ def four_devices(name, layout):
         mock_data=True,
         micro_batch=2,
         global_batch=samples,
-        iterations=5,
+        iterations=4,
         **layout,
     )
 
@@ -458,8 +459,8 @@ for run in runs.values():
 
 # %% id="link-see"
 def step_ms(run):
-    """Median over the iterations after the first two, which set things up."""
-    return float(run.log.iterations["elapsed_ms"].iloc[2:].median())
+    """Median over the iterations after the first, which sets things up."""
+    return float(run.log.iterations["elapsed_ms"].iloc[1:].median())
 
 
 measured_ms = {name: step_ms(run) for name, run in runs.items()}
@@ -478,8 +479,8 @@ claim("a step with tensor between nodes, over tensor inside", times, least=1.2, 
 
 # %% [markdown] id="link-explain"
 # *For each layout: the time that its megabytes alone need on the link, and the step as it was. "Predicted" is a
-# **lower bound**: there is no arithmetic in it, no latency and no bubble. (On a real cluster: the time of each
-# iteration.)*
+# **lower bound** where the link never rests: there is no arithmetic in it, no latency and no bubble. (After a pause the
+# box's link lets the first 128 KiB through at once, as in lesson 07. On a real cluster: the time of each iteration.)*
 
 # %% id="link-words"
 if times > 1.1:
@@ -491,8 +492,8 @@ else:
 
 # %% [markdown] id="link-rule"
 # **Explain.** Tensor parallelism between the nodes sends the most, and each message is waited for. (The other stage uses
-# the link meanwhile: a slow one is hardly ever idle.) The pipeline's few messages travel while the next micro-batch is
-# computed. *Data only* lies between them in bytes, has no bubble, and its volume is the only one that does not grow with
+# the link meanwhile: a slow one is hardly ever idle.) The pipeline has the fewest to send, and a part of that travels while
+# another micro-batch is computed. *Data only* lies between them in bytes, has no bubble, and its volume is the only one that does not grow with
 # the batch. And the tensor ranks *inside* a node pay as well, for 68 all-reduces each in every step: what lesson 07
 # measured.
 #

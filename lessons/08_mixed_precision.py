@@ -107,7 +107,7 @@ show.moving.loss_scaling(iterations=12, start_power=16, window=3, patience=2)
 
 # %% [markdown] id="scaling-caption"
 # *Gradients by size, and the range that `float16` can hold, while the scale is being found, here from 2¹⁶ on. The
-# bars move left by one power of two with each halving and right with each doubling. The marks above count the good
+# bars move left by one power of two with each halving and right with each doubling. A bar stands for the number at its middle; yellow: became zero. The marks above count the good
 # steps in a row and the patience that is left; so that you see a doubling, the window is 3 instead of 1000.*
 #
 # **Predict.** The program begins with the scale 2³² = 4294967296, as Megatron-LM does. A run makes 22
@@ -304,7 +304,7 @@ for step in range(1, 11):
         loss = nn.functional.mse_loss(out.float(), x)
     used = scaler.get_scale()
     scaler.scale(loss).backward()
-    scaler.step(optimizer)  # divides the gradients, and passes where one of them is infinite
+    scaler.step(optimizer)  # divides the gradients; makes no step where one of them is infinite
     scaler.update()
     skipped_it = scaler.get_scale() < used
     print(f"step {step:2}: scale 2^{math.log2(used):.0f}", end="  ")
@@ -376,11 +376,11 @@ for name, gain in gains.items():
 # Two published cases: the lab after which this course is modelled (12 layers of width 768, 2 nodes with 2 V100 each) went
 # from 537 to about 315 ms per iteration with fp16, though Tensor Cores took part in only 23.6 % of its *kernels* (the
 # programs that a GPU runs). A weather model (a vision transformer, on one GPU with 40 GB) went from 10.1 samples per second
-# in pure `float32` to 53.4. Half as many bytes to move help, too, even where the arithmetic does not.
+# in pure `float32` to 53.4 with fp16 by `autocast`. Half as many bytes to move help, too, even where the arithmetic does not.
 #
 # Ask what "pure" means when you read such a number. Since the A100 there is **TF32**: numbers are stored with 32 bits,
 # and a matrix product rounds what it reads to 10 bits of digits (as `float16` has) and keeps all 8 of the power. An A100
-# multiplies 19.5 TFLOP/s in `float32`, 156 in TF32 and 312 in 16 bits. So "fp32 on an A100" is one of two things,
+# does 19.5 TFLOP/s (one is 10¹² additions or multiplications a second) in `float32`, 156 in TF32 and 312 in 16 bits. So "fp32 on an A100" is one of two things,
 # eight times apart, and `torch.set_float32_matmul_precision("high")` switches between them. (PyTorch's default is the slow
 # one, for matrix products; for convolutions it is TF32.) The 10.1 above are with TF32 switched off.
 
@@ -441,7 +441,7 @@ claim("bf16 stands on 18 bytes per parameter", stands, least=17.9, most=18.1, un
 show.memory_compare({name: run.memory for name, run in runs.items()}, by="share")
 
 # %% [markdown] id="memory-time-explain"
-# *Memory of the three runs over two steps. All are drawn as wide, however long they took.*
+# *Memory of the three runs over two steps. All are drawn as wide, however long they took. Dotted: the peak of each.*
 #
 # The curves begin at the floor. The stairs of the forward pass are the layers: with 16 bits each is about half as high as
 # with 32. The block at the end is the loss. It is still computed in `float32`,
@@ -550,11 +550,9 @@ claim("but only those of its block", zero["blocks of 128"], most=1, unit="%")
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP settled = lab.submit(
-### GAP     small("settled", "fp16", initial_loss_scale=..., iterations=10, memory=False)
+### GAP     small("settled", "fp16", initial_loss_scale=..., iterations=5, memory=False)
 ### GAP )
-settled = lab.submit(
-    small("settled", "fp16", initial_loss_scale=2**14, iterations=10, memory=False)
-)
+settled = lab.submit(small("settled", "fp16", initial_loss_scale=2**14, iterations=5, memory=False))
 ### END SOLUTION
 settled.wait()
 
@@ -566,7 +564,7 @@ check.ex08_settled(settled)
 # gradients. So one begins a few powers of two below it. (PyTorch's own scaler begins at 2¹⁶, whatever the model is.)
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 08.2** — Of the fp16 run of the original lab one reads that the loss scale "starts at 8388608" and that the
+# > **Exercise 08.2** — Of an fp16 run on GPUs that was published one reads that the loss scale "starts at 8388608" and that the
 # > first 10 iterations are skipped. Its log has one line for every 10 iterations. Suppose that the number was read from the
 # > first of these lines, and that the program had the same patience as yours. At which scale did the run really start?
 
@@ -589,8 +587,9 @@ check.ex08_started_at(started_at)
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — In this model, with one sample per step, bf16 needs more memory than fp32. From how many samples on
 # > does it need less? What does one more sample add in either? Estimate it from the bars above (of the temporary memory of
-# > bf16 only a quarter, the logits with 16 bits, belongs to the sample; so does the thin temporary piece of fp32, about
-# > 0.12 MiB), then find out:
+# > bf16, 6 MiB belong to the largest matrix, 2 + 4 bytes for each of its numbers; the rest, the logits with 16 bits above
+# > all, belongs to the sample; so does the thin temporary piece of fp32, about 0.12 MiB). The two lines are nearly
+# > parallel: a hundredth of a MiB per sample moves the answer by several samples. Then find out:
 # > `small("many", "bf16", micro_batch=…)`, against fp32.
 
 # %% [markdown] id="home"

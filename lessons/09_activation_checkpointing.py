@@ -164,7 +164,7 @@ claim("the planner knew it, planned over measured", by_plan / share, least=0.95,
 
 # %% [markdown] id="forget-explain"
 # *Memory of the two runs in one step. The axis counts blocks instead of time: every block that is taken or given back has
-# the same room, so that what passes quickly is seen.*
+# the same room, so that what passes quickly is seen. Dotted: the two peaks.*
 #
 # **Explain.** Where `keep` climbs a mountain, `forget` rises a little: one width per layer instead of sixteen. Then, in the
 # backward pass, come the teeth of a saw. Each tooth is one layer: its activations come back, are used, and are gone
@@ -378,7 +378,7 @@ claim("recomputation costs time, but no second step", price, least=1, most=1.95,
 # formula's answer is lower, since not everything is recomputed: the product with the vocabulary at the end of the model is
 # computed once, and in a small model it is a large part of the whole. In a large one it hardly counts, and 4/3 is right.
 #
-# That counts arithmetic. A layer also starts dozens of small operations (norms, sums, copies), which have few FLOPs, take
+# That counts arithmetic, in **FLOPs**: additions and multiplications of floating-point numbers (lesson 14). A layer also starts dozens of small operations (norms, sums, copies), which have few FLOPs, take
 # time all the same, and run once more too. What you measured:
 
 # %% id="price-said"
@@ -429,6 +429,7 @@ spans = forget.profile.spans
 each_ms = (spans["end_us"] - spans["begin_us"]).groupby(spans["name"]).quantile(0.25) / 1e3
 stretches.compare(len(recomputed))
 of_forward.compare(100 * each_ms["recompute"] / each_ms["layers"])
+print("lower quartiles of all layers and steps:")
 print(f"a layer forward {each_ms['layers']:.2f} ms, again {each_ms['recompute']:.2f} ms")
 recomputed[["phase", "step", "begin_us", "end_us", "peak_bytes"]].head(4)
 
@@ -496,7 +497,7 @@ worst = measured_mib["groups of 16"] / measured_mib["groups of 1"]
 claim("one group of all layers peaks higher than groups of one", worst, least=1.2, unit="times")
 
 # %% [markdown] id="groups-explain"
-# *The figure lays the traces of three runs on top of each other, each over its own step.*
+# *The figure lays the traces of three runs on top of each other, each over its own step. Dotted: their peaks.*
 #
 # **Explain.** "Fewer inputs are kept, so larger groups are better" is half of the truth. There are two
 # moments at which memory can be highest.
@@ -581,7 +582,7 @@ claim("selective gives back nothing here", given_back["selective"], most=3, unit
 # stores its scores: *T* × *T* numbers for each head, more than everything else in the layer when sequences
 # are long, and in a wide model cheap to compute again. Fused attention took its place: it never stores the scores, and
 # computes them again itself. What this selective recomputation drops is nearly nothing, and it still pays for
-# one more pass through attention. Ask the planner what the activations of this model would be without the
+# one more pass through attention. Ask the planner what the activations of the layers (without the logits) would be without the
 # fusion:
 
 

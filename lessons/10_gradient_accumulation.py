@@ -150,7 +150,7 @@ claim("both train the same model: losses apart by", apart, most=1e-3)
 # *Two curves, of which the second covers the first.*
 #
 # **Explain.** As in lesson 03: the mean over four samples is the mean of four single values. So each loss is
-# divided by four before its `backward`, and the gradients are the same but for rounding. Who forgets to divide gets
+# divided by four before its `backward`, and the gradients are the same but for rounding. Whoever forgets to divide gets
 # gradients that are four times too large. Adam hides it, because it divides by the gradients' own size; clipping
 # hides it as well. What changes silently is when clipping begins. Only plain SGD shows it: its steps
 # become four times as long.
@@ -336,7 +336,7 @@ def per_step(micro_batches, speed):
         gpus_per_node=2,
         micro_batch=1,
         global_batch=4 * micro_batches,
-        iterations=5,
+        iterations=4,
     )
 
 
@@ -464,7 +464,7 @@ variants = {
             gpus_per_node=1,
             sync=sync,
             micro_batches=4,
-            train_iters=4,
+            train_iters=3,
         )
     ).require()
     for sync in sendings
@@ -490,7 +490,7 @@ pd.DataFrame(
 # %% id="sync-claim" tags=["claim"]
 claim("without no_sync every micro-batch sends", sent["every"], least=3.9, most=4.1, unit="times")
 claim("and so where only backward is inside", sent["backward"], least=3.9, most=4.1, unit="times")
-claim("who never sums trains other models", parted["never"], least=1e-9)
+claim("whoever never sums trains other models", parted["never"], least=1e-9)
 
 # %% [markdown] id="sync-explain"
 # *Gradients sent: how many times all gradients, in each step. Copies differ by: the largest difference
@@ -579,7 +579,7 @@ check.ex10_needless(needless_mb, at_once)
 # ## To take home
 #
 # - Global batch = micro batch × micro-batches × data-parallel size. The log says how many there are.
-# - Accumulation makes the activations smaller, and nothing else. Gradients, parameters and optimizer state stay.
+# - Accumulation makes the activations smaller, and what is temporary. Gradients, parameters and optimizer state stay.
 # - The result is the same as with one large batch if the *sum* of the losses is divided by the tokens of the global
 #   batch, over all ranks. A mean of means is the same only where all are means over equally many tokens.
 # - The sum is kept in float32.

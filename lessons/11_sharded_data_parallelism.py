@@ -135,7 +135,7 @@ check.ex11_zero1(zero1_trial)
 
 # %% [markdown] id="zero1-why" tags=["solution"]
 # `-numbers % size` is what is missing to the next multiple: 1 for 47 numbers on 2 ranks, 0 for 84 on 4. The
-# shard is a copy; a view would keep the whole row alive. Who forgets the division hardly notices it with Adam, which
+# shard is a copy; a view would keep the whole row alive. Whoever forgets the division hardly notices it with Adam, which
 # divides by the size of the gradient: losses fall. But clipping is wrong, and so is a weight decay that is added to the
 # gradient.
 

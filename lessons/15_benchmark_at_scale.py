@@ -329,9 +329,9 @@ print(*[line for line in lines if line[0] in "+-"], sep="\n")
 # | `CUDA_DEVICE_MAX_CONNECTIONS=1` | keeps communication in its place between the kernels, which sequence parallelism needs |
 # | `--recompute-granularity selective` | part of the benchmark's recipe. Attention is fused here, so this has nothing to forget (lesson 09), and the plan above counts no recomputation |
 #
-# Megatron-LM itself, to which the same flags can be given, adds one thing: it compiles helpers when they are
-# first used. If 384 processes do that in one shared folder, some of them read half-written files. So its job
-# builds them once, before the launch:
+# Megatron-LM itself, to which the same flags can be given, adds one thing: when it starts, its first rank compiles helpers,
+# and all others wait. Where a compiler is missing or the folder cannot be written, that fails with 384 devices in hand. So
+# its job builds them once, before the launch:
 
 # %% id="job-build"
 with_megatron = bench.script(
@@ -475,7 +475,8 @@ bench.failures().style.hide(axis="index").set_properties(
 #
 # > **Exercise 15.1** — For a week you get 64 of the 96 nodes. Lay the 175 B model out on them so that it fits
 # > into 40 GiB, with micro batch 1 and the same global batch of 96. (*accumulation* is the number of
-# > micro-batches of each data rank. `bench.plan(week).estimate.verdict` says whether a layout fits.)
+# > micro-batches of each data rank. `bench.plan(week).estimate.verdict` says whether a layout fits: `fits`, `tight` (by the plan it
+# > does, but the plan may be off by more than what is left) or `overflows`.)
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -490,7 +491,7 @@ check.ex15_week(week)
 # 64 × 4 = 256 devices. Tensor 8 × pipeline 16 = 128 leaves two data ranks, so each must take 48 of the 96
 # samples. Tensor 8 × pipeline 8 with accumulation 24 divides as well and is planned to fit, but tightly: four
 # data ranks instead of six share the optimizer state, so each has more of it. With tensor 4 the nearest is pipeline 32:
-# planned are 40.2 of 39.6 GiB, and a planner that is a few per cent off cannot tell whether that fits. Who needs it tries
+# planned are 40.2 of 39.6 GiB, and a planner that is a few per cent off cannot tell whether that fits. Whoever needs it tries
 # it, or recomputes. More micro-batches per step also make the bubble smaller: 15/48 of the work instead of 7/16.
 
 # %% [markdown] id="ex2" tags=["exercise"]

@@ -196,8 +196,8 @@ def legend_below(axes: Axes, extra: Sequence[Artist] = ()) -> None:
 
 def plain_ticks(axis: Axis) -> None:
     """Numbers written out on a logarithmic axis; matplotlib would typeset them as formulas. An axis
-    that would show fewer than two, being short, has 2 and 5 as well, or even steps."""
-    if _shown(axis) < 2:
+    that would show fewer than three, being short, has 2 and 5 as well, or even steps."""
+    if _shown(axis) < 3:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         if _shown(axis) < 3:
             axis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))

@@ -124,7 +124,7 @@ def _plain(value: object) -> Guess:
 
 def _said(value: Guess, unit: str) -> str:
     if isinstance(value, list):
-        return ", ".join(value) or "none of them"
+        return ", ".join(f"'{one}'" for one in value) or "none of them"
     if isinstance(value, str):
         return f"'{value}'"
     is_long = value == int(value) or abs(value) >= 1000
@@ -141,7 +141,7 @@ def _verdict(guess: Guess, found: Guess) -> str:
         return ""
     off = times_off(guess, found)
     times = f"{off:.2g}" if off < 100 else f"{off:,.0f}"
-    return f"{times} times less" if guess > found else f"{times} times as much"
+    return f"the guess was {times} times as much" if guess > found else f"{times} times as much"
 
 
 def times_off(guess: float, measured: float) -> float:

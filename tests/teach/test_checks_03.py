@@ -55,7 +55,7 @@ def test_the_wide_run_that_was_asked_for_passes(finished, capsys):
         (wide(), log(data=1), 0, "Every device has a copy"),
         (wide(), log(data=2).replace(*CUT_BY_TWO), 0, "The model was cut, tensor 2"),
         (shell.recipe("hello", "echo hello", nodes=2), "hello\n", 0, "started something else"),
-        (wide(), MEMORY_LINE.format(rank=3), 41, "reached its device memory limit on rank 3"),
+        (wide(), MEMORY_LINE.format(rank=3), 41, "limit of device memory was reached on rank 3"),
         (wide(), "", None, "Wait for it"),
     ],
 )

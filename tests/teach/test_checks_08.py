@@ -59,7 +59,7 @@ def test_a_wrong_run_gets_the_hint_for_its_mistake(finished, recipe, printed, wo
 
 def test_a_run_that_broke_is_told_with_its_cause(finished):
     broken = finished(settled(initial_loss_scale=2**14), MEMORY_LINE.format(rank=0), 41)
-    assert "reached its device memory limit" in hint_of(lesson08.ex08_settled, broken)
+    assert "limit of device memory was reached" in hint_of(lesson08.ex08_settled, broken)
     gap = settled(initial_loss_scale=...)
     assert "Still to fill in: initial_loss_scale" in hint_of(lesson08.ex08_settled, gap)
 

@@ -87,13 +87,14 @@ def _backward(values: list[dict[str, Matrix]], dout: Matrix, tell: Any) -> None:
     tell("backward begins", "The gradient of the output is the same on all ranks.", "dout", "dP")
     for v in values:
         v["dB"], v["dY"] = v["Y"].T @ dout, dout @ v["B"].T
-    tell("second layer", "Gradients of B's own rows and of Y's own columns: local.", "dB", "dY")
+    text = "Gradients of B's own rows and of Y's own columns: local."
+    tell("back through the second product", text, "dB", "dY")
     for v in values:
         v["dZ"] = v["dY"] * activation_slope(v["Z"])
         v["dA"] = v["X"].T @ v["dZ"]
         v["dX"] = v["dZ"] @ v["A"].T
     text = "Gradients of A's own columns; for X each rank finds a partial sum."
-    tell("first layer", text, "dZ", "dA", "dX")
+    tell("back through the first product", text, "dZ", "dA", "dX")
     total = np.sum([v["dX"] for v in values], axis=0)
     for v in values:
         v["dX"] = total

@@ -66,7 +66,8 @@ def _panel(
         row, column = divmod(rank, columns)
         _square(axes, column, rows - 1 - row, rank, group_of.get(rank))
         if nodes and column == 0:
-            axes.text(-0.12, rows - 0.5 - row, f"node {row}", ha="right", va="center", fontsize=9)
+            name = f"node {row + 1}"
+            axes.text(-0.12, rows - 0.5 - row, name, ha="right", va="center", fontsize=9)
     axes.set_xlim(-0.9 if nodes else -0.05, columns + 0.05)
     axes.set_ylim(-0.05, rows + 0.05)
     axes.set_aspect("equal")

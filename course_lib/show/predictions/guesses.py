@@ -101,7 +101,9 @@ def guess(
                 rows.append((name, height))
                 said.insert(0, f"{name.split()[-1]} {text}")
         at = (points.max(initial=middle), 0)
-        _beside(axes, tables.quantity(middle, unit), at, fontweight="bold", color=INK)
+        quantity = tables.quantity(middle, unit)
+        text = f"median {quantity}" if len(points) > 1 else quantity
+        _beside(axes, text, at, fontweight="bold", color=INK)
         _name_rows(axes, rows)
         axes.margins(x=0.18)
         axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))

@@ -86,7 +86,7 @@ def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
     marked = _on_tensor_cores(table)
     with sheet(height_in=1.4 + 0.3 * max(len(best), 3)) as page:
         what = column.removesuffix("_us").replace("_", " ")
-        axes = page.axes(f"{what} time ({unit})", "", f"The {len(best)} most expensive")
+        axes = page.axes(f"{what} time ({unit})", "", f"The {len(best)} most expensive operations")
         names = [shorten(name, 44, end=22) for name in best.index]
         colours = [GREEN if name in marked else BLUE for name in best.index]
         bars = axes.barh(range(len(best)), best.to_numpy() / divisor, color=colours)

@@ -7,7 +7,7 @@ from typing import Any
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.slips import EXACT, Quantity
 
-LEAST_SCALE, ITERATIONS = 2.0**8, 10
+LEAST_SCALE, ITERATIONS = 2.0**8, 5
 """The exercise states the scale."""
 LARGEST_EXPONENT = 32
 PRINTED_SCALE, SKIPPED = 2**23, 10

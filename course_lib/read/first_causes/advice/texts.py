@@ -21,7 +21,7 @@ TEXTS: dict[str, tuple[str, str, str]] = CLUSTER_TEXTS | {
         "(--exclude=<node>). A smaller batch would only hide it.",
     ),
     "device_limit": (
-        "the rank reached its device memory limit",
+        "the limit of device memory was reached",
         "This rank computes on the CPU with the memory of a small device; the allocation went "
         "beyond that limit.",
         "The same as on a GPU: a smaller micro-batch, activation checkpointing, a sharded "
