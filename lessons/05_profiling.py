@@ -46,7 +46,7 @@ healthy_recipe = gpt.recipe(
     gpus_per_node=2,
     micro_batch=2,
     global_batch=8,
-    iterations=10,
+    iterations=12,
     profile=(8, 10),
     memory=(8, 10),
     profile_ranks=[0, 1, 2, 3],
@@ -401,7 +401,7 @@ print(f"parameters {mib:.1f} MiB, gradients {mib:.1f} MiB, optimizer {2 * mib:.1
 # ## Exercises
 #
 # > **Exercise 05.1** — There is a second planted fault. Make a run `second` like the ill one, on both nodes, with
-# > the other fault planted, 10 iterations, and recorded on all four ranks in the steps in which the ill one was. Fill
+# > the other fault planted, 12 iterations, and recorded on all four ranks in the steps in which the ill one was. Fill
 # > the gaps.
 
 # %% id="ex1-gap" tags=["exercise"]
@@ -412,7 +412,7 @@ print(f"parameters {mib:.1f} MiB, gradients {mib:.1f} MiB, optimizer {2 * mib:.1
 ### GAP     gpus_per_node=2,
 ### GAP     micro_batch=2,
 ### GAP     global_batch=8,
-### GAP     iterations=10,
+### GAP     iterations=12,
 ### GAP     profile=...,
 ### GAP     profile_ranks=...,
 ### GAP     planted_bottleneck=...,
@@ -423,7 +423,7 @@ second_recipe = gpt.recipe(
     gpus_per_node=2,
     micro_batch=2,
     global_batch=8,
-    iterations=10,
+    iterations=12,
     profile=(8, 10),
     profile_ranks=list(range(4)),
     planted_bottleneck=2,

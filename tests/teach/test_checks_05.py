@@ -52,7 +52,7 @@ def recorded(finished):
 
     def make(name="second", calls=MANY, ranks=(0, 1, 2, 3), exit_code=0, **values):
         values = {
-            "nodes": 2, "gpus_per_node": 2, "micro_batch": 2, "iterations": 10,
+            "nodes": 2, "gpus_per_node": 2, "micro_batch": 2, "iterations": 12,
             "profile": (8, 10), "planted_bottleneck": 2,
         } | values  # fmt: skip
         recipe = gpt.recipe(name, profile_ranks=list(ranks), **values)
@@ -125,7 +125,7 @@ def test_the_right_operator_is_solved(recorded, healthy, capsys, name, calls):
         (("aten::item", 84), "all 2 recorded steps of one rank"),
         (("aten::item", 42 * 8), "for all 2 recorded steps of all 4 ranks"),
         (("aten::item", 42 * 4), "That is the number for all 4 ranks"),
-        (("aten::item", 42 * 10), "for all 10 steps of the run"),
+        (("aten::item", 42 * 12), "for all 12 steps of the run"),
         (("aten::item", 1024), "the numbers in one row"),
         (("aten::item", 7), "You answered 7. The table has one row for each rank"),
     ],

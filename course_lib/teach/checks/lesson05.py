@@ -14,7 +14,7 @@ from course_lib.teach.slips import Quantity
 
 __all__ = ["ex05_operator", "ex05_second", "ex05_waiting"]
 
-ITERATIONS, STEPS = 10, (8, 10)
+ITERATIONS, STEPS = 12, (8, 10)
 RANKS = {0, 1, 2, 3}
 PLANT = "--planted-bottleneck"
 ROW = 1024
