@@ -27,6 +27,7 @@ from course_lib.teach.quantities.likely import (
     of_other_ways,
     of_parts,
     of_passes,
+    of_rounding,
     of_the_ring,
     of_units,
 )
@@ -42,7 +43,7 @@ ROUNDED = 0.02
 APART = 10
 """A slip that moves a value by 5 %, such as MB for MiB, is recognised within a tenth of that."""
 SAME = 1e-3
-MOST_PARTICULAR, UNITS = 0, 2
+MOST_PARTICULAR, UNITS, ROUNDING = 0, 2, 7
 OF_SCALE = (UNITS, 5, 6)
 """Places in `slips`: what is off by a unit or a power of ten has the right digits."""
 TOGETHER = 2e-3
@@ -201,6 +202,8 @@ class Quantity:
         if place in OF_SCALE and self.right and wrong:
             meant = given * self.right / wrong
             return close(meant, self.right, EXACT) or self.is_met_by(meant)
+        if place == ROUNDING:
+            return given == wrong
         moved = abs(wrong / self.right - 1) if self.right else math.inf
         if not moved or not close(given, wrong, min(ROUNDED, moved / APART)):
             return False
@@ -220,6 +223,7 @@ class Quantity:
         yield list(of_miscounts(self.right, self.counts, self.shared_by))
         yield list(of_other_ways(self.right, self.unit))
         yield list(of_digits(self.right, is_whole=self.share <= EXACT))
+        yield list(of_rounding(self.right)) if self.share > EXACT else []
 
 
 def _by_far(times: float) -> str:

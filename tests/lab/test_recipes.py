@@ -172,6 +172,9 @@ def test_any_flag_can_be_given_and_fields_of_a_recipe_too():
     assert recipe.flags["--lr"] == "0.0003"
     assert recipe.flags["--log-throughput"] is True
     assert recipe.flags["--profile-ranks"] == "0 1"
+    ranged = gpt.recipe("x", profile_ranks=range(2))
+    assert ranged.flags["--profile-ranks"] == "0 1"
+    assert ranged.but(name="y").flags["--profile-ranks"] == "0 1"
     assert (recipe.time_limit_minutes, recipe.tee) == (3, True)
 
 

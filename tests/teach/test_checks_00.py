@@ -35,6 +35,12 @@ def test_tasks_may_be_asked_for_in_other_ways(finished, recipe):
     lesson00.ex00_local(finished(recipe, RIGHT))
 
 
+def test_another_run_than_that_of_the_exercise_is_named(finished):
+    hello = shell.recipe("hello", "srun bash -c 'echo …'", nodes=2)
+    said = hint_of(lesson00.ex00_local, finished(hello, "task 3 runs on node2\n"))
+    assert "This is the run 'hello'; the recipe of the exercise is called 'local'." in said
+
+
 def test_a_loop_in_one_task_of_each_node_is_seen(finished):
     loop = local(command="srun bash -c 'for n in 0 1 2; do echo local $n; done'", exclusive="")
     said = hint_of(lesson00.ex00_local, finished(loop, RIGHT))
@@ -58,6 +64,8 @@ def test_three_tasks_on_each_node_pass(finished, capsys):
         (2, "local 1\nlocal 2\nlocal 3\n" * 2, 0, "you count from 1"),
         (2, "local $SLURM_LOCALID\n" * 6, 0, "the name, not the value"),
         (2, "local\n" * 6, 0, "a variable that does not exist is empty"),
+        (2, "local 6\n" * 6, 0, "that is how many tasks there are"),
+        (2, "".join(f"local {n}\n" for n in range(4711, 4717)), 0, "numbers of processes"),
         (2, "local 2\n" * 6, 0, "Which variable counts the tasks within the node?"),
         (2, NOT_FOUND, 127, "A command was not found"),
         (2, "local 0\n", None, "Wait for it"),
@@ -73,6 +81,7 @@ def test_a_wrong_run_gets_the_hint_for_its_mistake(finished, nodes, log, exit_co
     [
         ('srun bash -c "echo local $SLURM_LOCALID"', "local 0\n" * 6, "In single quotes each task"),
         ("echo local $SLURM_LOCALID", "local 0\n", "there is no srun in the command"),
+        ("srun --ntasks=3 bash …", "local 0\nlocal 1\nlocal 2\n", "of srun counts over all nodes"),
         ("echo local 0; echo local 1; …", RIGHT, "The numbers stand in the command"),
     ],
 )
@@ -128,6 +137,8 @@ def test_the_cost_of_the_sleeping_jobs_passes(sleepers, capsys, elapsed_s, answe
         (20, "one node, or one device on each"),
         (12, "That is one job. There were 3"),
         (40 / 3600, "these are device-hours; device-seconds are asked for"),
+        (12, "These are the devices of all jobs"),
+        (3 * 4 * 5 * 60, "until their time limit"),
         (24, "One job is missing"),
         (28, "One job is missing"),
         (35, "You answered 35 device-seconds. For each job"),

@@ -6,6 +6,7 @@ import pytest
 
 from course_lib.lab.job.recipes import gpt, shell
 from course_lib.teach.checks import lesson03
+from course_lib.words import told
 
 from .answers_to_try import hold, sizes
 from .finished_runs import MEMORY_LINE, hint_of
@@ -49,6 +50,9 @@ def test_the_wide_run_that_was_asked_for_passes(finished, capsys):
     [
         (wide(nodes=1), log(data=2, micro_batches=2), 0, "It asked for 1. Look at --nodes"),
         (wide(global_batch=64), log(batch=64, micro_batches=2), 0, "The iteration lines say 64"),
+        (wide(global_batch=128), log(batch=128, micro_batches=4), 0, "not multiplied by them"),
+        (wide(global_batch=8, micro_batch=2), log(batch=8), 0, "over all devices, not on one"),
+        (wide().but(name="dp4"), log(batch=8), 0, "This is the run 'dp4'; the recipe of"),
         (wide(micro_batch=2), log(micro_batches=4), 0, "went through the model 4 times"),
         (wide(iterations=4), log(), 0, "It was to make 4, and the exercise asks for 5"),
         (wide(), log(data=1), 0, "The world line of its log says"),
@@ -61,6 +65,15 @@ def test_the_wide_run_that_was_asked_for_passes(finished, capsys):
 )
 def test_a_wrong_run_gets_the_hint_for_its_mistake(finished, recipe, printed, exit_code, words):
     assert words in hint_of(lesson03.ex03_wide, finished(recipe, printed, exit_code))
+
+
+def test_another_run_is_named_in_korean_too(finished):
+    *_, hint = hint_of(lesson03.ex03_wide, finished(wide().but(name="dp4"), log(batch=8))).split(
+        "✗"
+    )
+    said = told(hint.splitlines()[-1].strip(), "ko")
+    assert "실행 'dp4'입니다" in said
+    assert "모든 디바이스에 걸쳐" in said
 
 
 def test_a_gap_that_is_left_is_named(finished):
@@ -94,6 +107,9 @@ def test_what_the_ring_sends_in_all_iterations_passes(dp4, capsys):
         (RIGHT_MB / 4, "each number has 4 bytes"),
         (RIGHT_MB * 0.39, "One gradient is 4 bytes"),
         (RIGHT_MB * 2, "what a device receives as well"),
+        (RIGHT_MB * 2, "two devices, or two exchanges?"),
+        (RIGHT_MB * 5 / 3, "You took d + 1"),
+        (1000, "That is rounded too far: keep three digits"),
         (RIGHT_MB * 2, "Or: With 8 bytes for each number"),
         (RIGHT_MB / 100 * 0.987, "a whole count, or a unit, is missing"),
     ],

@@ -80,6 +80,7 @@ def test_the_right_run_is_solved(recorded, capsys):
     [
         ({"planted_bottleneck": 1}, "It has the fault 1, which you know already"),
         ({"planted_bottleneck": None}, "no flag made it slow"),
+        ({"planted_bottleneck": 0}, "no flag made it slow"),
         ({"nodes": 1, "gpus_per_node": 4}, "It had 1 × 4"),
         ({"profile": False}, "No step was recorded"),
         ({"profile": (8, 9)}, "The second number is the first step that is *not* recorded"),
@@ -91,6 +92,7 @@ def test_the_right_run_is_solved(recorded, capsys):
         ({"zero": 1}, "in the same portions"),
         ({"num_layers": 2}, "Another model, batch or way of cutting it"),
         ({"precision": "bf16"}, "in the same portions"),
+        ({"ranks": (1, 2, 3)}, "There is no record of rank 0: ranks count from 0"),
         ({"ranks": (0,)}, "There are records of rank 0. `profile_ranks` takes a list"),
     ],
 )
@@ -127,7 +129,9 @@ def test_the_right_operator_is_solved(recorded, healthy, capsys, name, calls):
         (("aten::item", 42 * 4), "That is the number for all 4 ranks"),
         (("aten::item", 42 * 12), "for all 12 steps of the run"),
         (("aten::item", 1024), "the numbers in one row"),
-        (("aten::item", 7), "You answered 7. The table has one row for each rank"),
+        (("aten::item", 7), "You divided by all 12 iterations. 2 of them were recorded"),
+        (("aten::item", 2), "Or: That is the number of recorded steps"),
+        (("aten::item", 9), "You answered 9. The table has one row for each rank"),
     ],
 )
 def test_a_wrong_operator_or_number_is_met_by_its_hint(recorded, healthy, answer, words):

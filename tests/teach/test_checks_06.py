@@ -104,6 +104,9 @@ def test_the_published_line_was_printed_with_micro_batch_4(finished, capsys):
         (1, "128 MiB in each layer"),
         (3.81, "512 MiB are 512 × 2²⁰ bytes"),
         (3, "512 MiB are 512 × 2²⁰ bytes"),
+        (512 / 3, "No whole number of samples has inputs of 512 MiB"),
+        (126.24, "One tensor was refused"),
+        (1 / 3, "do not divide by the layers"),
         (5.2, "You answered 5.2"),
     ],
 )

@@ -92,6 +92,13 @@ def test_another_run_is_named(finished):
     assert "has no world line: this run started something else" in said
 
 
+def test_a_run_of_the_lesson_fills_no_gap(finished):
+    recipe = gpt.recipe("tensor-inside", nodes=2, gpus_per_node=2, tensor=2, pipeline=2)
+    said = hint_of(lesson07b.ex07b_hybrid, finished(log(), recipe))
+    assert "This is the run 'tensor-inside'" in said
+    assert "The library wrote its flags. Fill the gaps" in said
+
+
 def test_a_recipe_that_was_not_submitted_and_one_with_gaps_are_told_apart():
     recipe = shell.recipe("hybrid", "srun torchrun --nproc-per-node=2", nodes=2)
     assert "nothing has run yet" in hint_of(lesson07b.ex07b_hybrid, recipe)
@@ -155,6 +162,9 @@ def test_the_bubble_of_eight_stages(capsys, answer):
         (72, "all stages into the numerator"),
         (80, "all stages into the numerator"),
         (32, "for two chunks on each stage"),
+        (31.5, "for two chunks on each stage"),
+        (21, "for the zero-bubble order"),
+        (78, "take the waiting away"),
         (62.5, "cannot be sent"),
         (0.1, "0.1 is a share"),
         (27, "That is for four stages"),
@@ -196,6 +206,8 @@ def test_the_batch_from_which_gradients_are_cheaper(data_only):
         (300, "Gradients have 4 bytes each"),
         (293, "do not multiply by them"),
         (18, "Or: That is what one of the copies takes"),
+        (588, "R is what one sample sends"),
+        (12, "R is what one sample sends"),
         (8, "the batch of this run"),
         (9.6, "the MB that data parallelism sends"),
         (9.1553, "how many times as much"),

@@ -41,6 +41,7 @@ def test_a_search_that_begins_low_enough_passes(finished, capsys):
         (settled(), log(skipped=7), "7 were, beginning with a scale of 4,294,967,296"),
         (settled(initial_loss_scale=2**20), log(skipped=3), "scale of 1,048,576"),
         (settled(initial_loss_scale=1), log(scale=1.0), "With a scale of 1 nearly all"),
+        (settled(initial_loss_scale=2), log(scale=2.0), "With a scale of 2 nearly all"),
         (settled(initial_loss_scale=14), log(scale=14.0), "write 2**14"),
         (
             settled(initial_loss_scale=2**14, min_loss_scale=2**14),
@@ -77,6 +78,8 @@ def test_nine_halvings_lead_from_2_to_the_32_to_what_was_printed(finished, capsy
         (8388608, "after ten iterations"),
         (2**33, "not every skipped step halves"),
         (32, "not its power of two"),
+        (23, "not its power of two"),
+        (2**23 * 20, "it does not add to it"),
         (16384, "So at the beginning it was"),
         (2**31, "one halving too few"),
         (2**28, "does not mean that every second overflow halves"),

@@ -79,6 +79,7 @@ def test_the_right_time_to_report_passes(form):
         (554.70, "what the published run reported"),
         (RIGHT_S / 100 * 1.016, "a whole count, or a unit, is missing"),
         (RIGHT_S * 2, "A sequence of this model has 2048 tokens"),
+        (20e6 / 5.2, "An iteration sees many tokens at once"),
         (575, "You answered 575 s"),
     ],
 )

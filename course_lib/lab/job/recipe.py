@@ -197,7 +197,7 @@ def _kept(value: Any) -> Any:
     value = own_number(value)
     if isinstance(value, Mapping):
         return {str(name): _kept(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range):
         return tuple(_kept(inner) for inner in value)
     return value if value is None or isinstance(value, str | int | float | Model) else str(value)
 

@@ -95,3 +95,19 @@ def memory_of_rank_0(check: Checklist, run: Any, what: str, how: str) -> Any:
         hint=f"There is no memory trace of rank 0 in {run.folder}. {how}",
     )
     return memory[0]
+
+
+def another_run(run: Any, name: str) -> str:
+    """Whoever hands in another run than that of the exercise looks for a mistake in vain."""
+    if run.name == name:
+        return ""
+    return f"This is the run {run.name!r}; the recipe of the exercise is called {name!r}. "
+
+
+def counted_otherwise(batch: int | None, wanted: int, copies: int) -> str:
+    """Of a global batch that was taken for that of one device, or multiplied by the devices."""
+    if batch is not None and batch * copies == wanted:
+        return "The global batch counts over all devices, not on one."
+    if batch == wanted * copies:
+        return "The global batch counts over all devices; it is not multiplied by them."
+    return ""

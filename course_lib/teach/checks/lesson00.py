@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
 from course_lib.teach.checklist import Checklist
+from course_lib.teach.checks.common import another_run
 from course_lib.teach.slips import Quantity, Slip
 
-NODES = 2
+NAME, NODES = "local", 2
 TASKS_PER_NODE = 3
 SLEEP_S = 3.0
 MOST_RUNS = 100
@@ -52,7 +53,10 @@ def ex00_local(run: Any) -> None:
 def _none_printed(run: Any) -> str:
     if any(line.strip().isdecimal() for line in run.text.splitlines()):
         return "There are numbers in the log, without the word `local` before them."
-    return f"No line of the log begins so. Is the echo after srun?\n{run.tail(5)}"
+    return (
+        f"{another_run(run, NAME)}No line of the log begins so. Is the echo after srun?\n"
+        f"{run.tail(5)}"
+    )
 
 
 def _three_on_each(check: Checklist, recipe: Any, lines: int) -> None:
@@ -62,6 +66,12 @@ def _three_on_each(check: Checklist, recipe: Any, lines: int) -> None:
         f"{expected} lines were printed",
         hint=f"The log has {lines}, and there is no srun in the command: without it the script "
         "runs once, on the first node, however many tasks were asked for.",
+    )
+    check.unless(
+        lines == TASKS_PER_NODE and started < TASKS_PER_NODE and "--ntasks" in recipe.commands,
+        f"{expected} lines were printed",
+        hint=f"The log has {lines}: `--ntasks` of srun counts over all nodes. `ntasks-per-node` "
+        "counts on each of them.",
     )
     check.that(
         lines == expected,
@@ -139,6 +149,10 @@ def _another_number(printed: Counter[str], said: str) -> str:
         )
     if printed == dict.fromkeys(map(str, range(1, TASKS_PER_NODE + 1)), NODES):
         return f"The log has {said}: you count from 1. Slurm counts from 0, and so do the devices."
+    if set(printed) == {str(printed.total())}:
+        return f"The log has {said}: that is how many tasks there are. Each has its own number."
+    if any(value.isdecimal() and int(value) > printed.total() for value in printed):
+        return f"The log has {said}: numbers of processes. Which variable counts tasks?"
     if len(printed) == NODES * TASKS_PER_NODE:
         return (
             f"The log has {said}: numbers that count over the whole job. Which variable counts "
@@ -158,16 +172,17 @@ def ex00_device_seconds(answer: object, runs: Any) -> None:
         # Where Slurm keeps no accounts there is only the sleep itself to count.
         spent_s = [SLEEP_S if run.elapsed_s is None else run.elapsed_s for run in jobs]
         devices = [run.devices for run in jobs]
+        limits_s = [60 * run.recipe.time_limit_minutes for run in jobs]
         check.amount(
             given,
-            _held(devices, spent_s).or_as(*_as_clocks_say(devices, spent_s), given=given),
+            _held(devices, spent_s, limits_s).or_as(*_as_clocks_say(devices, spent_s), given=given),
             "it is what the three jobs held",
             hint="For each job: devices × seconds that it ran (`Elapsed`; the time in the queue "
             "does not count). Then add up.",
         )
 
 
-def _held(devices: list[int], spent_s: list[float]) -> Quantity:
+def _held(devices: list[int], spent_s: list[float], limits_s: list[int]) -> Quantity:
     costs = [count * each_s for count, each_s in zip(devices, spent_s, strict=True)]
     right = sum(costs)
     own: list[Slip] = [
@@ -180,6 +195,7 @@ def _held(devices: list[int], spent_s: list[float]) -> Quantity:
     for cost in costs:
         own.append((cost, f"That is one job. There were {len(costs)}."))
         own.append((right - cost, f"One job is missing. There were {len(costs)}."))
+    own += _of_what_was_asked(devices, limits_s)
     return Quantity(
         right=right,
         unit="device-seconds",
@@ -206,6 +222,12 @@ def _held(devices: list[int], spent_s: list[float]) -> Quantity:
         },
         counts={"devices": devices[0], "jobs": len(costs)},
     )
+
+
+def _of_what_was_asked(devices: list[int], limits_s: list[int]) -> Iterator[Slip]:
+    at_most = sum(count * limit_s for count, limit_s in zip(devices, limits_s, strict=True))
+    yield at_most, "That is what they might hold until their time limit. They ended sooner."
+    yield sum(devices), "These are the devices of all jobs. How long did each hold them?"
 
 
 def _as_clocks_say(devices: list[int], spent_s: list[float]) -> set[float]:

@@ -7,7 +7,9 @@ from typing import Any
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import (
     BYTES_PER_GRADIENT,
+    another_run,
     copies,
+    counted_otherwise,
     fewer_copies,
     global_batch,
     gradient_bytes,
@@ -15,7 +17,7 @@ from course_lib.teach.checks.common import (
 )
 from course_lib.teach.slips import Quantity
 
-ITERATIONS = 5
+NAME, BATCH, COPIES, ITERATIONS = "wide", 32, 4, 5
 
 
 def ex03_wide(run: Any) -> None:
@@ -29,14 +31,15 @@ def ex03_wide(run: Any) -> None:
             hint=f"It asked for {run.recipe.nodes}. Look at --nodes in lab.script(wide).",
         )
         check.that(
-            world.data == 4,
+            world.data == COPIES,
             "the model was copied four times",
             hint=fewer_copies(run),
         )
         check.that(
-            batch == 32,
+            batch == BATCH,
             "the global batch was 32",
-            hint=f"The iteration lines say {batch}.",
+            hint=f"{another_run(run, NAME)}The iteration lines say {batch}. "
+            + counted_otherwise(batch, BATCH, COPIES),
         )
         check.that(
             world.micro_batches == 1,

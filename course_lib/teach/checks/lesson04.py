@@ -133,6 +133,7 @@ def _same_size(check: Checklist, given: int, wanted: int) -> None:
             own=(
                 numbers,
                 piece,
+                (RING * wanted, "That is what a device sends. Give the size of what is added up."),
                 (
                     2 * wanted,
                     "That is twice the size. Give it once: how often it "
@@ -163,6 +164,7 @@ def _expected(check: Checklist, given: float, measured: tuple[float, ...]) -> No
         ),
         (1, "That would be no gain. How often does everything cross in the ring of four?"),
         (4, "That is how many devices there are."),
+        (RING / 2, "That lets the ring go round once. It does twice: to add up, and to hand out."),
         (4 / 3, "That is one over 3/4. How often does it cross, in all steps together?"),
         (100 * RING, "That is in percent. How many times is asked for."),
         (50, "That is by how many percent it is faster. How many times is asked for."),

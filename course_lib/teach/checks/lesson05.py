@@ -32,7 +32,7 @@ def ex05_second(run: Any) -> None:
             flags.get(PLANT) == "2",
             "it has the second planted fault",
             hint="It was healthy: no flag made it slow."
-            if PLANT not in flags
+            if flags.get(PLANT) in (None, "0")
             else f"It has the fault {flags[PLANT]}, which you know already.",
         )
         same_shape(check, run, 2, 2, "as the ill run")
@@ -48,8 +48,7 @@ def ex05_second(run: Any) -> None:
         check.that(
             found >= RANKS,
             "all four ranks were recorded",
-            hint=f"There are records of {_listed(found)}. `profile_ranks` takes a list of ranks; "
-            "left out, it is rank 0 alone, which would not have shown who was waited for.",
+            hint=_which_are_missing(found),
         )
 
 
@@ -146,6 +145,11 @@ def _of_one_step(operator: str, before: float, calls: float, run: Any) -> Quanti
         ),
         (before, "That is the number of the healthy run."),
         (1, "It is called more than once: the table counts."),
+        (
+            calls * steps / ITERATIONS,
+            f"You divided by all {ITERATIONS} iterations. {steps} of them were recorded.",
+        ),
+        (steps, "That is the number of recorded steps. How many calls are there in each?"),
         (calls * ITERATIONS, f"That is for all {ITERATIONS} steps of the run."),
         (calls * steps, f"That is the number for all {steps} recorded steps of one rank."),
         (calls * steps * ranks, f"That is for all {steps} recorded steps of all {ranks} ranks."),
@@ -173,6 +177,15 @@ def _calls(check: Checklist, run: Any, name: str) -> dict[str, float]:
     )
     steps = recorded_steps(run)
     return {str(n): c / steps for n, c in zip(mine["name"], mine["calls"], strict=True)}
+
+
+def _which_are_missing(found: set[int]) -> str:
+    if found == RANKS - {0}:
+        return "There is no record of rank 0: ranks count from 0."
+    return (
+        f"There are records of {_listed(found)}. `profile_ranks` takes a list of ranks; "
+        "left out, it is rank 0 alone, which would not have shown who was waited for."
+    )
 
 
 def _listed(ranks: set[int]) -> str:

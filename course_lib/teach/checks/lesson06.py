@@ -177,8 +177,16 @@ def ex06_published(answer: object) -> None:
             512 * MIB / (1024 * 50257 * 4),
             "No whole number of samples has logits of 512 MiB. Which other tensor is as large?",
         ),
+        (
+            512 * MIB / (1024 * 768 * 4),
+            "No whole number of samples has inputs of 512 MiB. Which other tensor is as large?",
+        ),
+        (15.78 * 1024 / weights_mib, "That would fill the whole device. One tensor was refused."),
         (right / 2, "With 8 bytes for each number it would be so. This lab ran in float32."),
-        (512 // 12, "The tensor is that of one layer: do not divide by the layers."),
+        *(
+            (number, "The tensor is that of one layer: do not divide by the layers.")
+            for number in (512 // 12, right / 12)
+        ),
         (weights_mib / 1024, "That is how many GiB one sample takes. How many samples make 512?"),
     )
     with Checklist("06.2") as check:

@@ -9,6 +9,8 @@ from course_lib.teach.slips import Quantity
 __all__ = ["ex07_gated", "ex07_sent"]
 
 LAYERS, TENSOR, ROWS, CHANNELS, BYTES_EACH, A_LAYER = 80, 8, 4096, 8192, 2, 4
+FINE = 0.005
+"""Less than the sums of embedding and output, which are two of 322."""
 
 
 def ex07_sent(answer: object) -> None:
@@ -18,6 +20,7 @@ def ex07_sent(answer: object) -> None:
     wanted = Quantity(
         right=right,
         unit="GB",
+        fine=FINE,
         ring=TENSOR,
         bytes_each=BYTES_EACH,
         known={"what one layer hands to the next": rows / 1e9},
@@ -49,6 +52,11 @@ def ex07_sent(answer: object) -> None:
             (
                 right * 6 / A_LAYER,
                 "That counts six sums in a layer. Not each matrix needs one: how many are there?",
+            ),
+            (
+                right * (LAYERS * A_LAYER + 2) / (LAYERS * A_LAYER),
+                "You counted the sums of the embedding and of the output as well. Those of the "
+                "layers are asked for.",
             ),
             (right * 16, "That is for 16 samples. One is asked for."),
             (right / ROWS, f"That is one token. A sample has {ROWS}."),

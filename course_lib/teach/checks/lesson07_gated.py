@@ -16,9 +16,8 @@ from course_lib.teach.orders.calling import called
 from course_lib.teach.orders.products import noting_torch, watched
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
-NAME = "partial_sum"
+NAME, MATRICES = "partial_sum", ("x", "w1", "w3", "w2")
 SHAPES = re.compile(r"shape|size|dimension|broadcast|mismatch")
-MATRICES = ("x", "w1", "w3", "w2")
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,10 @@ def _another_whole(found: Matrix, given: Gated) -> str:
     }
     inner = z * sigmoid * gate
     some = [n for n in range(given.inner) if _close(found, inner[:, :n] @ given.w2[:n])]
-    instead |= {f"You took {n} of {given.inner} columns.": inner[:, :n] for n in some}
+    more = {0: " Ranks count from 0.", given.x.shape[1]: " x has as many: count those of w1."}
+    instead |= {
+        f"You took {n} of {given.inner} columns.{more.get(n, '')}": inner[:, :n] for n in some
+    }
     why = next(
         (said for said, one in instead.items() if _close(found, one @ given.w2[: one.shape[1]])), ""
     )
@@ -180,8 +182,7 @@ def _users(
     check: Checklist, function: Callable[..., Any], parts: list[Matrix], given: Gated, name: str
 ) -> list[set[int]]:
     """Of each column, the ranks whose result changes with it."""
-    ranks = len(parts)
-    found = []
+    ranks, found = len(parts), list[set[int]]()
     for column in range(given.inner):
         matrices = given.copies()
         matrices[name][:, column] += 1
@@ -216,8 +217,7 @@ def _wrong_columns(
 def _each_column_once(
     check: Checklist, function: Callable[..., Any], parts: list[Matrix], given: Gated
 ) -> None:
-    ranks = len(parts)
-    users_of = _users(check, function, parts, given, "w1")
+    ranks, users_of = len(parts), _users(check, function, parts, given, "w1")
     users = max(map(len, users_of))
     check.unless(
         users > 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import global_batch
+from course_lib.teach.checks.common import another_run, global_batch
 from course_lib.teach.checks.lesson07b_numbers import ex07b_bubble, ex07b_crossing
 
 __all__ = ["ex07b_bubble", "ex07b_crossing", "ex07b_hybrid"]
@@ -19,6 +19,7 @@ def ex07b_hybrid(run: Any) -> None:
     with Checklist("07b.1") as check:
         _not_refused(check, run)
         check.succeeded(run)
+        _own_script(check, run)
         world = check.left(run, "log").world
         check.unless(
             world.world_size is None,
@@ -57,6 +58,16 @@ def _not_refused(check: Checklist, run: Any) -> None:
     else:
         look = "Its sentence names the numbers and some that would work."
     check.refuse("the layout fits the devices and the batch", f"The program said: {said}\n{look}")
+
+
+def _own_script(check: Checklist, run: Any) -> None:
+    """A run of the lesson has the layout too, but no gap was filled for it."""
+    check.unless(
+        bool(run.recipe.program) and run.name != NAME,
+        "its script is that of the exercise",
+        hint=f"{_which(run)}The library wrote its flags. Fill the gaps of the commands, and "
+        "give the check what lab.submit(hybrid) returned.",
+    )
 
 
 def _on_both_nodes(check: Checklist, run: Any) -> None:
@@ -125,10 +136,7 @@ def _batch(check: Checklist, run: Any) -> None:
 
 
 def _which(run: Any) -> str:
-    """Whoever hands in another run than that of the exercise looks for a mistake in vain."""
-    if run.name == NAME:
-        return ""
-    return f"This is the run {run.name!r}; the recipe of the exercise is called {NAME!r}. "
+    return another_run(run, NAME)
 
 
 def _count(number: int, what: str) -> str:

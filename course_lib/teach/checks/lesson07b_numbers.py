@@ -26,14 +26,14 @@ def ex07b_bubble(answer: object) -> None:
             hint=f"{given:g} is a share, such as that of the bubble. How many micro-batches make "
             "it so small?",
         )
+        slips = _bubble_slips(waiting, least)
+        check.no_slip(given, slips, "it is a share of the whole time that is spent waiting")
         check.unless(
             not given.is_integer() or given < 1,
             "it is a number of micro-batches",
             hint=f"{given:g} micro-batches cannot be sent. Round to a whole number, and think of "
             "which way.",
         )
-        slips = _bubble_slips(waiting, least)
-        check.no_slip(given, slips, "it is a share of the whole time that is spent waiting")
         share = 100 * waiting / (given + waiting)
         check.that(
             given >= least,
@@ -81,6 +81,8 @@ def _bubble_slips(waiting: int, least: int) -> Quantity:
         (100 * (1 - MOST_BUBBLE), "That is how many percent of the time are work."),
         (100 * MOST_BUBBLE, "That is how many percent of the time are bubble."),
         (of_the_work + 1, "That is one more than 70, and 70 has the waiting in it already."),
+        (least / 3, "That is for the zero-bubble order, which leaves a third. Here it is 1F1B."),
+        (of_the_work + STAGES, "That is more than enough: take the waiting away, do not add it."),
         (of_the_work + waiting, "That is the length of a step with 70 micro-batches, not fewer."),
     )
     return Quantity(right=least, own=own)
@@ -148,6 +150,9 @@ def _crossing_slips(
         down = data * math.floor(value / data)
         rounded = (value, math.floor(value), math.ceil(value), down, down + data)
         own += [(each, said) for each in rounded]
+    for value in (exact * batch, exact / batch) if batch and batch > 1 else ():
+        said = "R is what one sample sends, and not all of a step of this run."
+        own += [(each, said) for each in (value, data * math.ceil(value / data))]
     known = {} if batch in (None, first) else {"the batch of this run": float(batch or 0)}
     known |= _on_the_way(exact, sent_mb, batch or 0)
     return Quantity(right=first, own=tuple(own), known=known)

@@ -9,7 +9,7 @@ from course_lib.teach.slips import EXACT, Quantity
 
 LEAST_SCALE, ITERATIONS = 2.0**8, 5
 """The exercise states the scale."""
-LARGEST_EXPONENT = 32
+LEAST_EXPONENT, LARGEST_EXPONENT = 8, 32
 PRINTED_SCALE, SKIPPED = 2**23, 10
 
 
@@ -41,7 +41,7 @@ def ex08_settled(run: Any) -> None:
             scale >= LEAST_SCALE,
             f"its scale of at least {LEAST_SCALE:g} saves small gradients",
             hint=f"{scale:g} looks like a power of two's exponent: write 2**{scale:g}."
-            if 1 < scale <= LARGEST_EXPONENT
+            if LEAST_EXPONENT <= scale <= LARGEST_EXPONENT
             else f"With a scale of {scale:g} nearly all that vanishes without scaling vanishes "
             "still. Look at the moving picture again: how far to the right may the bars go?",
         )
@@ -71,7 +71,7 @@ def ex08_started_at(answer: object) -> None:
     with Checklist("08.2") as check:
         given = check.count(answer, "started_at", "")
         check.unless(
-            given in (32, SKIPPED - 1, SKIPPED),
+            given in (23, 32, SKIPPED - 1, SKIPPED),
             "it is the scale itself",
             hint="The scale, not its power of two or a number of steps.",
         )
@@ -118,7 +118,7 @@ def _scale_at_the_start() -> Quantity:
         ),
         *(
             (PRINTED_SCALE * many, "Each halving undone doubles the scale; it does not add to it.")
-            for many in (SKIPPED, halvings, 2 * halvings)
+            for many in (SKIPPED, halvings, 2 * halvings, 2 * SKIPPED)
         ),
         (PRINTED_SCALE * 2, "That undoes one halving. There were more."),
         *(

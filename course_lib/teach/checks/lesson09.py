@@ -110,14 +110,14 @@ def ex09_inputs(answer: object, run: Any) -> None:
         inputs = -(-model.layers // layout.recompute_layers)
         check.amount(
             given,
-            _weight(inputs, layout.micro_batch, model),
+            _weight(inputs, layout.micro_batch, model, run),
             "it is what the inputs weigh",
             hint=f"One input holds {model.hidden} numbers (the hidden size) for every token that "
             "the device has in hand.",
         )
 
 
-def _weight(inputs: int, micro_batch: int, model: Model) -> Quantity:
+def _weight(inputs: int, micro_batch: int, model: Model, run: Any) -> Quantity:
     tokens, width = model.sequence, model.hidden
     each_bytes = micro_batch * tokens * width * FLOAT32_BYTES
     right = inputs * each_bytes / MIB
@@ -134,6 +134,8 @@ def _weight(inputs: int, micro_batch: int, model: Model) -> Quantity:
             f"{RANDOM_STATE_BYTES:,} bytes are kept, to repeat the random numbers of dropout.",
         ),
     ]
+    steps = whole_flag(run, "--train-iters", 1)
+    own.append((right * steps, f"That is for all {steps} iterations. Each keeps them anew."))
     own += [
         (right * 4, "Four times the width is the inside of the MLP. The input of a layer is h."),
         (right * 5, "Four times the width is the inside of the MLP. The input of a layer is h."),
@@ -152,7 +154,25 @@ def _weight(inputs: int, micro_batch: int, model: Model) -> Quantity:
         right=right,
         unit="MiB",
         own=tuple(own),
-        known={"the logits": logits, "inputs and logits together": right + logits},
+        known={
+            "the logits": logits,
+            "inputs and logits together": right + logits,
+            "all that a layer keeps, and the logits": WIDTHS_OF_A_LAYER * right + logits,
+            **_traced(run),
+        },
         counts={"inputs": inputs, "samples": micro_batch, "tokens": tokens, "widths": width},
         bytes_each=FLOAT32_BYTES,
     )
+
+
+def _traced(run: Any) -> dict[str, float]:
+    """What a trace shows of rank 0, where there is one."""
+    try:
+        memory = run.memory[0]
+    except (FileNotFoundError, IndexError, KeyError):
+        return {}
+    kept = memory.peak_composition.get("activations", 0)
+    return {
+        "the peak of the run": memory.peak_bytes / MIB,
+        "the activations at the peak": kept / MIB,
+    }

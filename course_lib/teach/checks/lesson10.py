@@ -7,6 +7,8 @@ from typing import Any
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import (
     BYTES_PER_GRADIENT,
+    another_run,
+    counted_otherwise,
     fewer_copies,
     global_batch,
     gradient_bytes,
@@ -18,6 +20,7 @@ from course_lib.teach.slips import Quantity
 MICRO_BATCH, GLOBAL_BATCH, COPIES, ITERATIONS = 2, 32, 4, 3
 DEVICES, ACCUMULATED = 16, 8
 RING_OF_FOUR = 1.5
+NAME = "fits"
 
 
 def ex10_fits(run: Any) -> None:
@@ -39,7 +42,7 @@ def ex10_fits(run: Any) -> None:
         check.that(
             micro <= MICRO_BATCH,
             f"at most {MICRO_BATCH} samples were in a device at once",
-            hint=f"The micro-batch of this run is {micro}. "
+            hint=f"{another_run(run, NAME)}The micro-batch of this run is {micro}. "
             + ("That is what a device would need to do its share at once." if count == 1 else ""),
         )
         _whole_batch(check, run, micro, count)
@@ -56,16 +59,13 @@ def _whole_batch(check: Checklist, run: Any, micro: int, count: int) -> None:
     batch = global_batch(run) or 0
     if batch == micro * COPIES:
         look = "That is one micro-batch on each device: nothing was accumulated."
-    elif batch * COPIES == GLOBAL_BATCH:
-        look = "The global batch counts over all devices, not on one."
-    elif batch == GLOBAL_BATCH * COPIES:
-        look = "The global batch counts over all devices; it is not multiplied by them."
     else:
-        look = f"It made {count} micro-batches of {micro} on each of {COPIES} devices."
+        made = f"It made {count} micro-batches of {micro} on each of {COPIES} devices."
+        look = counted_otherwise(batch, GLOBAL_BATCH, COPIES) or made
     check.that(
         batch == GLOBAL_BATCH,
         f"a step counted {GLOBAL_BATCH} samples",
-        hint=f"The iteration lines say {batch}. {look}",
+        hint=f"{another_run(run, NAME)}The iteration lines say {batch}. {look}",
     )
 
 
@@ -116,6 +116,10 @@ def _needless(gradients_mb: float) -> Quantity:
             for many in (3, 5, 6, 9, DEVICES - 1, DEVICES)
         ),
         (100 * times / ACCUMULATED, "That is the share in percent. How many MB are it?"),
+        (
+            right / ACCUMULATED,
+            "That is the mean of the eight micro-batches. What a step sends is asked for.",
+        ),
         (
             right * 5,
             "That is for the five iterations of the run. What is sent in every step is asked for.",

@@ -56,7 +56,15 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
                     (2, "2 is the forward pass. Backward takes 4 more."),
                     (4, "4 is the backward pass. Forward takes 2 more."),
                     (3, "3 counts passes. Each takes 2 FLOPs: a product and a sum."),
-                    (0.75, "That is the ratio of the two. The factor itself is asked for."),
+                    *(
+                        (ratio, "That is the ratio of the two. The factor itself is asked for.")
+                        for ratio in (WITHOUT / WITH_RECOMPUTATION, WITH_RECOMPUTATION / WITHOUT)
+                    ),
+                    (6.16, "That counts attention too. The short formula leaves it out."),
+                    (
+                        WITHOUT * PARAMETERS,
+                        "You multiplied already. The factor itself is asked for.",
+                    ),
                 ),
             ),
             "without recomputation the factor is another one",

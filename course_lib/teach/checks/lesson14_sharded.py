@@ -75,6 +75,7 @@ def _peak(
             "target.memory[0].peak_composition with that of the new run.",
         ),
         (before_mib - state_mib / 2, "You took away half of the optimizer state. Who shares it?"),
+        (before_mib - state_mib / 4, "You took away a quarter. A quarter is what a device keeps."),
         (before_mib - state_mib, "You took away all of it. A device still keeps its own part."),
         (state_mib, "That is the optimizer state of `target`. The whole peak is asked for."),
         (

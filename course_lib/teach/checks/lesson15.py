@@ -123,6 +123,7 @@ def _time_to_report() -> Quantity:
         (right / ITERATION_S**2, f"An iteration takes {ITERATION_S} s: you divided by it twice."),
         (right * layout.global_batch / 1024, "1024 is the global batch of the 13 B model."),
         (20e6, "These are the tokens. How long do they take?"),
+        (20e6 / ITERATION_S, "An iteration sees many tokens at once. How many?"),
         (round(right / ITERATION_S) * 5, "5.2 s was rounded to 5."),
         (right / ITERATION_S * 6, "5.2 s was rounded to 6."),
         (right * layout.global_batch, "That is with one sample per iteration."),

@@ -37,7 +37,8 @@ def of_the_ring(right: float, devices: int) -> Iterator[Slip]:
     yield right / 2, "That is half. The ring goes round twice: once to add up, once to hand out."
     yield (
         right * 2,
-        "That is twice as much. Did you count what a device receives as well as what it sends?",
+        "That is twice as much. Did you count what a device receives as well as what it sends, two "
+        "devices, or two exchanges?",
     )
     yield (
         right * 2 / factor,
@@ -50,6 +51,10 @@ def of_the_ring(right: float, devices: int) -> Iterator[Slip]:
     )
     for wrong in (right / factor**2, right / factor * 2 * devices / (devices - 1)):
         yield wrong, "The factor of the ring is upside down: it is 2 (d − 1) / d."
+    yield (
+        right * (devices + 1) / (devices - 1),
+        "The factor of the ring is 2 (d − 1) / d. You took d + 1.",
+    )
     for other in {2, 4, 8, 16} - {devices}:
         wrong = right / factor * 2 * (other - 1) / other
         yield wrong, f"That is for a ring of {other}. Here it has {devices} devices."
@@ -131,3 +136,10 @@ def of_digits(right: float, *, is_whole: bool) -> Iterator[Slip]:
             yield right * times, "The digits are right, the power of ten is not: count the zeros."
     if right:
         yield 1 / right, "It is upside down: you divided the other way round."
+
+
+def of_rounding(right: float) -> Iterator[Slip]:
+    """To one digit, of what is no whole number: those are counted, not rounded."""
+    rounded = float(f"{right:.0e}")
+    if rounded != right and not float(right).is_integer():
+        yield rounded, "That is rounded too far: keep three digits, also on the way."

@@ -16,14 +16,14 @@ RECIPE_FIELDS = (
 
 
 def command_line(flags: Mapping[str, Any]) -> tuple[str, ...]:
-    """`True` gives the flag alone, `None` and `False` give nothing, a list gives several words."""
+    """`True` gives the flag alone, `None` and `False` nothing, a list or a range several words."""
     words: list[str] = []
     for name, value in flags.items():
         if value is None or value is False:
             continue
         words.append(spelt(name))
         if value is not True:
-            several = value if isinstance(value, list | tuple) else [value]
+            several = value if isinstance(value, list | tuple | range) else [value]
             words += [_text(item) for item in several]
     return tuple(words)
 
