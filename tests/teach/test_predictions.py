@@ -40,7 +40,7 @@ def test_a_reader_goes_on_without_a_guess(monkeypatch, capsys, workspace):
     ("guess", "measured", "said"),
     [
         (80, 320, "you guessed 80 samples, it was 320 samples: 4 times as much"),
-        (np.int64(640), 320, "320 samples: the guess was 2 times as much"),
+        (np.int64(640), 320, "640 samples, it was 320 samples: the guess was 2 times as much"),
         (Fraction(639, 2), 320, "you guessed 320 samples, it was 320 samples: well guessed"),
         (np.float32(0), 320, "you guessed 0 samples, it was 320 samples"),
         (pd.Series([80]), np.array(320), "you guessed 80 samples, it was 320 samples: 4 times as"),
