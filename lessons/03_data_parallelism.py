@@ -148,12 +148,16 @@ lab.code("dataset/samples.py", "Loader.micro_batch")
 
 # %% id="split-guess"
 ### BEGIN SOLUTION
-### GAP guess_sample = ...  # the number of a sample
-guess_sample = 4
+### GAP guess_sample = ...  # "sample 0" to "sample 23", in place of the dots
+guess_sample = "sample 4"
 ### END SOLUTION
 
 # %% id="split-see"
-second_step = predict("03: first sample of rank 2 in its second step", guess_sample)
+second_step = predict(
+    "03: first sample of rank 2 in its second step",
+    guess_sample,
+    choices=[f"sample {number}" for number in range(24)],
+)
 micro, copies = 2, 4
 starts = pd.DataFrame(
     {
@@ -161,7 +165,7 @@ starts = pd.DataFrame(
         for step in range(3)
     }
 ).rename_axis(index="first sample of rank")
-second_step.compare(starts.loc[2, "step 2"])
+second_step.compare(f"sample {starts.loc[2, 'step 2']}")
 starts
 
 # %% [markdown] id="split-explain"
@@ -297,8 +301,8 @@ claim("weak scaling is better than strong scaling", weak / strong, least=1.0, un
 #
 # **Explain.** From one device to two, both on one node, some is lost already, to the optimizer's step, which does not shrink
 # with a device's samples, and to the sum of the gradients, which is new. (Where four samples fit the caches of a processor
-# better than eight, it may be next to nothing.) From two to four with the same global batch, more is lost: the gradients
-# also have to cross the link between the nodes, and every step waits for that. The volume that is sent does not shrink with the batch: there
+# better than eight, it may be next to nothing.) From two to four with the same global batch, more is lost: each device sends half as
+# much again, which crosses the link between the nodes where they have one of their own, and every step waits for that. The volume that is sent does not shrink with the batch: there
 # are as many gradients as parameters, whether a device saw one sample or a hundred. So the *more* work a device has per
 # step, the smaller the share of waiting. That is why weak scaling looks better, and why you should ask which of the
 # two a paper shows. (Its price is hidden here: a larger global batch makes fewer steps of the same data.)
@@ -432,7 +436,7 @@ claim("buckets train the same model", (plain - bucketed).abs().max(), most=1e-3)
 # %% [markdown] id="hide-explain"
 # **Explain.** One bucket is no better than none: it is full when the backward pass is over. Buckets that leave with every
 # second layer hide, but what leaves last has nothing left to hide behind: here the first layers and the table of word
-# embeddings. Tiny buckets have the best intentions and the worst result: each all-reduce begins anew, with its latencies
+# embeddings. Tiny buckets have the best intentions and, with latencies like these, the worst result: each all-reduce begins anew, with its messages
 # and with four processes that have to come to it. Between the two lies a bucket that fills a message well and still leaves
 # early. PyTorch's `DistributedDataParallel` (**DDP**), which you wrap round a model of your own, does this, with buckets
 # of 25 MiB. Where the model does not fit on a device any more, **FSDP** spreads parameters, gradients and optimizer over the ranks and fetches what it needs, layer by layer;

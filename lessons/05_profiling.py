@@ -70,7 +70,7 @@ lab.tensorboard("scalars")
 
 # %% [markdown] id="board-explain"
 # The page is served by your own notebook server, for you alone. It shows what the figure above shows: the ill run is
-# slower from the start. (Longer in *both* runs are the first step, which warms up, and iteration 10: when the last recorded
+# slower from the start. (Longer in *both* runs are the first one or two steps, which warm up, and iteration 10: when the last recorded
 # step is over, its file is written, and the log counts that in. The records below do not.) Curves tell *that* something is
 # wrong, and since when. They do not tell what.
 #
@@ -156,8 +156,8 @@ show.operators(healthy.profile, top=8)
 # %% [markdown] id="operators-explain"
 # `aten::addmm` and `aten::mm` are products of matrices; `aten` is the name of PyTorch's library of operators.
 # A healthy training step is made of products of matrices, some element-wise work between them, and
-# communication. (`_Product` is the program's own function around a product. Leave out `course::pace`, where it is in the
-# list: the sleep by which a slot keeps its pace, lesson 00.)
+# communication. (`_Product`, where it is in the list, is the program's own function around a product. Leave out
+# `course::pace`, where it is there: the sleep by which a slot keeps its pace, lesson 00.)
 # If something else leads this list, ask why. On a GPU a step may also be *launch-bound*: kernels so short that the
 # program cannot start them fast enough, which shows as gaps between them. (What happens below PyTorch, NVIDIA's
 # `nsys` records; for traces of hundreds of ranks there is Holistic Trace Analysis.)
@@ -282,7 +282,7 @@ claim("the straggler is rank 2", suspect, least=2, most=2)
 # *The first recorded step of the ill run (step 8 of the flags, iteration 9 of the log), rank by rank. A range that lies
 # inside another is drawn one row below it: the program sums its gradients as the first thing in `optimizer`. Compare
 # the ranks from the left: what does the suspect do while the others are already computing, and what do they do when it
-# begins? (Grey is what the key does not name. After `layers`, `forward` computes the output layer, and on the box the slot
+# begins? (At the left each rank sums the last step's loss with the others, for the log. Grey is what the key does not name. After `layers`, `forward` computes the output layer, and on the box the slot
 # sleeps.)*
 #
 # The same ranges as numbers:
@@ -318,9 +318,9 @@ for each in ill.profile.recommendations:
 # %% [markdown] id="cure-idea"
 # ## The cure, and the proof
 #
-# A bottleneck has been found when removing it makes the run as fast as you said it would. Take what the other
-# ranks wait *more* than in the healthy run off a step of the ill one, and you have a prediction of how long a step
-# should take without the planted fault. A disturbance makes a step longer, never shorter: the waiting is that of the
+# A bottleneck has been found when removing it makes the run as fast as you said it would. Find how much
+# *more* the other ranks wait than in the healthy run, take that off a step of the ill one, and you have a prediction of how
+# long a step should take without the planted fault. A disturbance makes a step longer, never shorter: the waiting is that of the
 # quicker one of the two recorded steps, and the prediction is tested on the quick ones of all steps. The cured run is
 # there already: it is the healthy one.
 

@@ -125,8 +125,9 @@ for run in recorded:
 # **Explain.** Memory is arithmetic. The shapes of the tensors and the bytes of a number decide, not who computes with them, and so
 # a plan for a thousand GPUs can be checked on a laptop. Whoever guessed much more has seen what `nvidia-smi` says of a
 # GPU, and was right about that. On the H100 the recorded tensors had 62 MiB at the peak, and the allocator counted
-# 128: its library for products had taken 32 MiB of working room twice, once for forward and once for backward. After a step, with
-# the activations gone, the log still said 94 MiB allocated: the floor, and that room. And a process of two that talk by NCCL held 1 GiB of that card in all, as kernels and NCCL's buffers lie in the GPU's memory as
+# 128: nearly all of the rest was working room of its library for products, 32 MiB for forward and 32 for backward. After a step, with
+# the activations gone, the log still said 94 MiB allocated: the floor, that room, and a MiB or two besides. And one of two
+# processes that talked by NCCL held 1 GiB of that card in all, since kernels and NCCL's buffers lie in the GPU's memory as
 # well. Working room and kernels do not grow with the model, and beside 80 GB they are little. On a small GPU they are not.
 # (Nor does the time of a step say much about that GPU: a model as small as this one leaves it idle most of the time,
 # waiting for the program to start the next operator.)
@@ -194,18 +195,20 @@ if not broken:
         "The logits of 64 samples alone are 256 MiB: the limit was not kept. Some machines cannot hold"
     )
     print(
-        "a process to a limit (macOS). The next section then has nothing to show; read it all the same."
+        "a process to a limit (macOS). The next sections have little to show then; read them all the same."
     )
 else:
     in_first = len(broken.log.iterations) == 0
     at_start = fixed - parts["optimizer"]  # its state is made at the end of the first step
     tensors_mib = (at_start if in_first else fixed) + broken_at * per_sample
     where = "in the first step" if in_first else "in a later step"
+    # A GPU's limit is that of its allocator, which knows nothing of the process.
+    of_process = ", and the process itself." if inside.memory[0].device == "cpu" else "."
     print(f"{broken_at} samples, {where}: {tensors_mib:.0f} MiB of tensors for {MEMORY_MIB} MiB.")
     if tensors_mib < 0.95 * MEMORY_MIB:
         print("Something else took room as well:")
         if in_first:
-            print("the process itself, and pieces between tensors that no other fits into.")
+            print("pieces between tensors that no other fits into" + of_process)
         else:
             print("see 'Where the wall stands'.")
     elif tensors_mib < 1.05 * MEMORY_MIB:
@@ -237,7 +240,7 @@ else:
 # | words | mean |
 # |---|---|
 # | `[rank…]` | which process; several may break at once, in any order |
-# | `Tried to allocate …` | the size of **one** tensor that was wanted at this moment: not how much is missing. (On a GPU, of the block for it: 2 MiB for up to 1 MiB, 20 MiB for less than 10, else rounded up to 2.) |
+# | `Tried to allocate …` | the size of **one** tensor that was wanted at this moment: not how much is missing. (On a GPU, of the block for it: 2 MiB for up to 1 MiB, 20 MiB for less than 10, else the next multiple of 2.) |
 # | `total capacity … of which … is free` | the free rest was smaller than that tensor, or too scattered for it |
 # | `is in use`, `allocated` | what the process held already |
 # | `… allowed` (on a GPU) | the limit that we set, which counts here instead of the capacity |
@@ -457,9 +460,11 @@ claim("a sample reserves no less than its tensors need", measured[1] >= planned[
 # %% id="plan-words"
 more_mib, logits_mib = measured[1] - planned[1], 4 * 128 * 8192 / MIB
 print(f"each sample reserves {more_mib:.1f} MiB more than its tensors need;")
-print(
-    f"its logits have {logits_mib:.1f} MiB, and by so much grows the hole that they do not fit into"
-)
+print(f"its logits have {logits_mib:.1f} MiB", end=", ")
+if abs(more_mib - logits_mib) < 0.25 * logits_mib:
+    print("and the hole that they do not fit into grows by as much")
+else:
+    print("so what else the allocator keeps in reserve decides here")
 if measured[0] < fixed:
     print(
         f"the line begins at {measured[0]:.0f} MiB, below the {fixed:.0f} MiB that stay for the whole run:"
@@ -467,7 +472,7 @@ if measured[0] < fixed:
     print("no run can need so little, so the line is no law for small batches")
 
 # %% [markdown] id="plan-line"
-# **Explain.** What is reserved beyond the tensors grows with the batch. The logits of step 1 left a hole, the optimizer's
+# **Explain.** Where it is the logits: those of step 1 left a hole, the optimizer's
 # state took its share of it, and what remains is too small for the logits of step 2; with every
 # sample this useless rest grows by the logits of one. So the line is steeper than the planned one. And it may begin below the floor, since the state lies in
 # the hole and asks for no room of its own. With a small batch there is hardly a hole, and the line does not hold: it does
@@ -496,7 +501,7 @@ claim("the batch that the line promises fits", at_the_wall.ok)
 # So far, "fill the memory" sounded like good advice.
 #
 # **Predict.** From the smallest to the largest batch that completed, by what factor do the samples per second grow? (From 2
-# to 8 samples the batch grows fourfold. Cover the figure, and the last column of the table above it.)
+# to 8 samples, say, the batch grows fourfold. Cover the figure, and the last column of the table above it.)
 
 # %% id="speed-guess"
 ### BEGIN SOLUTION
@@ -513,8 +518,12 @@ for name in ("micro_batch", "peak_mib", "samples_per_second"):
 faster.compare(last["samples_per_second"] / first["samples_per_second"])
 gained = 100 * (last["samples_per_second"] / done.iloc[-2]["samples_per_second"] - 1)
 print(f"the last doubling changed the speed by {gained:+.0f} %:", end=" ")
-flat = "the curve is nearly flat here" if gained < 5 else "it pays less and less"
-print("it still pays" if gained > 15 else flat)
+verdicts = {
+    -5: "it no longer pays",
+    5: "the curve is nearly flat here",
+    15: "it pays less and less",
+}
+print(next((said for most, said in verdicts.items() if gained < most), "it still pays"))
 
 # %% id="speed-claim" tags=["claim"]
 claim(

@@ -138,7 +138,7 @@ half.watch()
 # %% [markdown] id="scaling-grep-explain"
 # The first line is the sign that half precision is really on; a flag that was forgotten would not say a word. In
 # the iteration lines, look at `loss scale`, `number of skipped iterations`, and `lm loss`, which is missing where the
-# step was thrown away. The learning rate has not moved there either: for the optimizer the step did not happen.
+# step was thrown away. The scale is the one *after* the step, with which the next one is made. The learning rate has not moved there either: for the optimizer the step did not happen.
 
 # %% id="scaling-see"
 show.loss_scale(half)
@@ -157,7 +157,7 @@ claim("then none", late, most=0, unit="steps")
 # *The scale over the iterations. Crosses mark those that were thrown away.*
 #
 # **Explain.** Skipped iterations at the beginning of an fp16 run are the search. Each costs a batch of data
-# and nearly the time of a step, in which only the optimizer has nothing to do. After the very first the scale stayed: that was the patience of 2.
+# and nearly the time of a step, in which only the optimizer has nothing to do. After the very first the scale was still 2³²: that was the patience of 2.
 #
 # *Later*, one now and then is the scale trying a higher value. Many in a row, with the scale falling towards 1, mean that
 # the gradients themselves have become infinite: training has broken down, and no scale will repair it.
@@ -362,7 +362,7 @@ for name, gain in gains.items():
     if gain > 1.2:
         print("your device has units that multiply its numbers.")
     elif gain > 0.8:
-        print("as fast as float32. Either its arithmetic is no quicker here, or")
+        print("about as fast as float32. Either its arithmetic is hardly quicker here, or")
         print("  a model as small as this one spends its step on other things.")
     else:
         print("slower than float32. Either your device has no units for these numbers and widens")
@@ -441,7 +441,7 @@ claim("bf16 stands on 18 bytes per parameter", stands, least=17.9, most=18.1, un
 show.memory_compare({name: run.memory for name, run in runs.items()}, by="share")
 
 # %% [markdown] id="memory-time-explain"
-# *Memory of the three runs over two steps. All are drawn as wide, however long they took. Dotted: the peak of each.*
+# *Memory of the three runs over two steps. All are drawn equally wide, however long they took. Dotted: the peak of each.*
 #
 # The curves begin at the floor. The stairs of the forward pass are the layers: with 16 bits each is about half as high as
 # with 32. The block at the end is the loss. It is still computed in `float32`,

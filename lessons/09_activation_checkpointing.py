@@ -184,7 +184,7 @@ for recompute in ("none", "full"):
     print(f"recompute {recompute}: {there.allocated_gib:4.1f} GiB allocated")
 
 # %% [markdown] id="lab-plan-explain"
-# Near to both, by counting alone. (The published values are read off a graph, in GB; 1 GB is 0.93 GiB.)
+# Close to both, by counting alone. (The published values are read off a graph, in GB; 1 GB is 0.93 GiB.)
 
 # %% [markdown] id="same-idea"
 # ### Is it the same model?
@@ -429,7 +429,7 @@ spans = forget.profile.spans
 each_ms = (spans["end_us"] - spans["begin_us"]).groupby(spans["name"]).quantile(0.25) / 1e3
 stretches.compare(len(recomputed))
 of_forward.compare(100 * each_ms["recompute"] / each_ms["layers"])
-print("lower quartiles of all layers and steps:")
+print("lower quartiles over the layers of the recorded step:")
 print(f"a layer forward {each_ms['layers']:.2f} ms, again {each_ms['recompute']:.2f} ms")
 recomputed[["phase", "step", "begin_us", "end_us", "peak_bytes"]].head(4)
 
@@ -449,7 +449,8 @@ claim("each repeats the four products of its layer: products more", more, least=
 # One recomputation for each layer, spread over the backward pass: the *last* layer's comes first, because backward
 # begins at the end of the model. The column `peak_bytes` falls from row to row: each tooth of the saw starts from a
 # lower ground, as one input after the other is given back. The same operations need not take the same time as in the
-# forward pass: now what they make has to be kept, and backward's numbers have taken their place in the caches.
+# forward pass: what they make has to be kept now, and they find other numbers in the caches and other free memory. That can
+# cost time or save some.
 #
 # (Trust the order and the proportions of a profile more than its milliseconds: recording costs time. On a GPU these
 # ranges show when the work was *started*. On the box forward and backward end with a quiet stretch: there the slot

@@ -9,6 +9,7 @@ import os
 import re
 import resource
 import socket
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from process.meeting import Meeting
 from process.meeting_point import open_store
 
 MIB = 2**20
+STATUS = Path("/proc/self/status")
 MOST_THREADS = 4096
 SMALL_DEVICE_BYTES = 2**30
 SMALL_WORKSPACES = {"CUBLAS_WORKSPACE_CONFIG": ":16:8", "CUBLASLT_WORKSPACE_SIZE": "128"}
@@ -118,10 +120,12 @@ def load_what_the_first_step_loads() -> None:
 
 
 def status_bytes(*names: str) -> list[int]:
-    """Lines of /proc/self/status such as VmData, in bytes; 0 where there is no such file."""
-    status = Path("/proc/self/status")
-    text = status.read_text() if status.exists() else ""
-    found = dict(re.findall(r"^(\w+):\s+(\d+) kB$", text, re.MULTILINE))
+    """Lines of /proc/self/status such as VmData, in bytes. Where there is no such file (macOS), the
+    most that the process has had so far stands for all of them."""
+    if not STATUS.exists():
+        unit_bytes = 1 if sys.platform == "darwin" else 1024
+        return [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit_bytes] * len(names)
+    found = dict(re.findall(r"^(\w+):\s+(\d+) kB$", STATUS.read_text(), re.MULTILINE))
     return [int(found.get(name, 0)) * 1024 for name in names]
 
 

@@ -10,7 +10,7 @@ from course_lib.plan import Layout, PlanError, preset
 from course_lib.plan.code_bases import STACKS
 from course_lib.plan.estimate import Estimate
 from course_lib.plan.hardware import cpu_rates
-from course_lib.plan.hardware.efficiency import TURN_AFTER_COMPUTING
+from course_lib.plan.hardware.efficiency import LATE_SHARE, TURN_AFTER_COMPUTING
 from course_lib.plan.hardware.machines import box
 from course_lib.plan.hardware.measured_links import with_links
 from course_lib.plan.time.calibration import Observation, calibrate
@@ -22,6 +22,7 @@ from course_lib.plan.time.communication import (
     ring_all_reduce_s,
 )
 from course_lib.plan.time.iteration import iteration_parts
+from course_lib.plan.time.layer import layer_passes, setting
 
 COURSE = STACKS["course"]
 SLOW = replace(COURSE, host_forward_ms=1.2, host_backward_ms=1.8, iteration_ms=6)
@@ -120,7 +121,7 @@ def test_a_burst_that_a_shaped_link_lets_pass_is_not_taken_for_bandwidth():
     found = with_links(box(processors=2), table, RANKS)
     assert found.across.gb_per_s == pytest.approx(0.125)
     assert found.within.gb_per_s == pytest.approx(2)
-    assert found.turn_us == pytest.approx((620 - 4 * 50) / 3)
+    assert found.turn_us == pytest.approx(620 / 4 - 50)
     assert with_links(box(processors=2), SimpleNamespace(samples=table, ranks=RANKS)) == found
     assert with_links(box(processors=4), table, RANKS).turn_us == box().turn_us
 
@@ -151,8 +152,8 @@ def test_ranks_that_come_from_computing_take_longer_turns_whatever_disturbed_the
     table = pd.DataFrame(near + far + everyone).assign(fastest_us=[50.0, 550, 60, 8060, 500, 500])
     sending = with_links(box(processors=2), table, RANKS)
     computing = with_links(box(processors=2), table, RANKS.assign(pace=3.0))
-    assert sending.turn_us == pytest.approx((usual_us - 4 * 60) / 3)
-    assert computing.turn_us == pytest.approx(TURN_AFTER_COMPUTING * (500 - 4 * 60) / 3)
+    assert sending.turn_us == pytest.approx(usual_us / 4 - 60)
+    assert computing.turn_us == pytest.approx(TURN_AFTER_COMPUTING * (500 / 4 - 60))
 
 
 def test_a_link_has_the_latency_of_its_fastest_message_and_not_of_a_busy_processor():
@@ -162,15 +163,38 @@ def test_a_link_has_the_latency_of_its_fastest_message_and_not_of_a_busy_process
     assert (within.latency_us, within.gb_per_s) == (70, pytest.approx(2))
 
 
-def test_every_member_of_a_collective_waits_for_a_turn_where_no_processor_is_left_over():
+def test_each_step_of_a_collective_waits_for_a_turn_where_no_processor_is_left_over():
     crowd, calm = (box(processors=2).but(turn_us=turn) for turn in (500, 0))
     two, four = Group(2, 2), Group(4, 2)
     assert crowd.crowded(1).turn_us == 0
     assert crowd.crowded(2) == crowd
-    for collective in (all_gather_s, all_reduce_s, ring_all_reduce_s):
-        for group in (two, four):
+    for collective, turns in ((all_gather_s, 4), (all_reduce_s, 6), (ring_all_reduce_s, 6)):
+        for group, count in ((two, 2), (four, turns)):
             added = collective(crowd, group, 1e6) - collective(calm, group, 1e6)
-            assert added == pytest.approx(group.size * 500e-6)
+            assert added == pytest.approx(count * 500e-6)
+
+
+def test_a_sharded_model_waits_for_turns_in_each_layer():
+    calm, crowd = (box(processors=2).but(turn_us=turn) for turn in (0, 1000))
+    model, layout = preset("tiny"), Layout(data=4, zero=3)
+    added_s = [iteration_parts(model, layout, c, STACKS["course"])["data"] for c in (calm, crowd)]
+    pieces = model.layers + 1
+    assert added_s[1] - added_s[0] == pytest.approx(pieces * (4 + 4 + 6) * 1e-3)
+
+
+def test_a_group_that_meets_in_layers_waits_for_the_latest_of_those_that_keep_a_pace():
+    def backward(layout, paced):
+        where = box().but(turn_us=0, paced=paced)
+        return layer_passes(setting(preset("small"), layout, where, STACKS["course"]))[1]
+
+    two = Layout(tensor=2, micro_batch=4)
+    at_once, paced = backward(two, False), backward(two, True)
+    computed = at_once.matmul + at_once.attention + at_once.memory
+    assert paced.tensor - at_once.tensor == pytest.approx(LATE_SHARE * computed)
+    cut, cut_paced = (backward(Layout(context=2), paced) for paced in (False, True))
+    assert cut_paced.context > cut.context
+    assert cut_paced.tensor == 0
+    assert backward(Layout(data=2), True) == backward(Layout(data=2), False)
 
 
 def test_gloo_scatters_sums_by_an_all_reduce_of_the_whole():

@@ -128,8 +128,8 @@ class Cluster:
     all-reduce in a node moves bytes because the switch adds (NVLink SHARP). `stall_ms`: what a sick
     network adds to each message between pipeline stages. `processors`: how many all ranks share,
     where devices are not processors of their own (the box); 0 means that they are. `turn_us`: how
-    long a rank waits for its turn on them when a collective begins, where each has a rank or
-    more; all wait until every member has had its turn. `paced`: each device computes at a rate of
+    long a rank waits for its turn on them at each step of a collective, where each has a rank or
+    more. `paced`: each device computes at a rate of
     its own, as if the processors were not shared; what carries its messages still takes turns.
     """
 

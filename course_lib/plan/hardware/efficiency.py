@@ -47,13 +47,17 @@ LAUNCH_SHARPNESS = 6
 # Launching the head costs this many layers' worth.
 HEAD_LAUNCH_LAYERS = 0.5
 
-# Turns on a shared processor for which a message between two ranks waits; a collective waits for
-# one of each member (measured on the box: pipelines of two stages, with 18 and 34 messages).
-MESSAGE_TURNS = 0.5
+# Turns on a shared processor for which a message between two ranks waits (measured on the box:
+# pipelines of two stages, with 18 and 34 messages).
+MESSAGE_TURNS = 1.0
 
 # A rank that comes from computing, at a pace of its own, takes so many times the turn of one that
 # does nothing but send (measured on the box: layouts with tensor 2 and 4, on two processors).
-TURN_AFTER_COMPUTING = 4.5
+TURN_AFTER_COMPUTING = 3.7
+
+# Ranks that keep a pace compute now longer, now shorter: those that meet at each collective of a
+# layer wait for the latest, which adds this share (same measurement, micro-batches of 1 to 8).
+LATE_SHARE = 0.2
 
 # Every doubling of the number of nodes makes all wait this share longer for the slowest.
 STRAGGLER_SHARE = 0.005

@@ -68,7 +68,7 @@ def _quickest_us(rows: pd.DataFrame) -> pd.Series:
 
 
 def _turn_us(cluster: Cluster, measured: pd.DataFrame, ranks: int) -> float:
-    """What a small all-reduce over everyone takes beyond its steps, for each rank. In the
+    """What a small all-reduce over everyone takes beyond its messages, for each step. In the
     measurement ranks do nothing else. Those that keep a pace come from computing, each a little
     sooner or later: that is told by the quickest tries, which nothing else has disturbed."""
     if not 0 < cluster.processors < ranks or "size_bytes" not in measured:
@@ -78,7 +78,7 @@ def _turn_us(cluster: Cluster, measured: pd.DataFrame, ranks: int) -> float:
     if not len(small):
         return cluster.turn_us
     latency = max(cluster.within.latency_us, cluster.across.latency_us)
-    steps_us = 2 * (ranks - 1) * latency
+    steps = 2 * (ranks - 1)
     times_us = _quickest_us(small) if cluster.paced else small["time_us"]
-    turn_us = max(0.0, (float(times_us.median()) - steps_us) / ranks)
+    turn_us = max(0.0, float(times_us.median()) / steps - latency)
     return c.TURN_AFTER_COMPUTING * turn_us if cluster.paced else turn_us

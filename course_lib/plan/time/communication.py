@@ -1,5 +1,5 @@
 """How long collectives take: α–β over the slowest link that a group uses, and where processors are
-shared, a turn on them for every member."""
+shared, a turn on them for each step."""
 
 from __future__ import annotations
 
@@ -49,8 +49,18 @@ def bytes_per_s(cluster: Cluster, group: Group) -> float:
     return pooled if group.per_node == 1 else min(inside, pooled)
 
 
-def _turns_s(cluster: Cluster, members: float) -> float:
-    return members * cluster.turn_us * 1e-6
+def _turns_s(cluster: Cluster, turns: float) -> float:
+    return turns * cluster.turn_us * 1e-6
+
+
+def gather_turns_s(cluster: Cluster, group: Group) -> float:
+    """Every member waits until each has had its turn."""
+    return _turns_s(cluster, group.size) if group.size > 1 else 0.0
+
+
+def reduce_turns_s(cluster: Cluster, group: Group) -> float:
+    """Every step of an all-reduce needs the step before it: a turn for each."""
+    return _turns_s(cluster, 2 * (group.size - 1))
 
 
 def _step_s(cluster: Cluster, group: Group) -> float:
@@ -63,7 +73,7 @@ def all_gather_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
     """`size_bytes` is the gathered whole."""
     if group.size == 1:
         return 0.0
-    return _turns_s(cluster, group.size) + _round_s(cluster, group, size_bytes)
+    return gather_turns_s(cluster, group) + _round_s(cluster, group, size_bytes)
 
 
 def _round_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
@@ -85,7 +95,7 @@ def ring_all_reduce_s(cluster: Cluster, group: Group, size_bytes: float) -> floa
     """Twice round: sums are scattered, then gathered."""
     if group.size == 1:
         return 0.0
-    return _turns_s(cluster, group.size) + 2 * _round_s(cluster, group, size_bytes)
+    return reduce_turns_s(cluster, group) + 2 * _round_s(cluster, group, size_bytes)
 
 
 def all_reduce_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
@@ -93,7 +103,7 @@ def all_reduce_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
     twice through every node."""
     if group.size == 1:
         return 0.0
-    turns = _turns_s(cluster, group.size)
+    turns = reduce_turns_s(cluster, group)
     if group.nodes == 1:
         steps = 2 * (group.size - 1) * cluster.within.latency_us * 1e-6
         moved = 2 * (group.size - 1) / group.size * size_bytes

@@ -19,8 +19,10 @@ from course_lib.plan.time.communication import (
     Group,
     all_gather_s,
     all_reduce_s,
+    gather_turns_s,
     group_of,
     reduce_scatter_s,
+    reduce_turns_s,
     send_s,
 )
 from course_lib.plan.time.kernels import ELEMENT_BYTES, memory_s
@@ -171,8 +173,10 @@ def _data(
     gather = all_gather_s(cluster, group, weights)
     if layout.zero == 3:
         # Gathered for each pass of each micro-batch, and gradients scattered as often.
-        host = 3 * (model.layers // layout.pipeline + 1) * stack.host_sharded_ms / 1e3
-        sent = layout.micro_batches * (2 * gather + scatter)
+        pieces = model.layers // layout.pipeline + 1
+        host = 3 * pieces * stack.host_sharded_ms / 1e3
+        turns = 2 * gather_turns_s(cluster, group) + reduce_turns_s(cluster, group)
+        sent = layout.micro_batches * (2 * gather + scatter + (pieces - 1) * turns)
         return max(sent - behind, 0.0) + layout.micro_batches * host
     last_backward = behind * 2 / 3 / layout.micro_batches
     if layout.zero == 0:

@@ -161,12 +161,16 @@ def _tensor(s: Setting) -> float:
         return 0.0
     size = s.tokens * s.model.hidden * s.element_bytes
     group = group_of(s.layout, s.cluster, "tp")
-    if group.nodes == 1 and not s.layout.sequence_parallel:
-        return 2 * all_reduce_s(s.cluster, group, size)
     if not s.layout.sequence_parallel:
-        return 2 * ring_all_reduce_s(s.cluster, group, size)
+        all_reduce = all_reduce_s if group.nodes == 1 else ring_all_reduce_s
+        return 2 * all_reduce(s.cluster, group, size)
     scatter = reduce_scatter_s(s.cluster, group, size, s.stack.scatters_by_reducing)
     return 2 * (all_gather_s(s.cluster, group, size) + scatter)
+
+
+def _late(s: Setting, members: int, computed_s: float) -> float:
+    """What a group that meets in every layer waits for the latest of those that keep a pace."""
+    return c.LATE_SHARE * computed_s if s.cluster.paced and members > 1 else 0.0
 
 
 def _context(s: Setting, attention: tuple[float, float]) -> tuple[float, float]:
@@ -207,13 +211,16 @@ def layer_passes(s: Setting) -> tuple[Pass, Pass]:
     """Forward and backward of one layer, recomputation apart."""
     products = _products(s, _matrices(s.model, s.layout.tensor))
     attention, memory, host = _attention(s), _memory_bound(s), _host(s)
-    context = _context(s, attention)
-    tensor = _tensor(s)
-    late = tensor * (1 - s.stack.tensor_overlap)
-    return (
-        Pass(products[0], attention[0], memory[0], tensor, context[0], host[0], s.sharpness),
-        Pass(products[1], attention[1], memory[1], late, context[1], host[1], s.sharpness),
-    )
+    context, tensor = _context(s, attention), _tensor(s)
+    exposed = tensor, tensor * (1 - s.stack.tensor_overlap)
+
+    def one(i: int) -> Pass:
+        computed_s = products[i] + attention[i] + memory[i]
+        waits = [_late(s, members, computed_s) for members in (s.layout.tensor, s.layout.context)]
+        sent = exposed[i] + waits[0], context[i] + waits[1]
+        return Pass(products[i], attention[i], memory[i], *sent, host[i], s.sharpness)
+
+    return one(0), one(1)
 
 
 @lru_cache(maxsize=65536)
