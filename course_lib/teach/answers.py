@@ -16,6 +16,7 @@ ROUNDING = 1e-9
 """Share by which arithmetic with floats misses a whole number: 7 * 0.9 / 0.1 is nearly 63."""
 
 
+OF_SEVERAL = re.compile(r"\d[^\d]*\b(?:or|and|to)\s+\d")
 DEEPEST = 4
 """A list in a list in a table is looked into; one that holds itself is not for ever."""
 
@@ -74,6 +75,8 @@ def plain(answer: object) -> object:
 
 def why_no_number(answer: object) -> str:
     """The sentence for an answer in which there is no number."""
+    if isinstance(answer, str) and OF_SEVERAL.search(answer):
+        return f"It is the text {in_short(answer)} now, with two numbers. Decide for one of them."
     if isinstance(answer, str) and re.search(r"\d", answer):
         return (
             f"It is the text {in_short(answer)} now. Give the number without quotation marks and "

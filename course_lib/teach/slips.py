@@ -31,7 +31,7 @@ from course_lib.teach.quantities.likely import (
     of_the_ring,
     of_units,
 )
-from course_lib.teach.quantities.units import factor, of_the_same_kind
+from course_lib.teach.quantities.units import COUNTS, factor, names_things, of_the_same_kind
 from course_lib.teach.quantities.written import Written
 from course_lib.words import told
 
@@ -55,6 +55,7 @@ MANY = 30
 LONG = 1e5
 """From here on also an exact number may be told with fewer digits: 4.29e9 for 2**32."""
 OF_NUMBERS = ("bytes", "MB", "MiB", "GB", "GiB", "FLOP/s", "TFLOP/s", "millions", "billions")
+MANIFOLD = ("millions", "billions", "trillions")
 FACTORS = {
     2: "both directions, forward and backward, two bytes for one number",
     3: "one pass of three, gradients and two moments of Adam",
@@ -107,7 +108,16 @@ class Quantity:
     def in_its_unit(self, given: float) -> float | None:
         """Of a number that was written with a unit; None where that is one of something else."""
         times = factor(given.unit, self.unit) if isinstance(given, Written) else 1
-        return None if times is None else float(given) * times
+        if times is None:
+            return None
+        if isinstance(given, Written) and names_things(given.unit):
+            times = self._one_by_one(float(given), times)
+        return float(given) * times
+
+    def _one_by_one(self, given: float, times: float) -> float:
+        """124,400,000 parameters are not so many millions of them."""
+        is_count = self.unit in MANIFOLD and given >= COUNTS[self.unit]
+        return 1 / COUNTS[self.unit] if is_count else times
 
     def right_but_for_the_unit(self, given: float) -> str:
         """Of a number that is right in a unit of this kind, and another one was written."""
@@ -121,10 +131,10 @@ class Quantity:
                 return f"The number is right in {unit}. You wrote {given.unit}."
         return ""
 
-    def or_as(self, *others: float, given: float) -> Quantity:
+    def or_as(self, *others: float, given: float, share: float | None = None) -> Quantity:
         """Where several ways are right: as that one whose value was given."""
-        meant = self.in_its_unit(given)
-        ways = [replace(self, right=right) for right in others]
+        meant, share = self.in_its_unit(given), self.share if share is None else share
+        ways = [replace(self, right=right, share=share) for right in others]
         return next((way for way in ways if meant is not None and way.is_met_by(meant)), self)
 
     def explain(self, given: float) -> str:

@@ -175,6 +175,10 @@ def test_any_flag_can_be_given_and_fields_of_a_recipe_too():
     ranged = gpt.recipe("x", profile_ranks=range(2))
     assert ranged.flags["--profile-ranks"] == "0 1"
     assert ranged.but(name="y").flags["--profile-ranks"] == "0 1"
+    for several in ({0, 1}, np.arange(2), iter([0, 1]), (rank for rank in range(2))):
+        made = gpt.recipe("x", profile_ranks=several)
+        assert made == gpt.recipe("x", profile_ranks=[0, 1])
+        assert made.but(name="y").flags["--profile-ranks"] == "0 1"
     assert (recipe.time_limit_minutes, recipe.tee) == (3, True)
 
 

@@ -49,7 +49,12 @@ def test_the_wide_run_that_was_asked_for_passes(finished, capsys):
     ("recipe", "printed", "exit_code", "words"),
     [
         (wide(nodes=1), log(data=2, micro_batches=2), 0, "It asked for 1. Look at --nodes"),
-        (wide(global_batch=64), log(batch=64, micro_batches=2), 0, "The iteration lines say 64"),
+        (
+            wide(global_batch=64),
+            log(batch=64, micro_batches=2),
+            0,
+            "lines say 64. That is 16 on each of 4 devices",
+        ),
         (wide(global_batch=128), log(batch=128, micro_batches=4), 0, "not multiplied by them"),
         (wide(global_batch=8, micro_batch=2), log(batch=8), 0, "over all devices, not on one"),
         (wide().but(name="dp4"), log(batch=8), 0, "This is the run 'dp4'; the recipe of"),

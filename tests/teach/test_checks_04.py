@@ -243,7 +243,7 @@ def test_milliseconds_hold_against_all_kinds_of_answers(roads):
 @pytest.mark.parametrize(
     "form",
     [{"nodes": "4", "devices_per_node": "8"}, {"inside": " Memory", "between": "InfiniBand"},
-     {"gpu_direct": 0}],
+     {"gpu_direct": 0}, {"gpu_direct": "False", "between": "infini-band"}, {"gpu_direct": "no"}],
 )  # fmt: skip
 def test_a_description_may_be_spelt_in_other_ways(form):
     lesson04.ex04_describe(RIGHT | form)

@@ -86,6 +86,8 @@ def test_the_right_run_is_solved(recorded, capsys):
         ({"profile": (8, 9)}, "The second number is the first step that is *not* recorded"),
         ({"iterations": 9}, "Steps count from 0, so step 9 is the tenth"),
         ({"profile": (2, 4)}, "It recorded the steps from 2 up to, not with, 4"),
+        ({"profile": (8, 11)}, "The ill run recorded two steps"),
+        ({"profile": (7, 9)}, "That is one too early"),
         ({"profile": (9, 11)}, "The log counts from 1, and the flags count from 0"),
         ({"micro_batch": 4, "global_batch": 16}, "in the same portions"),
         ({"micro_batch": 4, "global_batch": 16}, "micro_batch=4"),
@@ -109,7 +111,7 @@ def test_a_failed_run_and_a_gap_are_told_apart(recorded):
 @pytest.mark.parametrize(
     ("name", "calls"),
     [("aten::item", 42), ("aten::sum", 40), ("the operator aten::item", 42), ("Tensor.item", 42),
-     ("torch.Tensor.item()", 42)],
+     ("torch.Tensor.item()", 42), ("aten_item", 42)],
 )  # fmt: skip
 def test_the_right_operator_is_solved(recorded, healthy, capsys, name, calls):
     lesson05.ex05_operator(name, calls, recorded(), healthy)
@@ -131,6 +133,7 @@ def test_the_right_operator_is_solved(recorded, healthy, capsys, name, calls):
         (("aten::item", 1024), "the numbers in one row"),
         (("aten::item", 7), "You divided by all 12 iterations. 2 of them were recorded"),
         (("aten::item", 2), "Or: That is the number of recorded steps"),
+        (("aten::item", 4), "That is the number of the healthy run"),
         (("aten::item", 9), "You answered 9. The table has one row for each rank"),
     ],
 )
@@ -184,6 +187,7 @@ def test_what_exchanges_took_beyond_those_of_the_last_rank_is_waiting_too(record
     beyond = 100 * (2 + 2.2 + 1.8 - 3 * 0.9) / 40
     lesson05.ex05_waiting(beyond, ill)
     assert "You answered" in hint_of(lesson05.ex05_waiting, beyond * 1.12, ill)
+    assert hint_of(lesson05.ex05_waiting, beyond * 1.03, ill), "only the mean is measured roughly"
 
 
 def test_one_record_cannot_tell_waiting_from_transfer(recorded):

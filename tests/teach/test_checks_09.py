@@ -80,7 +80,7 @@ def test_a_run_that_does_something_else_is_told_from_its_recipe_and_trace(finish
 
 
 def test_what_moves_no_peak_may_differ(finished):
-    seeded = block(4).but(seed=7, lr=1e-4)
+    seeded = block(4).but(seed=7, lr=1e-4, iterations=9, log_memory_interval=1, save=True)
     lesson09.ex09_fits(finished(seeded), finished(recipe("keep")), ROOM_MIB)
 
 

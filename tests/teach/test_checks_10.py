@@ -101,6 +101,7 @@ def test_seven_exchanges_of_eight_are_needless(finished):
         (120, "One of the eight exchanges is needed"),
         (56, "travels more than once"),
         (87.5, "That is the share in percent"),
+        (15 * 2 * 7 / 8 * 8, "The numbers are swapped"),
         (45, "That is 3 exchanges"),
         (84, "1.5 is the factor of a ring of four"),
         (105 / 8, "the mean of the eight micro-batches"),

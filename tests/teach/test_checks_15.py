@@ -25,6 +25,12 @@ def test_every_layout_that_fits_the_week_passes(tensor, pipeline, steps, capsys)
     assert "✓ it fits into the memory of a device" in capsys.readouterr().out
 
 
+def test_the_plan_of_a_layout_stands_for_it():
+    week = LARGE.but(nodes=64, pipeline=16, accumulation=48)
+    check.ex15_week(bench.plan(week))
+    check.ex15_week([week])
+
+
 @pytest.mark.parametrize(
     ("case", "hint"),
     [
@@ -130,16 +136,30 @@ def test_a_measured_run_of_pure_tensor_parallelism_passes(tmp_path, capsys):
 
 @pytest.mark.parametrize("said", ["other", "Other", " other is faster", ["other"]])
 def test_the_shorter_one_may_be_named(tmp_path, said):
-    mine, other = with_pipeline(tmp_path), measured("box", Finished(tmp_path))
+    box = bench.case("box").but(tensor=4, pipeline=1, accumulation=4)
+    mine, other = with_pipeline(tmp_path), measured(box, Finished(tmp_path))
     check.ex15_other(other, mine, said)
     check.ex15_other(other, mine, other.run)
+    for meant in (other.case, (other.time_to_report_s, "other"), f"{other.time_to_report_s:.0f} s"):
+        check.ex15_other(other, mine, meant)
+    other.run.name = "gpt-box-t4"
+    check.ex15_other(other, mine, "gpt-box-t4")
     check.ex15_other(other, mine, round(other.time_to_report_s))
 
 
 @pytest.mark.parametrize("said", ["both", "not other", "mine or other", "mine"])
 def test_a_name_of_neither_or_of_the_longer_is_refused(tmp_path, said):
-    with pytest.raises(NotYet):
+    with pytest.raises(NotYet) as unmet:
         check.ex15_other(measured("box", Finished(tmp_path)), with_pipeline(tmp_path), said)
+    assert ("Say mine or other" in str(unmet.value)) == (said != "mine")
+
+
+def test_both_results_and_the_wrong_one_first_are_refused(tmp_path):
+    mine, other = with_pipeline(tmp_path), measured("box", Finished(tmp_path))
+    for said in ((other, mine), "mine < other", (mine.time_to_report_s, "other"), "4 s"):
+        with pytest.raises(NotYet):
+            check.ex15_other(other, mine, said)
+    check.ex15_other(other, mine, "other < mine")
 
 
 def test_the_slower_of_the_two_is_not_the_shorter_one(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from course_lib.teach.answers import number_written
+from course_lib.teach.answers import number_written, why_no_number
 from course_lib.teach.quantities.units import factor
 from course_lib.teach.quantities.written import written_in
 from course_lib.teach.slips import EXACT, Quantity
@@ -23,6 +23,12 @@ WRITTEN = {
     "8388608 * 2**9": 2**32, "x = 2.5": 2.5, "node 5": 5, "It is 37.6 GB.": 37.6, "37.6 (GB)": 37.6,
     "2 MiB (2097152 bytes)": 2, "4 (as the text says)": 4, "np.float64(4.0)": 4,
     "tensor(4., dtype=torch.float64)": 4, "8 min 49.5 s": 529.5,
+    "× 1.5": 1.5, "63 or more": 63, "63 or more micro-batches": 63, "63+": 63,
+    "32.9 ± 0.5 %": 32.9, "97.6 MB per step and device": 97.6, "8m49s": 529,
+    "2 to the power of 32": 2**32,
+    "4.294.967.296": 2**32, "2^32 = 4294967296": 2**32, "16 × 0.125 MiB = 2 MiB": 2,
+    "a = 3 + 4 = 7": 7, "3:2": 1.5, "1.5 : 1": 1.5, "0x100000000": 2**32, "1 << 32": 2**32,
+    "12.0 + 12.0 + 12.0": 36, "20e6 / (96 * 2048 / 5.2)": 20e6 / (96 * 2048 / 5.2),
     "half": 0.5, "Three-quarters of the peak": 0.75, "two and a half hours": 2.5, "1 1/2": 1.5,
 }  # fmt: skip
 NO_NUMBER = [
@@ -44,6 +50,15 @@ NO_NUMBER = [
     "1/0",
     "nan",
     "3 4",
+    "5 or less",
+    "4 = 4 or 5",
+    "4 or 5 = 5",
+    "8:49",
+    "63 >= 62",
+    "(36-40",
+    "(9**999)**999",
+    "1 << 9999",
+    "(" * 150 + "1" + ")" * 49,
 ]
 
 
@@ -212,6 +227,18 @@ def test_units_are_known_in_many_spellings_and_not_taken_for_words(written, want
 @pytest.mark.parametrize("text", ["ca. 8000", "approx. 8000", "≥ 8000", "n >= 8000", "x8000"])
 def test_signs_of_about_and_at_least_are_words(text):
     assert written_in(text) == 8000
+
+
+def test_a_count_of_parameters_is_one_of_millions_where_it_is_large():
+    wanted = Quantity(right=124.4, unit="millions")
+    for text in ("124,400,000 parameters", "124.4e6 parameters", "124.4 parameters", "124.4 M"):
+        assert wanted.is_met_by(wanted.in_its_unit(number_written(text))), text
+    assert not wanted.is_met_by(wanted.in_its_unit(number_written("124,400,000")))
+
+
+def test_a_text_with_two_numbers_is_told_to_decide():
+    assert "Decide for one" in why_no_number("4 or 32")
+    assert "Decide" not in why_no_number("more than 5")
 
 
 def test_right_digits_with_another_unit_are_told_so():

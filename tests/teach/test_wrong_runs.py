@@ -126,7 +126,7 @@ def test_a_run_that_lacks_what_the_check_reads_is_told_so(wrong_runs, check, giv
         None, 5, [], {}, dict.fromkeys(COLLEAGUE), dict.fromkeys(COLLEAGUE, float("nan")),
         dict.fromkeys(COLLEAGUE, np.zeros(3)), dict.fromkeys(COLLEAGUE, pd.Series([1, 2])),
         dict(COLLEAGUE, nodes=10**9), dict(COLLEAGUE, nodes=-1), dict(COLLEAGUE, gpu_direct=None),
-        dict(COLLEAGUE, gpu_direct="False"), {5: 6}, dict(COLLEAGUE, inside=["memory", "pcie"]),
+        dict(COLLEAGUE, gpu_direct="perhaps"), {5: 6}, dict(COLLEAGUE, inside=["memory", "pcie"]),
     ],
 )  # fmt: skip
 def test_a_description_of_the_wrong_kind_is_told_so(workspace, wrong):

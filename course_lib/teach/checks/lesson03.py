@@ -39,7 +39,7 @@ def ex03_wide(run: Any) -> None:
             batch == BATCH,
             "the global batch was 32",
             hint=f"{another_run(run, NAME)}The iteration lines say {batch}. "
-            + counted_otherwise(batch, BATCH, COPIES),
+            + (counted_otherwise(batch, BATCH, COPIES) or _on_each(batch)),
         )
         check.that(
             world.micro_batches == 1,
@@ -49,6 +49,10 @@ def ex03_wide(run: Any) -> None:
             "one go?",
         )
         iterations_asked(check, run, ITERATIONS)
+
+
+def _on_each(batch: int | None) -> str:
+    return f"That is {batch / COPIES:g} on each of {COPIES} devices." if batch else ""
 
 
 def ex03_megabytes(answer: object, run: Any) -> None:

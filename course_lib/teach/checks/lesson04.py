@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ COLLEAGUE: Mapping[str, object] = {
     "adapters": 2,
 }
 """The cluster whose lines exercise 04.1 shows, in the order in which they are best found."""
+IN_WORDS = {"false": False, "no": False, "true": True, "yes": True}
 WHERE_TO_LOOK = {
     "devices_per_node": "The number in brackets behind a rank is its device within its node, and "
     "counts from 0. What is the highest that you see?",
@@ -76,11 +78,13 @@ def _spelt(name: str, given: Any) -> Any:
     """A number that was written as a text, a road with capitals, 0 for False."""
     if name == "gpu_direct":
         one = unboxed(only_one(given))
+        if isinstance(one, str):
+            return IN_WORDS.get(one.strip().lower(), given)
         return bool(one) if type(one) in (int, bool) and one in (0, 1) else given
     if not isinstance(given, str):
         return given
     number = written_in(given)
-    return given.strip().lower() if number is None else plain(number)
+    return re.sub(r"[\s_-]", "", given.lower()) if number is None else plain(number)
 
 
 def _is(given: object, right: object) -> bool:

@@ -71,8 +71,12 @@ def _window(check: Checklist, run: Any) -> None:
     hint = f"It recorded the steps from {first} up to, not with, {end}."
     if (first, end) == (STEPS[0], STEPS[1] - 1):
         hint += " The second number is the first step that is *not* recorded."
-    if (first, end) == (STEPS[0] + 1, STEPS[1] + 1):
+    elif (first, end) == (STEPS[0] + 1, STEPS[1] + 1):
         hint += " The log counts from 1, and the flags count from 0."
+    elif end - first != STEPS[1] - STEPS[0]:
+        hint += " The ill run recorded two steps: the second number less the first."
+    elif (first, end) == (STEPS[0] - 1, STEPS[1] - 1):
+        hint += " That is one too early."
     check.that((first, end) == STEPS, "steps 8 and 9 were recorded", hint=hint)
     count = whole_flag(run, "--train-iters")
     check.that(
@@ -125,7 +129,8 @@ def _cause(check: Checklist, operator: str, before: float, after: float) -> None
 def _spelt(said: str, known: Iterable[str]) -> str:
     """The name in the table that is meant: with other capitals, quoted, or called."""
     bare = said.strip().strip("`'\"").lower().removesuffix("()")
-    bare = re.sub(r"^(?:the )?(?:operator )?(?:(?:aten|torch|tensor)?[.:]+|tensor )*", "", bare)
+    ahead = r"^(?:the )?(?:operator )?(?:aten_|(?:aten|torch|tensor)?[.:]+|tensor )*"
+    bare = re.sub(ahead, "", bare)
     return next((name for name in known if name.lower() in (bare, f"aten::{bare}")), said)
 
 
@@ -143,7 +148,7 @@ def _of_one_step(operator: str, before: float, calls: float, run: Any) -> Quanti
             (more * ranks * of, "That is how many more than in the healthy run, of all ranks.")
             for of in (1, steps)
         ),
-        (before, "That is the number of the healthy run."),
+        *((before * of, "That is the number of the healthy run.") for of in (1, steps)),
         (1, "It is called more than once: the table counts."),
         (
             calls * steps / ITERATIONS,

@@ -7,7 +7,7 @@ from typing import Any
 
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import recorded_steps
-from course_lib.teach.slips import Quantity, Slip
+from course_lib.teach.slips import ROUNDED, Quantity, Slip
 
 CLOSE_ENOUGH = 0.05
 
@@ -39,7 +39,7 @@ def ex05_waiting(answer: object, ill: Any) -> None:
                 share=CLOSE_ENOUGH,
                 own=(*own, *others),
                 known=_on_the_way(waits_us, whole_us, steps),
-            ).or_as(_beyond_the_last(profile.overlap), given=given),
+            ).or_as(_beyond_the_last(profile.overlap), given=given, share=ROUNDED),
             "it is the share of all device time that went into waiting",
             hint="Add up what waiting_ms(ill) says of all ranks for one step, and divide by how "
             "long one step takes all of them together.",

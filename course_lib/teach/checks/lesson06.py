@@ -182,6 +182,11 @@ def ex06_published(answer: object) -> None:
             "No whole number of samples has inputs of 512 MiB. Which other tensor is as large?",
         ),
         (15.78 * 1024 / weights_mib, "That would fill the whole device. One tensor was refused."),
+        (
+            512 * MIB // (1024 * 50257 * 4),
+            "The logits of so many samples fit into 512 MiB, and do not fill them. Which other "
+            "tensor does?",
+        ),
         (right / 2, "With 8 bytes for each number it would be so. This lab ran in float32."),
         *(
             (number, "The tensor is that of one layer: do not divide by the layers.")

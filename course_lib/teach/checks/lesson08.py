@@ -33,7 +33,7 @@ def ex08_settled(run: Any) -> None:
         check.that(
             log.skipped == 0,
             "no iteration was skipped",
-            hint=f"{log.skipped} were, beginning with a scale of {started:,.0f}. Where did that of "
+            hint=f"Skipped: {log.skipped}. The scale began at {started:,.0f}. Where did that of "
             "`half` come to rest? Begin below.",
         )
         scale = float([0.0, *log.iterations["loss_scale"].dropna()][-1])

@@ -21,6 +21,7 @@ HOW_TO_RECOMPUTE = (
 # What is written down, and when, or with which numbers it begins, changes no peak.
 MAY_DIFFER = (
     *HOW_TO_RECOMPUTE, "--profile", "--use-pytorch-profiler", "--log-interval",
+    "--log-memory-interval", "--train-iters", "--save", "--save-interval",
     "--seed", "--lr", "--record-memory-history", "--profile-step-start", "--profile-step-end",
 )  # fmt: skip
 ASK_FOR_MEMORY = "Give the recipe memory=(6, 7), as `common` does."

@@ -115,6 +115,10 @@ def _needless(gradients_mb: float) -> Quantity:
             )
             for many in (3, 5, 6, 9, DEVICES - 1, DEVICES)
         ),
+        (
+            (DEVICES - 1) * 2 * (ACCUMULATED - 1) / ACCUMULATED * gradients_mb,
+            f"The numbers are swapped: {ACCUMULATED} micro-batches, on {DEVICES} devices.",
+        ),
         (100 * times / ACCUMULATED, "That is the share in percent. How many MB are it?"),
         (
             right / ACCUMULATED,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from course_lib.lab import bench
-from course_lib.teach.answers import close, number_in, only_one, text_in, what_it_is
+from course_lib.teach.answers import close, number_written, only_one, text_in, what_it_is
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import global_batch
 from course_lib.teach.slips import Quantity
@@ -15,6 +15,7 @@ from course_lib.teach.slips import Quantity
 NODES, BATCH = 64, 96
 ITERATION_S = 5.2
 DENIED = re.compile(r"\b(?:not|no|longer|slower|than)\b", re.IGNORECASE)
+LESS = re.compile(r"(mine|other)\s*<\s*(?:mine|other)", re.IGNORECASE)
 PUBLISHED_S = 554.70
 CLOSE_ENOUGH = 0.005
 """Share by which a number worked out by hand may be off."""
@@ -24,6 +25,8 @@ def ex15_week(case: Any) -> None:
     """175 B on 64 nodes: divides, fits, keeps its batch."""
     with Checklist("15.1") as check:
         check.answered(case, "week")
+        case = only_one(case)
+        case = case.case if isinstance(case, bench.Result) else case
         check.that(
             isinstance(case, bench.Case),
             "it is a case of the benchmark",
@@ -159,6 +162,11 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
         )
         check.answered(shorter, "shorter")
         shorter = _meant(shorter, {"mine": mine, "other": result})
+        check.unless(
+            text_in(shorter) is not None,
+            "one of the two is named",
+            hint=f"It is the text {text_in(shorter)!r} now. Say mine or other.",
+        )
         for each in (mine, shorter):
             _measured(check, each)
         fastest_s = min(mine.time_to_report_s, result.time_to_report_s)
@@ -170,19 +178,43 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
 
 
 def _meant(answer: Any, results: dict[str, Any]) -> Any:
-    """The result that somebody hands in, or names, or whose run or time it is."""
+    """The result that somebody hands in, or names, or whose run, case or time it is."""
     said = text_in(answer)
-    if said is not None:
-        named = [name for name in results if re.search(rf"\b{name}\b", said, re.IGNORECASE)]
+    if said is not None and (named := _named(said, results)):
         return results[named[0]] if len(named) == 1 and not DENIED.search(said) else answer
+    if isinstance(answer, tuple) and len(answer) > 1:  # min((time, "mine"), (time, "other"))
+        parts = [_meant(part, results) for part in answer]
+        return parts[0] if all(part is parts[0] for part in parts) else answer
     answer = only_one(answer)
-    runs = [each for each in results.values() if getattr(each, "run", each) is answer]
-    return runs[0] if runs else _of_this_time(answer, results.values())
+    wanted = "case" if isinstance(answer, bench.Case) else "run"
+    of = [each for each in results.values() if _is_of(answer, each, wanted)]
+    return of[0] if len(of) == 1 else _of_this_time(answer, results.values())
+
+
+def _is_of(answer: Any, result: Any, wanted: str) -> bool:
+    has = getattr(result, wanted, None)
+    return answer is result or answer is has or (wanted == "case" and bool(answer == has))
+
+
+def _named(said: str, results: dict[str, Any]) -> list[str]:
+    """Which of the results a text names; of "mine < other" the first."""
+    if found := LESS.fullmatch(said.strip()):
+        return [found[1].lower()]
+    return [
+        name
+        for name, one in results.items()
+        if re.search(rf"\b{name}\b", said, re.IGNORECASE) or _run_of(one) == said.strip()
+    ]
+
+
+def _run_of(result: Any) -> str | None:
+    return getattr(getattr(result, "run", None), "name", None)
 
 
 def _of_this_time(answer: Any, results: Iterable[Any]) -> Any:
     """The result that reports so many seconds, if the answer is its time."""
-    seconds, known = number_in(answer), [one for one in results if isinstance(one, bench.Result)]
+    seconds = number_written(answer)
+    known = [one for one in results if isinstance(one, bench.Result)]
     if seconds is None or not known:
         return answer
     nearest = min(known, key=lambda one: abs(one.time_to_report_s - seconds))

@@ -156,6 +156,12 @@ def factor(written: str, wanted: str) -> float | None:
     return many * of[name] if is_count and ("single ones" in of or "%" in of) else None
 
 
+def names_things(written: str) -> bool:
+    """Whether it is a word for what is counted ("parameters"), and no unit."""
+    first = written.lower().split(" ", maxsplit=1)[0]
+    return bool(first) and first not in _names() and first not in LETTERS
+
+
 def _many(words: str, to: Scale) -> tuple[float, str]:
     """How many of them are written as one ("million bytes"), and what is left of the words."""
     first, _, rest = words.partition(" ")

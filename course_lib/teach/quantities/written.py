@@ -8,6 +8,7 @@ import re
 
 from course_lib.teach.quantities.spelt import in_digits
 from course_lib.teach.quantities.units import seconds_of
+from course_lib.teach.quantities.worked import sum_in
 
 LONGEST = 2000
 """Characters. What is longer is no answer."""
@@ -18,7 +19,7 @@ FIGURES = (
 POWER = rf"{FIGURES}(?:\s*(?:\*\*|\^)\s*[-−]?\d{{1,4}})?"
 LEAD = (
     r"(?:[^\W\d]\w*\s*={1,2}\s*)?"  # name = …
-    r"(?:[^\W\d_][^\W\d_'’-]*(?:\.?[\s_-]+|\s*[:=≈~≥]\s*|\s*>=\s*)|[≈~=≥]\s*|>=\s*){0,7}[×x]?"
+    r"(?:[^\W\d_][^\W\d_'’-]*(?:\.?[\s_-]+|\s*[:=≈~≥]\s*|\s*>=\s*)|[≈~=≥]\s*|>=\s*){0,7}(?:×\s*|x)?"
 )
 NUMBER = re.compile(
     rf"(?P<lead>{LEAD})(?P<value>{POWER}(?:\s*[·×x*/]\s*{POWER})*)"
@@ -37,6 +38,18 @@ DENIALS = re.compile(
     r"\b|n['’]t\b",
     re.IGNORECASE,
 )
+OR_MORE = re.compile(
+    r"(?<=\d)(?:\s+(?:or|and)\s+(?:more|larger|greater|higher|above|up)\b|\+$)"
+    rf"|(?<=\d)\s*(?:±|\+/-)\s*{FIGURES}"
+)
+"""The least of them is meant, as with ≥; or the middle one."""
+TO_THE_POWER = re.compile(r"(?<=\d)\s+to\s+the\s+power\s+(?:of\s+)?(?=\d)")
+DOTTED = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.,])")
+"""4.294.967.296."""
+OF_BOTH = re.compile(r"(?<=\w)\s+and\s+(?:per\s+)?(?=(?:device|step|rank|iteration|sample)\b)")
+"""Per step and device."""
+EQUATION = re.compile(r"(?P<sum>[^<>!]*\d[^<>!]*)[=≈]\s*(?P<value>[^=≈]+)")
+RATIO = re.compile(rf"({FIGURES})\s*:\s*([1-9])")
 DURATION = re.compile(rf"({FIGURES})\s*([^\W\d_]+)\.?(?:\s*,?\s*(?:and\s+)?|$)")
 
 
@@ -52,13 +65,17 @@ def written_in(text: object) -> Written | None:
         text = text[: LONGEST + 1].decode("ascii", "replace")
     if not isinstance(text, str) or len(text.strip()) > LONGEST:
         return None
-    text = in_digits(text.strip().strip("$`'\"").strip())
+    text = _in_figures(text.strip().strip("$`'\"").strip())
+    value = sum_in(text)
+    if value is not None:
+        return _made(value, "")
     text = NOT_THE_OTHER.sub("", REPR.sub(r"\g<inside>", text))
     text = ASIDE.sub(lambda aside: _beside(aside[1]), text).strip()
     found = NUMBER.fullmatch(text)
     if found is None:
-        return _duration(text)
-    if DENIALS.search(found["lead"]) or DENIALS.search(found["unit"] or ""):
+        return _duration(text) or _result(text)
+    unit = OF_BOTH.sub(" ", found["unit"] or "")
+    if DENIALS.search(found["lead"]) or DENIALS.search(unit):
         return None
     try:
         value = _worked_out(found["value"])
@@ -66,6 +83,20 @@ def written_in(text: object) -> Written | None:
         return None
     unit = (found["unit"] or "").strip().rstrip(".")
     return _made(value, re.sub(r"^of an? ", "", unit))
+
+
+def _in_figures(text: str) -> str:
+    """Words and other people's signs as those that are read here."""
+    text = TO_THE_POWER.sub("^", OR_MORE.sub("", in_digits(text)))
+    return DOTTED.sub(lambda dotted: dotted[0].replace(".", ""), text)
+
+
+def _result(text: str) -> Written | None:
+    """What a sum comes to (16 × 0.125 MiB = 2 MiB), or a ratio says (3 : 2)."""
+    if ratio := RATIO.fullmatch(text):
+        return _made(float(_plain(ratio[1])) / int(ratio[2]), "")
+    found = EQUATION.fullmatch(text)
+    return written_in(found["value"]) if found and not DENIALS.search(found["sum"]) else None
 
 
 def duration_in(answer: object) -> Written | None:
@@ -90,7 +121,8 @@ def _beside(aside: str) -> str:
 def _duration(text: str) -> Written | None:
     """8 min 49 s."""
     pieces = list(DURATION.finditer(text))
-    sizes = [seconds_of(piece[2]) for piece in pieces]
+    names = ["min" if piece[2] == "m" else piece[2] for piece in pieces]
+    sizes = list(map(seconds_of, names))
     if len(pieces) < 2 or None in sizes or "".join(piece[0] for piece in pieces) != text:
         return None
     if sizes != sorted(sizes, key=lambda size: -(size or 0)):

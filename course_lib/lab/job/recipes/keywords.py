@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ def keeps_keywords(made_by: str) -> Callable[[Function], Function]:
 
         @wraps(function)
         def make(*args: Any, **named: Any) -> Any:
+            named = {name: _listed(value) for name, value in named.items()}
             made = function(*args, **named)
             if not isinstance(made, Recipe):
                 return made
@@ -37,6 +38,14 @@ def keeps_keywords(made_by: str) -> Callable[[Function], Function]:
         return make  # type: ignore[return-value]
 
     return decorate
+
+
+def _listed(value: Any) -> Any:
+    """Several values in a set, an array or a generator, as a list that can be read twice."""
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    is_row = getattr(value, "ndim", 0) == 1 and len(value) > 1
+    return list(value) if isinstance(value, Iterator) or is_row else value
 
 
 def _is_another(value: Any, signature: inspect.Signature, name: str) -> bool:
