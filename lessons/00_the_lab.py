@@ -77,8 +77,8 @@ else:
 
 # %% [markdown] id="pace-explain"
 # On GPUs the pace is always 1. Where slots share a few cores, each would be faster while its neighbour waits, which
-# no GPU is, and you would measure this machine instead of a cluster. So a slot of the box sleeps until it has been as
-# slow as it is meant to be. (`CPUS` and `MEMORY` in the table above are the box's own figures, not your machine's, so
+# no GPU is, and you would measure this machine instead of a cluster. So a slot of the box whose pace is more than 1
+# sleeps until it has been as slow as it is meant to be. (`CPUS` and `MEMORY` in the table above are the box's own figures, not your machine's, so
 # that scripts may ask for as much as elsewhere.) Its slots compute thousands of times slower than GPUs do, and its network
 # is hundreds of times slower than theirs. Models and batches are small in proportion, so that *both* take time here, too.
 
@@ -305,17 +305,21 @@ sooner = between["latency_ms"] / inside["latency_ms"]
 claim("the roads differ more in width than in latency", ratio / sooner, least=2, unit="times")
 
 # %% id="link-why"
-if ratio < 1.5:
+if ratio < 1.5 and lab.site.box:
     print("There is one road here: in flat mode, which sinfo mentions, all share one network.")
+elif ratio < 1.5:
+    print("Here the road between the nodes is about as wide as the one inside: that happens.")
 elif roads.links.backend == "nccl":
-    print("Inside a node the devices copy into each other's memory; between, data leaves the node.")
+    print(
+        "Inside a node devices mostly copy into each other's memory; between, data leaves the node."
+    )
 else:
     print("Inside a node the system copies from memory to memory; between, it sends over a link.")
 
 # %% [markdown] id="link-explain"
 # **Explain.** Inside a node, sending means copying from one place in memory to another. Between nodes every byte goes
-# through the network, which is narrower. The latencies are less far apart, and nearly the same where both roads lead through the operating
-# system, which takes most of that time. On a GPU node devices write into each other's memory, and the system has no part in that.
+# through the network, which is narrower (unless the rows of the table are alike: then both roads are one, or one is as good as the other). The latencies are less far apart, and nearly the same where both roads lead through the operating
+# system, which takes most of that time. On most GPU nodes devices write into each other's memory, and the system has no part in that.
 #
 # Most of what you will do in this course follows from this one table. Training on many devices is
 # arithmetic that waits for data from elsewhere, and where "elsewhere" is decides how long it waits.
@@ -401,7 +405,7 @@ check.ex00_device_seconds(device_seconds, sleepers)
 # - The script runs once, on the first node. `srun` starts tasks, on all of them.
 # - `squeue` shows what waits and runs, and why it waits. `sacct` shows what is over.
 # - State, exit code, first error in the log: in this order.
-# - The road between nodes is different from the road inside a node, and slower. Measure both.
+# - The road between nodes is different from the road inside a node, and mostly slower. Measure both.
 #
 # Lesson 02 sends a first training over these roads. What you have solved so far:
 

@@ -197,7 +197,7 @@ show.pipeline_measured(orders["1F1B"].memory, step=int(steps["1F1B"]["step"]))
 # **Explain.** If you guessed nearly 4 times as fast, you thought that eight micro-batches hide the waiting. They do not:
 # the bubble is as long as *p* − 1 of them. Three units of eleven are lost, and 2.9 devices remain.
 #
-# The measured bubbles lie above theory. The figure shows two causes: passes are not equally long, though the formulas
+# The measured bubbles mostly lie above theory. The figure shows two causes: passes are not equally long, though the formulas
 # suppose that all of a kind are, and between them are gaps in which a message is on its way. Whoever is late makes the next
 # stage late. How much of it is the first cause? Put the recorded passes together once more, in the same order and each as
 # long as it was, but let every one begin as soon as its input is made:
@@ -479,16 +479,18 @@ claim("a step with tensor between nodes, over tensor inside", times, least=1.2, 
 
 # %% [markdown] id="link-explain"
 # *For each layout: the time that its megabytes alone need on the link, and the step as it was. "Predicted" is a
-# **lower bound** where the link never rests: there is no arithmetic in it, no latency and no bubble. (After a pause the
+# **lower bound** where the link never rests: there is no arithmetic in it, no latency and no bubble. (Flat mode cannot slow its link, and steps take less there. After a pause the
 # box's link lets the first 128 KiB through at once, as in lesson 07. On a real cluster: the time of each iteration.)*
 
 # %% id="link-words"
-if times > 1.1:
+if times > 1.2:
     print("The same arithmetic, the same model, another numbering of the ranks:")
     print(f"{measured_ms['tensor between'] - measured_ms['tensor inside']:.0f} ms more per step.")
 else:
     print("Here the numbering of the ranks makes no difference: the road between your nodes is")
-    print("nearly as good as the one inside (`sinfo` says so if nobody could slow it down).")
+    print(
+        "nearly as good as the one inside. (On the box `sinfo` says so if nobody could slow it down.)"
+    )
 
 # %% [markdown] id="link-rule"
 # **Explain.** Tensor parallelism between the nodes sends the most, and each message is waited for. (The other stage uses
@@ -630,7 +632,7 @@ check.ex07b_crossing(crossing_batch, data_only)
 # - Pipeline parallelism deals out layers: few messages, but a bubble of (*p* − 1) / (*m* + *p* − 1) of the time.
 #   Ask which of the two bubbles a number means.
 # - 1F1B has GPipe's bubble with far less memory; interleaving shortens it and sends more; splitting the backward pass
-#   shortens it further.
+#   shortens it too.
 # - A flat part in a memory curve, *between* the passes, is a stage that waits with its hands full.
 # - World size = tensor × pipeline × data (× context), and ranks that exchange most get neighbouring numbers.
 

@@ -304,7 +304,7 @@ print(f"with factor 6 and the same rate: {mixed:.0f} days, a quarter too few")
 # computed, which is a good thing to have.
 
 # %% [markdown] id="ex1" tags=["exercise"]
-# > **Exercise 14.1** — The model of the published lab that lesson 03 names: 12 layers of width 768,
+# > **Exercise 14.1** — The model `lab` of lesson 03, run by the published lab of lesson 08: 12 layers of width 768,
 # > vocabulary 50 257, sequences of 1024. On 4 V100 GPUs, without recomputation, it took 537 ms per iteration
 # > of 8 samples. How many million parameters has it, how many TFLOP/s did each device achieve by `flops_of`,
 # > and how many days would 10 billion tokens take?
@@ -458,7 +458,7 @@ pd.Series(here.factors, name="factor").round(2).to_frame()
 # %% [markdown] id="site-explain"
 # The planner began with the figures that it names above: round ones of a processor's core, or those of a GPU's
 # data sheet. The probes moved them: a factor of 2 means that yours is twice as fast as that. (On the box a device is a
-# share of a core, see lesson 00. If it named a GPU that is not yours, since `HARDWARE` was not in the table, the probes
+# core or a share of one, see lesson 00. If it named a GPU that is not yours, since `HARDWARE` was not in the table, the probes
 # have corrected its speeds as a whole, but not each by itself; with the right name the prediction of time is better.)
 
 # %% [markdown] id="target-idea"
@@ -577,20 +577,22 @@ both.round(1)
 # %% id="residual-said"
 LONGER = {
     "computing": "Computing took longer than predicted. "
-    "Something came between: another job, or a machine that became warm.",
+    "Perhaps something came between: another job, or a machine that became warm.",
     "waiting for others": "Waiting for others took longer than predicted. "
-    "An all-reduce ends when the last rank has come: each unevenness counts.",
+    "Perhaps the ranks came unevenly: an all-reduce ends when the last one has come.",
 }
 LESS = {
-    "computing": "Computing took less than predicted. Something held the probes up, and not the target.",
+    "computing": "Computing took less than predicted. Perhaps something held the probes up, and not the target.",
     "waiting for others": "Waiting for others took less than predicted. "
-    "The roads were measured at a bad moment, or are used better than planned.",
+    "Perhaps the roads were measured at a bad moment, or are used better than planned.",
 }
 residuals = both["residual"].drop("together")
 larger = residuals.abs().idxmax()
-print((LONGER if residuals[larger] > 0 else LESS)[larger])
 if residuals.abs().max() < 0.05 * both.loc["together", "measured"]:
-    print("But both residuals are below a twentieth of the step: too little to search for.")
+    print(
+        "Both residuals are below a twentieth of the step: too little to search for. If they grew:"
+    )
+print((LONGER if residuals[larger] > 0 else LESS)[larger])
 
 # %% [markdown] id="residual-more"
 # That is a suspicion. To find out whether it is true, change one thing and predict again: twice the micro batch doubles what is
@@ -658,8 +660,10 @@ if len(numbers) < 10:
 else:
     print(f"In the first half you were off by a factor of {early:.2g}, in the second by {late:.2g}")
     print("(the middle one of each half).", end=" ")
-    if late < early:
+    if late < 0.95 * early:
         print("You foresee these machines better than you did at the beginning.")
+    elif late < 1.05 * early:
+        print("That is the same, and the questions became harder.")
     else:
         print("The questions became harder, too. Look at kept.nlargest(5, 'times_off').")
 

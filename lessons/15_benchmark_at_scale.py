@@ -534,7 +534,7 @@ check.ex15_other(other, mine, shorter)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
 # With tensor 4 every layer of every micro-batch sums over all devices, across the nodes: many exchanges, in each of which all four
-# must meet, and all bytes pass the narrow link. With pipeline 2 across the nodes only the hidden states of
+# must meet, and every sum has to pass the link between the nodes. With pipeline 2 across the nodes only the hidden states of
 # a micro-batch cross, once in each direction.
 
 # %% id="ex3-claim" tags=["solution", "claim"]
