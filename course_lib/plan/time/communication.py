@@ -55,7 +55,7 @@ def _turns_s(cluster: Cluster, turns: float) -> float:
 
 def gather_turns_s(cluster: Cluster, group: Group) -> float:
     """Every member waits until each has had its turn."""
-    return _turns_s(cluster, group.size) if group.size > 1 else 0.0
+    return _turns_s(cluster, group.size)
 
 
 def reduce_turns_s(cluster: Cluster, group: Group) -> float:
